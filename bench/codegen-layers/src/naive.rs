@@ -87,7 +87,7 @@ impl Program {
             rest = tail;
             let value = operand(asm, &mut rest, base, parameter);
             asm.stli(value, base, *variable);
-            asm.give(value);
+            asm.put_temporary(value);
         }
         asm.retv();
     }
@@ -105,7 +105,7 @@ fn operand<A: Client>(asm: &mut A, rest: &mut &[Token], base: A::Reg, parameter:
                 Token::Sub => asm.subl(left, left, right),
                 _ => asm.andl(left, left, right),
             }
-            asm.give(right);
+            asm.put_temporary(right);
             left
         }
         Token::Shift(count) => {
@@ -114,7 +114,7 @@ fn operand<A: Client>(asm: &mut A, rest: &mut &[Token], base: A::Reg, parameter:
             value
         }
         leaf => {
-            let value = asm.take().expect("expressions are small");
+            let value = asm.get_temporary().expect("expressions are small");
             match leaf {
                 Token::Variable(offset) => asm.ldli(value, base, *offset),
                 Token::Constant(constant) => asm.setl(value, *constant),

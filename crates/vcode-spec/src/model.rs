@@ -283,7 +283,8 @@ impl Alternative {
 /// The rows that functions need besides the portable instructions. `link` and `unlink` store and load the return address
 /// where it is in no register of the files, `hold` and `release` whatever else rows change that is in no list of
 /// registers: at an offset from the stack pointer.
-pub const FRAME_ROWS: [&str; 7] = ["enter", "leave", "return", "link", "unlink", "hold", "release"];
+pub const FRAME_ROWS: [&str; 7] =
+    ["enter", "leave", "return", "save_link", "restore_link", "save_special", "restore_special"];
 
 /// A line of the mapping from portable to machine instructions.
 #[derive(Debug, Clone)]
@@ -367,7 +368,7 @@ pub struct Machine {
 impl Machine {
     /// Whether calls leave the return address anywhere but on the stack.
     pub fn has_link(&self) -> bool {
-        self.special.link.is_some() || self.row("link", Type::V).is_some()
+        self.special.link.is_some() || self.row("save_link", Type::V).is_some()
     }
 
     /// How far, in bytes, a branch certainly reaches whose alternative asks for `near`; anywhere if none does. A row may be

@@ -118,9 +118,13 @@ fn registers(out: &mut String, machine: &Machine) {
     let _ = writeln!(out, "#define V_RESULT qjv_reg({})", special.result);
     let _ = writeln!(out, "#define V_FRESULT qjv_reg({})", special.fresult);
     let _ = writeln!(out, "#define QJV_FLOAT_SCRATCH qjv_reg({})", special.z);
-    let _ = writeln!(out, "#define QJV_LINKS {}", u32::from(machine.has_link()));
-    let _ = writeln!(out, "#define QJV_HOLDS {}", u32::from(machine.row("hold", Type::V).is_some()));
-    let _ = writeln!(out, "#define QJV_REACH {}u", machine.reach());
+    let _ = writeln!(out, "#define QJV_HAS_LINK_REGISTER {}", u32::from(machine.has_link()));
+    let _ = writeln!(
+        out,
+        "#define QJV_CLOBBERS_SPECIAL_REGISTERS {}",
+        u32::from(machine.row("save_special", Type::V).is_some())
+    );
+    let _ = writeln!(out, "#define QJV_SHORT_BRANCH_RANGE {}u", machine.reach());
     if !machine.widths.is_empty() {
         let list: Vec<String> = machine
             .vector_widths()
@@ -192,9 +196,9 @@ fn set_long(out: &mut String, ops: &[PortableOp], machine: &Machine) -> Result<(
 }
 
 /// Registers for rows in terms of portable instructions; defined with functions and frames.
-const BORROW: &str = "static void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);\n\
-     static void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);\n\
-     static int64_t qjv_lowered(size_t count);\n\n";
+const BORROW: &str = "static void qjv_borrow_registers(qjv_asm *c, const v_reg *taken, size_t count, v_reg *borrowed, size_t wanted);\n\
+     static void qjv_return_registers(qjv_asm *c, const v_reg *borrowed, size_t count);\n\
+     static int64_t qjv_borrowed_bytes(size_t count);\n\n";
 
 fn portable_emitter(out: &mut String, machine: &Machine, op: &PortableOp, ty: Type, form: Form, name: &str) {
     let Some(row) = machine.portable_row(&op.name, ty) else { return };
@@ -228,12 +232,12 @@ fn portable_emitter(out: &mut String, machine: &Machine, op: &PortableOp, ty: Ty
         Print { machine, op, ty: row.ty, language: Language::C, cursor: "c->ip", asm: "c", arguments: String::new() };
     let list = arguments.join(", ");
     let _ = writeln!(out, "/* {} */", sentence(op, ty, form));
-    let _ = writeln!(out, "QJV_OUTLINE void qjv_{name}_aside(qjv_asm *c{declaration}) {{\n{conversions}    {{");
+    let _ = writeln!(out, "QJV_OUTLINE void qjv_{name}_outlined(qjv_asm *c{declaration}) {{\n{conversions}    {{");
     out.push_str(&crate::print_extension::body(&print, row, form, &parameters));
     let _ = writeln!(
         out,
         "    }}\n}}\n\nQJV_INLINE void qjv_{name}(qjv_asm *c{declaration}) {{\n    qjv_asm copy = *c;\n\
-         \x20   qjv_{name}_aside(&copy, {list});\n    *c = copy;\n}}\n"
+         \x20   qjv_{name}_outlined(&copy, {list});\n    *c = copy;\n}}\n"
     );
 }
 
@@ -285,7 +289,7 @@ fn emitter(
         conversions.push_str("    v_label b = {QJV_EPILOGUE};\n");
     }
     if matches!(op.name.as_str(), "jal" | "jalr") {
-        conversions.push_str("    qjv_links(c);\n");
+        conversions.push_str("    qjv_note_call(c);\n");
     }
     let _ = writeln!(out, "/* {} */", sentence(op, ty, form));
     let _ = writeln!(out, "QJV_INLINE void qjv_{name}({declaration}) {{");
@@ -313,8 +317,8 @@ fn frame(out: &mut String, machine: &Machine) -> Result<(), SpecError> {
         out.push_str(&print(machine, &op, row, "c->ip").body(&body, 1));
         out.push_str("}\n\n");
     }
-    if machine.row("link", Type::V).is_none() {
-        for (name, call) in [("link", "stl"), ("unlink", "ldl")] {
+    if machine.row("save_link", Type::V).is_none() {
+        for (name, call) in [("save_link", "stl"), ("restore_link", "ldl")] {
             let body = match machine.special.link {
                 Some(number) => {
                     format!("v_variable at = {{(int32_t)i}};\n    qjv_{call}_local(c, qjv_reg({number}), at);")

@@ -65,20 +65,20 @@ fn steps(out: &mut String, print: &Print<'_>, alternative: &PortableAlternative,
         })
         .collect();
     if !borrowed.is_empty() {
-        let names: Vec<String> = borrowed.iter().map(|letter| format!("lent_{letter}")).collect();
+        let names: Vec<String> = borrowed.iter().map(|letter| format!("borrowed_{letter}")).collect();
         let (names, operands) = (names.join(", "), operands.join(", "));
         let _ = if rust {
-            writeln!(out, "        let [{names}] = c.borrow([{operands}]);")
+            writeln!(out, "        let [{names}] = c.borrow_registers([{operands}]);")
         } else {
             writeln!(
                 out,
-                "        const v_reg taken[] = {{{operands}}};\n        v_reg lent[{count}], {names};\n\
-                 \x20       qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, {count});\n        {assign}",
+                "        const v_reg taken[] = {{{operands}}};\n        v_reg borrowed[{count}], {names};\n\
+                 \x20       qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, {count});\n        {assign}",
                 count = borrowed.len(),
                 assign = borrowed
                     .iter()
                     .enumerate()
-                    .map(|(index, name)| format!("lent_{name} = lent[{index}];"))
+                    .map(|(index, name)| format!("borrowed_{name} = borrowed[{index}];"))
                     .collect::<Vec<_>>()
                     .join(" ")
             )
@@ -89,10 +89,10 @@ fn steps(out: &mut String, print: &Print<'_>, alternative: &PortableAlternative,
     }
     if !borrowed.is_empty() {
         let _ = if rust {
-            let names: Vec<String> = borrowed.iter().map(|letter| format!("lent_{letter}")).collect();
-            writeln!(out, "        c.give_back([{}]);", names.join(", "))
+            let names: Vec<String> = borrowed.iter().map(|letter| format!("borrowed_{letter}")).collect();
+            writeln!(out, "        c.return_registers([{}]);", names.join(", "))
         } else {
-            writeln!(out, "        qjv_give_back(c, lent, {});", borrowed.len())
+            writeln!(out, "        qjv_return_registers(c, borrowed, {});", borrowed.len())
         };
     }
     for step in &alternative.after {
@@ -115,8 +115,8 @@ fn step(out: &mut String, print: &Print<'_>, step: &PortableStep) {
             let to = self::register(to);
             let lowered = match (*borrowed, rust) {
                 (0, _) => String::new(),
-                (count, true) => format!(" + c.lowered({count})"),
-                (count, false) => format!(" + qjv_lowered({count})"),
+                (count, true) => format!(" + c.borrowed_bytes({count})"),
+                (count, false) => format!(" + qjv_borrowed_bytes({count})"),
             };
             let _ = if rust {
                 writeln!(out, "        {}::frame_address(c, {to}, i{lowered});", marker(&print.machine.name))
@@ -139,7 +139,7 @@ fn step(out: &mut String, print: &Print<'_>, step: &PortableStep) {
 
 /// A register, by letter: an operand or a borrowed one.
 fn register(letter: &str) -> String {
-    if matches!(letter, "d" | "s" | "t") { letter.into() } else { format!("lent_{letter}") }
+    if matches!(letter, "d" | "s" | "t") { letter.into() } else { format!("borrowed_{letter}") }
 }
 
 fn argument(print: &Print<'_>, argument: &Argument) -> String {

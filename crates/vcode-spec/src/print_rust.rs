@@ -198,7 +198,7 @@ fn architecture_impl(
 ) -> Result<(), SpecError> {
     let _ = writeln!(out, "impl Architecture for {marker} {{\n    type Reg = Reg;\n    type Float = Float;");
     let space = spaces(ops, machines, machine)?;
-    let _ = writeln!(out, "    const SPACE: &'static [u8] = &{space:?};");
+    let _ = writeln!(out, "    const MAX_BYTES: &'static [u8] = &{space:?};");
     let _ = writeln!(out, "    const NAME: &'static str = \"{}\";", machine.name);
     let _ = writeln!(out, "    const LONG_BITS: u32 = {};", machine.long);
     let is_width = |name: &str| machine.widths.iter().any(|(bits, _)| *name == format!("v{bits}"));
@@ -227,9 +227,13 @@ fn architecture_impl(
     ] {
         let _ = writeln!(out, "    const {name}: {class} = {class}::new({number});");
     }
-    let _ = writeln!(out, "    const LINKS: bool = {};", machine.has_link());
-    let _ = writeln!(out, "    const HOLDS: bool = {};", machine.row("hold", Type::V).is_some());
-    let _ = writeln!(out, "    const REACH: u32 = {};\n", machine.reach());
+    let _ = writeln!(out, "    const HAS_LINK_REGISTER: bool = {};", machine.has_link());
+    let _ = writeln!(
+        out,
+        "    const CLOBBERS_SPECIAL_REGISTERS: bool = {};",
+        machine.row("save_special", Type::V).is_some()
+    );
+    let _ = writeln!(out, "    const SHORT_BRANCH_RANGE: u32 = {};\n", machine.reach());
     patch(out, machine);
     out.push_str("}\n\n");
     Ok(())
@@ -250,8 +254,8 @@ fn frame_methods(out: &mut String, machine: &Machine) -> Result<(), SpecError> {
         out.push_str(&print.body(&body, 2));
         out.push_str("    }\n\n");
     }
-    if machine.row("link", Type::V).is_none() {
-        for (name, call) in [("link", "save"), ("unlink", "restore")] {
+    if machine.row("save_link", Type::V).is_none() {
+        for (name, call) in [("save_link", "save"), ("restore_link", "restore")] {
             let (i, call) = match machine.special.link {
                 Some(number) => ("i", format!("Self::{call}(c, Reg::new({number}), i as i32);")),
                 None => ("_i", "let _ = c;".into()),
@@ -259,8 +263,8 @@ fn frame_methods(out: &mut String, machine: &Machine) -> Result<(), SpecError> {
             let _ = writeln!(out, "    fn {name}(c: &mut Asm<'_, Self>, {i}: i64) {{\n        {call}\n    }}\n");
         }
     }
-    if machine.row("hold", Type::V).is_none() {
-        for name in ["hold", "release"] {
+    if machine.row("save_special", Type::V).is_none() {
+        for name in ["save_special", "restore_special"] {
             let _ = writeln!(out, "    fn {name}(c: &mut Asm<'_, Self>, _i: i64) {{\n        let _ = c;\n    }}\n");
         }
     }
@@ -432,7 +436,7 @@ fn portable_method(out: &mut String, machine: &Machine, op: &PortableOp, ty: Typ
     }
     out.push_str(&crate::print_extension::body(&print, row, form, &parameters));
     let list = arguments.join(", ");
-    let _ = writeln!(out, "        }}\n        self.aside(|c| write(c, {list}));\n    }}\n");
+    let _ = writeln!(out, "        }}\n        self.out_of_line(|c| write(c, {list}));\n    }}\n");
 }
 
 fn method(
@@ -470,7 +474,7 @@ fn method(
         out.push_str("        let b = Label::EPILOGUE;\n");
     }
     if matches!(op.name.as_str(), "jal" | "jalr") {
-        out.push_str("        c.links();\n");
+        out.push_str("        c.note_call();\n");
     }
     let _ = writeln!(out, "        c.space({});", body.max_bytes);
     if body.uses_label {

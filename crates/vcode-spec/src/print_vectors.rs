@@ -94,7 +94,7 @@ pub(crate) fn rust(ops: &[PortableOp], machine: &Machine) -> Result<String, Spec
         }
         out.push_str(&rust_spelling::print(machine, op, row, "c.cursor", "c").body(&body, 3));
         let comma = if names.is_empty() { "" } else { ", " };
-        let _ = writeln!(out, "        }}\n        self.aside(|c| write(c{comma}{names}));\n    }}\n");
+        let _ = writeln!(out, "        }}\n        self.out_of_line(|c| write(c{comma}{names}));\n    }}\n");
     }
     out.push_str("}\n");
     Ok(out)
@@ -138,7 +138,7 @@ pub(crate) fn c(ops: &[PortableOp], machine: &Machine) -> Result<String, SpecErr
         let _ = writeln!(out, "/* {} */", sentence(op, ty, form));
         let _ = writeln!(
             out,
-            "QJV_OUTLINE void qjv_{name}_aside(qjv_asm *c{declaration}) {{\n{conversions}    if (!qjv_has_width(c)) return;"
+            "QJV_OUTLINE void qjv_{name}_outlined(qjv_asm *c{declaration}) {{\n{conversions}    if (!qjv_has_width(c)) return;"
         );
         match machine.row(&op.name, ty) {
             Some(row) => {
@@ -165,7 +165,7 @@ pub(crate) fn c(ops: &[PortableOp], machine: &Machine) -> Result<String, SpecErr
         let _ = writeln!(
             out,
             "}}\n\nQJV_INLINE void qjv_{name}(qjv_asm *c{declaration}) {{\n    qjv_asm copy = *c;\n\
-             \x20   qjv_{name}_aside(&copy{comma}{arguments});\n    *c = copy;\n}}\n"
+             \x20   qjv_{name}_outlined(&copy{comma}{arguments});\n    *c = copy;\n}}\n"
         );
         names.push_str(&paper_name(op, ty, form, &name));
     }

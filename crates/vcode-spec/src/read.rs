@@ -221,12 +221,12 @@ impl<'a> Reader<'a> {
             }
         }
         let has = |op| self.machine.row(op, Type::V).is_some();
-        for (store, load) in [("link", "unlink"), ("hold", "release")] {
+        for (store, load) in [("save_link", "restore_link"), ("save_special", "restore_special")] {
             if has(store) != has(load) {
                 return Err(format!("rows `{store} v` and `{load} v` go together"));
             }
         }
-        if has("link") && self.machine.special.link.is_some() {
+        if has("save_link") && self.machine.special.link.is_some() {
             return Err("the return address is in a register: `link=` or rows, not both".into());
         }
         Ok(self.machine)

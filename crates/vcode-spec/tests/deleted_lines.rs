@@ -208,7 +208,7 @@ fn names_of(line: &str, op: &str) -> Vec<String> {
 
 /// Whether a row is for prologues, not for clients.
 fn is_frame(op: &str) -> bool {
-    ["enter", "leave", "return", "link", "unlink", "hold", "release"].contains(&op)
+    ["enter", "leave", "return", "save_link", "restore_link", "save_special", "restore_special"].contains(&op)
 }
 
 /// The text of a generated file.

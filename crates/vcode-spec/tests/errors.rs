@@ -60,7 +60,7 @@ fn a_machine_without_the_rows_that_functions_need_is_refused() {
 
 #[test]
 fn a_return_address_is_kept_in_one_way() {
-    let (link, unlink) = ("link v || addi r2,r1,i", "unlink v || addi r2,r1,i");
+    let (link, unlink) = ("save_link v || addi r2,r1,i", "restore_link v || addi r2,r1,i");
     check(&format!("{link}\n{unlink}"), "accepted");
     check(link, "toy.spec:0: rows `link v` and `unlink v` go together");
     check(unlink, "toy.spec:0: rows `link v` and `unlink v` go together");

@@ -67,10 +67,10 @@ pub(crate) struct Places {
 
 impl Convention {
     /// Which of these registers outlive calls. Handlers call functions of C.
-    pub(crate) fn lasting(&self, lists: &Lists, own: &Lists) -> Set {
+    pub(crate) fn surviving(&self, lists: &Lists, own: &Lists) -> Set {
         match self.scratch {
-            Scratch::Free => lists.lasting,
-            Scratch::Preserved => lists.lasting & lists.set_of(own.saved),
+            Scratch::Free => lists.surviving,
+            Scratch::Preserved => lists.surviving & lists.set_of(own.saved),
         }
     }
 }

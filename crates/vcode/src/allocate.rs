@@ -14,10 +14,11 @@ impl<M: Machine> Asm<'_, M> {
     pub fn getreg(&mut self, class: Class) -> Result<M::Reg, Error> {
         let f = &mut *self.f;
         let convention = f.convention;
-        let lasting = || convention.lasting(&convention.int, &M::INT);
-        let taken = f.int.take(&convention.int, class, f.leaf, M::RESULT.number(), lasting).ok_or(Error::Registers)?;
-        if taken.stands_in {
-            self.stand_in_area();
+        let surviving = || convention.surviving(&convention.int, &M::INT);
+        let taken =
+            f.int.allocate(&convention.int, class, f.leaf, M::RESULT.number(), surviving).ok_or(Error::Registers)?;
+        if taken.saved_around_calls {
+            self.caller_save_area();
         }
         Ok(M::Reg::from_number(taken.number))
     }
@@ -30,11 +31,11 @@ impl<M: Machine> Asm<'_, M> {
     pub fn getfloat(&mut self, class: Class) -> Result<M::Float, Error> {
         let f = &mut *self.f;
         let convention = f.convention;
-        let lasting = || convention.lasting(&convention.float, &M::FLOAT);
+        let surviving = || convention.surviving(&convention.float, &M::FLOAT);
         let result = M::FLOAT_RESULT.number();
-        let taken = f.float.take(&convention.float, class, f.leaf, result, lasting).ok_or(Error::Registers)?;
-        if taken.stands_in {
-            self.stand_in_area();
+        let taken = f.float.allocate(&convention.float, class, f.leaf, result, surviving).ok_or(Error::Registers)?;
+        if taken.saved_around_calls {
+            self.caller_save_area();
         }
         Ok(M::Float::from_number(taken.number))
     }
@@ -62,12 +63,12 @@ impl<M: Machine> Asm<'_, M> {
     /// Gives a register back.
     #[inline]
     pub fn putreg(&mut self, register: M::Reg) {
-        self.f.int.give(&self.f.convention.int, register.number());
+        self.f.int.free(&self.f.convention.int, register.number());
     }
 
     /// Gives a floating register back.
     #[inline]
     pub fn putfloat(&mut self, register: M::Float) {
-        self.f.float.give(&self.f.convention.float, register.number());
+        self.f.float.free(&self.f.convention.float, register.number());
     }
 }

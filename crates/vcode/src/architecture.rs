@@ -19,7 +19,7 @@ pub trait Architecture: Abi + Sized + Copy + 'static {
     /// Every feature that a processor of the machine may have.
     const FEATURES: Features;
     /// Bytes each instruction that all machines have asks for before it writes, by number.
-    const SPACE: &'static [u8];
+    const MAX_BYTES: &'static [u8];
     /// Its integer registers.
     const INT: Lists;
     /// Its floating registers.
@@ -37,11 +37,11 @@ pub trait Architecture: Abi + Sized + Copy + 'static {
     /// Where functions return floats and doubles.
     const FLOAT_RESULT: Self::Float;
     /// Whether calls leave the return address anywhere but on the stack.
-    const LINKS: bool;
+    const HAS_LINK_REGISTER: bool;
     /// Whether its instructions change more than the registers of the lists and the scratch registers.
-    const HOLDS: bool;
+    const CLOBBERS_SPECIAL_REGISTERS: bool;
     /// How far, in bytes, its short branches certainly reach; the largest number if it has no others.
-    const REACH: u32;
+    const SHORT_BRANCH_RANGE: u32;
 
     /// Writes a distance into the instruction at `site`; false if it does not reach.
     fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool;

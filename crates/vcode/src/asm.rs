@@ -173,7 +173,7 @@ impl<T: Copy> Pool<T> {
 
 /// What is known of the function being written.
 #[derive(Debug)]
-pub(crate) struct Function {
+pub(crate) struct FunctionState {
     pub(crate) start: *mut u8,
     pub(crate) limit: *mut u8,
     pub(crate) execute: usize,
@@ -195,14 +195,14 @@ pub(crate) struct Function {
     pub(crate) tail: Option<u32>,
     pub(crate) calls: bool,
     pub(crate) incoming: bool,
-    pub(crate) stand_in_area: Option<i32>,
+    pub(crate) caller_save_area: Option<i32>,
 }
 
 /// Memory for labels, unresolved references and floating constants of a function under construction. It can be used
 /// again for the next one.
 #[derive(Debug)]
 pub struct Workspace<M, const LABELS: usize = 32, const FIXUPS: usize = 128, const CONSTANTS: usize = 16> {
-    function: MaybeUninit<Function>,
+    function: MaybeUninit<FunctionState>,
     labels: [MaybeUninit<u32>; LABELS],
     fixups: [MaybeUninit<Fixup>; FIXUPS],
     constants: [MaybeUninit<Constant>; CONSTANTS],
@@ -235,8 +235,8 @@ impl<M, const LABELS: usize, const FIXUPS: usize, const CONSTANTS: usize> Worksp
     }
 
     #[inline(always)]
-    pub(crate) fn open(&mut self, region: &Region<'_>, convention: &'static Convention) -> &mut Function {
-        self.function.write(Function {
+    pub(crate) fn open(&mut self, region: &Region<'_>, convention: &'static Convention) -> &mut FunctionState {
+        self.function.write(FunctionState {
             start: region.write,
             limit: region.write.wrapping_add(region.length - SLACK),
             execute: region.execute,
@@ -244,8 +244,8 @@ impl<M, const LABELS: usize, const FIXUPS: usize, const CONSTANTS: usize> Worksp
             fixups: Pool::new(&mut self.fixups),
             constants: Pool::new(&mut self.constants),
             convention,
-            int: File { free: 0, touched: 0, standing: 0 },
-            float: File { free: 0, touched: 0, standing: 0 },
+            int: File { free: 0, touched: 0, saved_around_calls: 0 },
+            float: File { free: 0, touched: 0, saved_around_calls: 0 },
             locals: 0,
             last_bound: UNBOUND,
             error: None,
@@ -255,7 +255,7 @@ impl<M, const LABELS: usize, const FIXUPS: usize, const CONSTANTS: usize> Worksp
             tail: None,
             calls: false,
             incoming: false,
-            stand_in_area: None,
+            caller_save_area: None,
         })
     }
 }
@@ -287,11 +287,11 @@ pub struct Asm<'a, M> {
     /// The last reference to a label that is not bound: most often it is to the label that is bound next. Kept here, not
     /// in the table, so that the compiler, which often knows its kind, can drop table and search.
     pub(crate) forward: Fixup,
-    pub(crate) f: &'a mut Function,
+    pub(crate) f: &'a mut FunctionState,
     pub(crate) machine: PhantomData<M>,
 }
 
-impl Function {
+impl FunctionState {
     /// Distance of an address from the start.
     #[inline]
     pub(crate) fn at(&self, ip: *mut u8) -> u32 {
@@ -320,7 +320,7 @@ impl Function {
 
     /// Notes a reference to resolve in the end.
     #[inline(always)]
-    pub(crate) fn wait(&mut self, fixup: Fixup) {
+    pub(crate) fn add_fixup(&mut self, fixup: Fixup) {
         if self.fixups.push(fixup).is_none() {
             self.fail(Error::Fixups);
         }
@@ -351,7 +351,7 @@ impl Function {
     }
 }
 
-/// Like [`Function::patch`], in the region that begins at `start`; false if the distance is too large.
+/// Like [`FunctionState::patch`], in the region that begins at `start`; false if the distance is too large.
 #[inline(always)]
 fn patch_here<M: Architecture>(start: *mut u8, site: u32, kind: u8, target: u32) -> bool {
     let bytes = start.wrapping_add(site as usize).cast::<[u8; 4]>();
@@ -452,7 +452,7 @@ impl<'a, M: Architecture> Asm<'a, M> {
 
     /// Has `write` write with a copy of this assembler, so that the cursor of this one can stay in a register.
     #[inline(always)]
-    pub(crate) fn aside(&mut self, write: impl FnOnce(&mut Asm<'_, M>)) {
+    pub(crate) fn out_of_line(&mut self, write: impl FnOnce(&mut Asm<'_, M>)) {
         let mut copy = Asm {
             cursor: self.cursor,
             left: self.left,
@@ -491,7 +491,7 @@ impl<'a, M: Architecture> Asm<'a, M> {
     pub(crate) fn refer(&mut self, site: *mut u8, kind: u8, label: Label, target: u32) {
         if label == Label::EPILOGUE {
             if self.last_return != Fixup::NONE {
-                self.f.wait(self.last_return);
+                self.f.add_fixup(self.last_return);
             }
             self.last_return = Fixup::new(self.at(site), label, kind);
             return;
@@ -503,15 +503,15 @@ impl<'a, M: Architecture> Asm<'a, M> {
             }
             return;
         }
-        self.settle();
+        self.record_forward();
         self.forward = Fixup::new(site, label, kind);
     }
 
     /// Puts the last reference to an unbound label into the table, with the others.
     #[inline(always)]
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn record_forward(&mut self) {
         if self.forward != Fixup::NONE {
-            self.f.wait(self.forward);
+            self.f.add_fixup(self.forward);
         }
     }
 
@@ -519,7 +519,7 @@ impl<'a, M: Architecture> Asm<'a, M> {
     /// small.
     #[inline(always)]
     pub(crate) fn near(&self, target: u32) -> bool {
-        self.small || target != UNBOUND && self.at(self.cursor.ip).abs_diff(target) < M::REACH
+        self.small || target != UNBOUND && self.at(self.cursor.ip).abs_diff(target) < M::SHORT_BRANCH_RANGE
     }
 
     /// A label for a floating constant after the code.
@@ -562,7 +562,7 @@ impl<'a, M: Architecture> Asm<'a, M> {
 
     /// Notes that the function calls others.
     #[inline]
-    pub(crate) fn links(&mut self) {
+    pub(crate) fn note_call(&mut self) {
         if self.f.leaf {
             self.f.fail(Error::CallInLeaf);
         }

@@ -1,5 +1,5 @@
-//! Calls built at run time: any number and kind of arguments, put where the convention wants them. Knows places, not
-//! encodings.
+//! Calls that are built at run time ("VCODE" 5.2): any number and kind of arguments, which are moved to the places that the
+//! calling convention assigns. Does not know encodings.
 
 use crate::abi::{Counters, Place, Places, Scratch};
 use crate::asm::{Asm, Label};
@@ -47,18 +47,26 @@ pub enum Target<M: Machine> {
 /// The most arguments in registers on any machine, with room for the target.
 const MAX_MOVES: usize = 40;
 
-/// Moves between registers of one file that are to happen at once.
-struct Moves {
+/// A parallel move: moves between registers of one file that happen at once. It is emitted as a sequence of moves
+/// (Rideau, Serpette, Leroy, "Tilting at windmills with Coq", 2008), with the transfer slot as the temporary of cycles.
+struct ParallelMove {
     /// Source (`PARKED` for the transfer slot) and destination.
     pending: [(u8, u8); MAX_MOVES],
     count: usize,
 }
 
+/// Stands for the transfer slot as a source.
 const PARKED: u8 = u8::MAX;
 
-impl Moves {
+/// The parallel moves of the arguments of a call, one for each register file.
+struct ArgumentMoves {
+    int: ParallelMove,
+    float: ParallelMove,
+}
+
+impl ParallelMove {
     fn new() -> Self {
-        Moves { pending: [(0, 0); MAX_MOVES], count: 0 }
+        ParallelMove { pending: [(0, 0); MAX_MOVES], count: 0 }
     }
 
     fn push(&mut self, source: u8, destination: u8) -> Result<(), Error> {
@@ -91,7 +99,7 @@ impl Moves {
     }
 }
 
-/// One step of [`Moves`].
+/// One step of a [`ParallelMove`].
 #[derive(Debug, PartialEq, Eq)]
 enum Move {
     /// From a register to a register.
@@ -117,14 +125,14 @@ impl<M: Machine> Asm<'_, M> {
     ) -> Result<(), Error> {
         let signature = signature.into();
         let places = self.check_arguments(signature, arguments)?;
-        self.links();
+        self.note_call();
         self.touch(&places);
         let pushed = match places.counters.stack {
             0 => 0,
             bytes => (M::OUTGOING + bytes.max(M::HOME)).next_multiple_of(16),
         };
         let transfer = self.transfer() + pushed as i32;
-        self.stand_ins(M::save, M::save_float);
+        self.save_around_call(M::save, M::save_float);
         if pushed != 0 {
             M::enter(self, i64::from(pushed));
         }
@@ -140,17 +148,17 @@ impl<M: Machine> Asm<'_, M> {
         if pushed != 0 {
             M::leave(self, i64::from(pushed));
         }
-        self.stand_ins(M::restore, M::restore_float);
+        self.save_around_call(M::restore, M::restore_float);
         Ok(())
     }
 
     /// Where the arguments of a call go, if they are of the types of the signature.
     fn check_arguments(&self, signature: Signature<'_>, arguments: &[Argument<M>]) -> Result<Places, Error> {
         let places = self.f.convention.places::<M>(signature)?;
-        let mut given = arguments.iter();
+        let mut arguments = arguments.iter();
         for ty in signature.types() {
             let ty = ty?;
-            let is_float = match given.next() {
+            let is_float = match arguments.next() {
                 Some(Argument::Float(_) | Argument::FloatLocal(_)) => true,
                 Some(Argument::Reg(_) | Argument::Constant(_) | Argument::Local(_)) => false,
                 None => return Err(Error::Arguments),
@@ -159,7 +167,7 @@ impl<M: Machine> Asm<'_, M> {
                 return Err(Error::Arguments);
             }
         }
-        if given.next().is_some() {
+        if arguments.next().is_some() {
             return Err(Error::Arguments);
         }
         Ok(places)
@@ -175,14 +183,53 @@ impl<M: Machine> Asm<'_, M> {
         pushed: u32,
         transfer: i32,
     ) -> Result<i64, Error> {
-        let convention = self.f.convention;
-        let mut int = Moves::new();
-        let mut float = Moves::new();
+        let mut moves = ArgumentMoves { int: ParallelMove::new(), float: ParallelMove::new() };
         if let Target::Reg(register) = target {
-            int.push(register.number(), M::SCRATCH.number())?;
+            moves.int.push(register.number(), M::SCRATCH.number())?;
         }
-        // First the stack, which may need the scratch register; then all registers as one parallel copy; then moves
-        // between the register files, and constants: their destinations are then the source of no move.
+        // First the stack, which may need the scratch register; then the registers of a file as one parallel move;
+        // then moves between the files, and constants: their destinations are then the source of no move.
+        let floats_in_registers = self.store_stack_arguments(signature, arguments, pushed, &mut moves)?;
+        while let Some(step) = moves.int.next() {
+            match step {
+                Move::Copy(source, destination) => {
+                    M::copy(self, M::Reg::from_number(destination), M::Reg::from_number(source));
+                }
+                Move::Park(source) => M::save(self, M::Reg::from_number(source), transfer),
+                Move::Unpark(destination) => M::restore(self, M::Reg::from_number(destination), transfer),
+            }
+        }
+        self.load_int_arguments(signature, arguments, pushed, transfer)?;
+        while let Some(step) = moves.float.next() {
+            match step {
+                Move::Copy(source, destination) => {
+                    M::copy_float(self, M::Float::from_number(destination), M::Float::from_number(source));
+                }
+                Move::Park(source) => M::save_float(self, M::Float::from_number(source), transfer),
+                Move::Unpark(destination) => M::restore_float(self, M::Float::from_number(destination), transfer),
+            }
+        }
+        let convention = self.f.convention;
+        let mut counters = Counters::default();
+        for (ty, argument) in signature.types().zip(arguments) {
+            let place = (convention.place)(&convention.int, &convention.float, &mut counters, ty?);
+            if let (Place::Float(number), Argument::FloatLocal(local)) = (place, argument.raised(pushed)) {
+                M::restore_float(self, M::Float::from_number(number), local.offset);
+            }
+        }
+        Ok(floats_in_registers)
+    }
+
+    /// Stores the arguments that travel on the stack and collects the moves of those that stay in their register file;
+    /// returns how many floats travel in floating registers.
+    fn store_stack_arguments(
+        &mut self,
+        signature: Signature<'_>,
+        arguments: &[Argument<M>],
+        pushed: u32,
+        moves: &mut ArgumentMoves,
+    ) -> Result<i64, Error> {
+        let convention = self.f.convention;
         let mut floats_in_registers = 0;
         let mut counters = Counters::default();
         for (ty, argument) in signature.types().zip(arguments) {
@@ -194,10 +241,10 @@ impl<M: Machine> Asm<'_, M> {
                     self.store_argument(ty, (M::BIAS + M::OUTGOING + at) as i32, argument)?
                 }
                 (Place::Int(number), Argument::Reg(register)) if !ty.is_float() => {
-                    int.push(register.number(), number)?
+                    moves.int.push(register.number(), number)?
                 }
                 (Place::Float(number), Argument::Float(register)) => {
-                    float.push(register.number(), number)?;
+                    moves.float.push(register.number(), number)?;
                     floats_in_registers += 1;
                 }
                 (Place::Float(_), Argument::FloatLocal(_)) => floats_in_registers += 1,
@@ -206,15 +253,18 @@ impl<M: Machine> Asm<'_, M> {
                 (Place::Int(_) | Place::Float(_) | Place::Pair(..), _) => return Err(Error::Arguments),
             }
         }
-        while let Some(step) = int.next() {
-            match step {
-                Move::Copy(source, destination) => {
-                    M::copy(self, M::Reg::from_number(destination), M::Reg::from_number(source));
-                }
-                Move::Park(source) => M::save(self, M::Reg::from_number(source), transfer),
-                Move::Unpark(destination) => M::restore(self, M::Reg::from_number(destination), transfer),
-            }
-        }
+        Ok(floats_in_registers)
+    }
+
+    /// Loads the integer registers that get constants, locals, or floats of the other register file.
+    fn load_int_arguments(
+        &mut self,
+        signature: Signature<'_>,
+        arguments: &[Argument<M>],
+        pushed: u32,
+        transfer: i32,
+    ) -> Result<(), Error> {
+        let convention = self.f.convention;
         let mut counters = Counters::default();
         for (ty, argument) in signature.types().zip(arguments) {
             let ty = ty?;
@@ -243,27 +293,11 @@ impl<M: Machine> Asm<'_, M> {
                 (Place::Int(_) | Place::Float(_) | Place::Stack(_) | Place::Pair(..), _) => {}
             }
         }
-        while let Some(step) = float.next() {
-            match step {
-                Move::Copy(source, destination) => {
-                    M::copy_float(self, M::Float::from_number(destination), M::Float::from_number(source));
-                }
-                Move::Park(source) => M::save_float(self, M::Float::from_number(source), transfer),
-                Move::Unpark(destination) => M::restore_float(self, M::Float::from_number(destination), transfer),
-            }
-        }
-        let mut counters = Counters::default();
-        for (ty, argument) in signature.types().zip(arguments) {
-            let place = (convention.place)(&convention.int, &convention.float, &mut counters, ty?);
-            if let (Place::Float(number), Argument::FloatLocal(local)) = (place, argument.raised(pushed)) {
-                M::restore_float(self, M::Float::from_number(number), local.offset);
-            }
-        }
-        Ok(floats_in_registers)
+        Ok(())
     }
 
-    /// Calls a function in place of returning: the frame is gone when it begins, and it returns to the caller of this
-    /// one. It may end a leaf. All its arguments travel in registers.
+    /// A tail call: the frame of this function is released before the jump, and the callee returns to the caller of this
+    /// function. It may end a leaf. All its arguments travel in registers.
     ///
     /// # Errors
     /// Those of [`Asm::call`], and [`Error::Arguments`] if one would travel on the stack or in a register that this
@@ -398,12 +432,12 @@ impl<M: Machine> Asm<'_, M> {
     }
 
     /// Stores or loads the temporaries that stand in for callee-saved registers.
-    fn stand_ins(&mut self, int: fn(&mut Self, M::Reg, i32), float: fn(&mut Self, M::Float, i32)) {
-        let (ints, floats) = (self.f.int.standing, self.f.float.standing);
+    fn save_around_call(&mut self, int: fn(&mut Self, M::Reg, i32), float: fn(&mut Self, M::Float, i32)) {
+        let (ints, floats) = (self.f.int.saved_around_calls, self.f.float.saved_around_calls);
         if ints | floats == 0 {
             return;
         }
-        let area = self.stand_in_area();
+        let area = self.caller_save_area();
         let convention = self.f.convention;
         for number in (0..32_u8).filter(|number| ints & convention.int.bit(*number) != 0) {
             int(self, M::Reg::from_number(number), area + 8 * i32::from(number));
@@ -424,7 +458,7 @@ mod tests {
 
     /// Runs the moves on a register file that holds its own numbers; every destination must get its source.
     fn check(moves: &[(u8, u8)]) {
-        let mut queue = Moves::new();
+        let mut queue = ParallelMove::new();
         for (source, destination) in moves {
             queue.push(*source, *destination).expect("there is room for the test");
         }

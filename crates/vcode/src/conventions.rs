@@ -59,7 +59,7 @@ impl Convention {
 /// Has a register carry an argument, if it may and carries no other.
 fn carries(lists: &Lists, taken: &mut Set, number: u8) -> bool {
     let bit = 1_u64.checked_shl(u32::from(number)).unwrap_or(0);
-    let is_free = lists.carriers & !*taken & bit != 0;
+    let is_free = lists.argument_registers & !*taken & bit != 0;
     *taken |= bit;
     is_free
 }

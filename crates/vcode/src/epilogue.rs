@@ -5,10 +5,10 @@ use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
 use crate::abi::Scratch;
-use crate::asm::{Asm, Code, Fixup, Function, Label};
+use crate::asm::{Asm, Code, Fixup, FunctionState, Label};
 use crate::cursor::{Cursor, SLACK};
 use crate::error::Error;
-use crate::frame::{HELD_BYTES, prologue_room};
+use crate::frame::{SPECIAL_REGISTER_BYTES, prologue_room};
 use crate::machine::Machine;
 use crate::registers::{Register, Set};
 
@@ -23,7 +23,7 @@ impl<M: Machine> Asm<'_, M> {
     /// The first error since [`Asm::begin`].
     #[inline(always)]
     pub fn end(mut self) -> Result<Code, Error> {
-        self.settle();
+        self.record_forward();
         // The common small function: no frame, no constants, one return, which is last.
         let ip = self.at(self.cursor.ip);
         let f = &mut *self.f;
@@ -45,7 +45,7 @@ impl<M: Machine> Asm<'_, M> {
             }
         }
         if self.last_return != Fixup::NONE {
-            self.f.wait(self.last_return);
+            self.f.add_fixup(self.last_return);
         }
         Self::end_in_general(self.f, self.cursor, self.left)
     }
@@ -69,7 +69,7 @@ impl<M: Machine> Asm<'_, M> {
     }
 
     #[inline(never)]
-    fn end_in_general(f: &mut Function, cursor: Cursor, left: usize) -> Result<Code, Error> {
+    fn end_in_general(f: &mut FunctionState, cursor: Cursor, left: usize) -> Result<Code, Error> {
         let mut asm = Asm::<M> {
             cursor,
             left,
@@ -241,9 +241,9 @@ impl<M: Machine> Asm<'_, M> {
         let above = bare + M::MISALIGNED + if interrupt { M::RED_ZONE } else { 0 };
         let size = if framed { above.next_multiple_of(16) - M::MISALIGNED } else { 0 };
 
-        let held = i64::from(M::BIAS + M::BOTTOM + self.save_area()) - 8 - i64::from(HELD_BYTES);
-        if interrupt && M::HOLDS {
-            M::release(self, held);
+        let held = i64::from(M::BIAS + M::BOTTOM + self.save_area()) - 8 - i64::from(SPECIAL_REGISTER_BYTES);
+        if interrupt && M::CLOBBERS_SPECIAL_REGISTERS {
+            M::restore_special(self, held);
         }
         self.each_saved(Asm::restore_slot);
         if size != 0 {
@@ -265,8 +265,8 @@ impl<M: Machine> Asm<'_, M> {
             M::enter(self, i64::from(size));
         }
         self.each_saved(Asm::save_slot);
-        if interrupt && M::HOLDS {
-            M::hold(self, held);
+        if interrupt && M::CLOBBERS_SPECIAL_REGISTERS {
+            M::save_special(self, held);
         }
         // Last: a large frame is entered by way of the scratch register.
         if self.f.incoming {
@@ -315,7 +315,7 @@ impl<M: Machine> Asm<'_, M> {
         } else if let Some(last) = f.int.touched.checked_ilog2() {
             1 + last - int.temp.len() as u32 + 1
         } else {
-            u32::from(f.calls && M::LINKS)
+            u32::from(f.calls && M::HAS_LINK_REGISTER)
         }
     }
 
@@ -323,7 +323,7 @@ impl<M: Machine> Asm<'_, M> {
     fn each_saved(&mut self, visit: fn(&mut Self, Saved<M>, i32)) {
         let convention = self.f.convention;
         let link = (M::BIAS + M::BOTTOM) as i32;
-        if M::LINKS && self.f.calls {
+        if M::HAS_LINK_REGISTER && self.f.calls {
             visit(self, Saved::Link, link);
         }
         // What was touched is a set by position: first the temporaries, then the registers that have a slot each.
@@ -352,7 +352,7 @@ impl<M: Machine> Asm<'_, M> {
 
     fn save_slot(&mut self, saved: Saved<M>, at: i32) {
         match saved {
-            Saved::Link => M::link(self, i64::from(at)),
+            Saved::Link => M::save_link(self, i64::from(at)),
             Saved::Int(register) => M::save(self, register, at),
             Saved::Float(register) => M::save_float(self, register, at),
         }
@@ -360,7 +360,7 @@ impl<M: Machine> Asm<'_, M> {
 
     fn restore_slot(&mut self, saved: Saved<M>, at: i32) {
         match saved {
-            Saved::Link => M::unlink(self, i64::from(at)),
+            Saved::Link => M::restore_link(self, i64::from(at)),
             Saved::Int(register) => M::restore(self, register, at),
             Saved::Float(register) => M::restore_float(self, register, at),
         }

@@ -87,10 +87,10 @@ impl Local {
 }
 
 /// The least room for instructions that a function begins with.
-const LEAST_BODY: usize = 64;
+const MIN_BODY: usize = 64;
 
 /// Room for what a machine holds besides its registers.
-pub(crate) const HELD_BYTES: u32 = 32;
+pub(crate) const SPECIAL_REGISTER_BYTES: u32 = 32;
 
 /// Bytes reserved in front of the body for the prologue. Functions that preserve more than the machine's own convention
 /// asks for, such as interrupt handlers, need more than others: ten bytes is the longest store of a register.
@@ -158,10 +158,10 @@ impl<'a, M: Machine> Asm<'a, M> {
         convention: &'static Convention,
     ) -> Result<Self, Error> {
         let prologue = prologue_room::<M>(convention);
-        if region.length < prologue + LEAST_BODY + SLACK {
+        if region.length < prologue + MIN_BODY + SLACK {
             return Err(Error::Overflow);
         }
-        let small = region.length - SLACK < M::REACH as usize;
+        let small = region.length - SLACK < M::SHORT_BRANCH_RANGE as usize;
         let f = workspace.open(&region, convention);
         f.leaf = matches!(kind, Kind::Leaf);
         f.int.free = convention.int.all;
@@ -171,7 +171,7 @@ impl<'a, M: Machine> Asm<'a, M> {
         // The check above promises this much; more is looked up when it is used.
         let mut asm = Asm {
             cursor,
-            left: LEAST_BODY,
+            left: MIN_BODY,
             start: f.start,
             small,
             last_return: Fixup::NONE,
@@ -186,10 +186,10 @@ impl<'a, M: Machine> Asm<'a, M> {
     /// Registers in which arguments travel are preserved if they have to be.
     pub(crate) fn touch(&mut self, places: &Places) {
         let (int, float) = (&self.f.convention.int, &self.f.convention.float);
-        if int.preserved != int.lasting {
+        if int.preserved != int.surviving {
             self.f.int.touched |= int.set_of_numbers(places.int) & int.preserved;
         }
-        if float.preserved != float.lasting {
+        if float.preserved != float.surviving {
             self.f.float.touched |= float.set_of_numbers(places.float) & float.preserved;
         }
     }
@@ -345,7 +345,7 @@ impl<'a, M: Machine> Asm<'a, M> {
     pub(crate) fn save_area(&self) -> u32 {
         let convention = self.f.convention;
         let scratch = match convention.scratch {
-            Scratch::Preserved if M::HOLDS => 3 * 8 + HELD_BYTES,
+            Scratch::Preserved if M::CLOBBERS_SPECIAL_REGISTERS => 3 * 8 + SPECIAL_REGISTER_BYTES,
             Scratch::Preserved => 3 * 8,
             Scratch::Free => 0,
         };
@@ -392,12 +392,12 @@ impl<'a, M: Machine> Asm<'a, M> {
     /// Where temporaries that stand in for callee-saved registers are kept during calls: eight bytes per register of
     /// each file, by number.
     #[cold]
-    pub(crate) fn stand_in_area(&mut self) -> i32 {
-        if let Some(area) = self.f.stand_in_area {
+    pub(crate) fn caller_save_area(&mut self) -> i32 {
+        if let Some(area) = self.f.caller_save_area {
             return area;
         }
         let area = self.local_bytes(2 * 32 * 8, 8).offset;
-        self.f.stand_in_area = Some(area);
+        self.f.caller_save_area = Some(area);
         area
     }
 }

@@ -19,7 +19,7 @@ pub enum Access {
 
 /// What an operand must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operand {
+pub enum OperandKind {
     /// A register for integers and pointers.
     Reg(Access),
     /// A register for floats and doubles.
@@ -91,7 +91,7 @@ pub struct Instruction {
     /// The type of its sources, which differs in conversions.
     pub source: Option<Type>,
     /// What its operands must be.
-    pub operands: &'static [Operand],
+    pub operands: &'static [OperandKind],
 }
 
 impl Instruction {
@@ -126,22 +126,22 @@ impl Instruction {
     }
 }
 
-impl Operand {
+impl OperandKind {
     fn accepts<R, F>(self, value: &Value<R, F>) -> bool {
         match (self, value) {
-            (Operand::Immediate(ty), Value::Immediate(value)) => fits(ty, *value),
-            (Operand::Offset, Value::Immediate(value)) => i32::try_from(*value).is_ok(),
-            (Operand::Reg(_), Value::Reg(_))
-            | (Operand::Float(_), Value::Float(_))
-            | (Operand::Local, Value::Local(_))
-            | (Operand::Label, Value::Label(_)) => true,
+            (OperandKind::Immediate(ty), Value::Immediate(value)) => fits(ty, *value),
+            (OperandKind::Offset, Value::Immediate(value)) => i32::try_from(*value).is_ok(),
+            (OperandKind::Reg(_), Value::Reg(_))
+            | (OperandKind::Float(_), Value::Float(_))
+            | (OperandKind::Local, Value::Local(_))
+            | (OperandKind::Label, Value::Label(_)) => true,
             (
-                Operand::Reg(_)
-                | Operand::Float(_)
-                | Operand::Immediate(_)
-                | Operand::Offset
-                | Operand::Local
-                | Operand::Label,
+                OperandKind::Reg(_)
+                | OperandKind::Float(_)
+                | OperandKind::Immediate(_)
+                | OperandKind::Offset
+                | OperandKind::Local
+                | OperandKind::Label,
                 Value::Reg(_) | Value::Float(_) | Value::Immediate(_) | Value::Local(_) | Value::Label(_),
             ) => false,
         }

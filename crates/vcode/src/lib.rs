@@ -53,7 +53,7 @@ pub use features::Features;
 pub use frame::{Kind, Local, Param};
 pub use generated::core::{Core, Extension, Vectors};
 pub use generated::{aarch64, alpha, mips, ppc64le, riscv64, sparc64, x86_64};
-pub use instruction::{Access, Family, Instruction, Operand, Value};
+pub use instruction::{Access, Family, Instruction, OperandKind, Value};
 pub use machine::Machine;
 #[cfg(all(feature = "std", target_os = "linux"))]
 pub use memory::{Installed, Memory};

@@ -22,13 +22,13 @@ pub trait Machine: Architecture {
     /// Returns to the caller.
     fn return_(c: &mut Asm<'_, Self>);
     /// Stores the return address relative to the stack pointer.
-    fn link(c: &mut Asm<'_, Self>, i: i64);
+    fn save_link(c: &mut Asm<'_, Self>, i: i64);
     /// Loads the return address relative to the stack pointer.
-    fn unlink(c: &mut Asm<'_, Self>, i: i64);
+    fn restore_link(c: &mut Asm<'_, Self>, i: i64);
     /// Stores what else instructions change, up to 32 bytes, relative to the stack pointer; by way of scratch registers.
-    fn hold(c: &mut Asm<'_, Self>, i: i64);
+    fn save_special(c: &mut Asm<'_, Self>, i: i64);
     /// Loads it.
-    fn release(c: &mut Asm<'_, Self>, i: i64);
+    fn restore_special(c: &mut Asm<'_, Self>, i: i64);
     /// Stores a register relative to the stack pointer.
     fn save(c: &mut Asm<'_, Self>, r: Self::Reg, at: i32);
     /// Loads a register relative to the stack pointer.

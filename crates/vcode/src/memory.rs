@@ -140,7 +140,7 @@ impl Memory {
     /// [`Error::Memory`] when no free extent is that long.
     pub fn region(&self, bytes: usize) -> Result<Region<'_>, Error> {
         let bytes = bytes.max(1).checked_next_multiple_of(self.unit).ok_or(Error::Memory)?;
-        let offset = self.take(bytes)?;
+        let offset = self.allocate(bytes)?;
         // SAFETY: the extent was free, so nothing else uses it; it is inside the mappings, which live as long as `self`.
         Ok(unsafe { Region::from_raw(self.write.add(offset), bytes, self.execute as usize + offset) })
     }
@@ -157,7 +157,7 @@ impl Memory {
         let pad = (code.entry % ALIGN).min(code.offset);
         let bytes = buffer.get(code.offset - pad..code.offset + code.length).ok_or(Error::Overflow)?;
         let length = bytes.len().max(1).checked_next_multiple_of(self.unit).ok_or(Error::Memory)?;
-        let offset = self.take(length)?;
+        let offset = self.allocate(length)?;
         let start = self.execute as usize + offset;
         // SAFETY: the extent was free, so nothing else uses it, and it is inside the mapping.
         unsafe {
@@ -176,7 +176,7 @@ impl Memory {
         if let Some(offset) = execute.checked_sub(self.execute as usize)
             && used < length
         {
-            self.extents().give(offset + used, length - used);
+            self.extents().free(offset + used, length - used);
         }
     }
 
@@ -186,7 +186,7 @@ impl Memory {
         if let Some(offset) = start.checked_sub(self.execute as usize)
             && length > 0
         {
-            self.extents().give(offset, length.next_multiple_of(self.unit));
+            self.extents().free(offset, length.next_multiple_of(self.unit));
         }
     }
 
@@ -201,8 +201,8 @@ impl Memory {
         self.extents().available()
     }
 
-    fn take(&self, bytes: usize) -> Result<usize, Error> {
-        let offset = self.extents().take(bytes).ok_or(Error::Memory)?;
+    fn allocate(&self, bytes: usize) -> Result<usize, Error> {
+        let offset = self.extents().allocate(bytes).ok_or(Error::Memory)?;
         if self.unit == PAGE {
             // What a debugger wrote to its copies of these pages goes with the function that was there.
             // SAFETY: the extent was free and is whole pages of the execute view, which then shows the file again.
@@ -264,11 +264,11 @@ impl Extents {
         Extents { length, fresh: 0, holes: BTreeMap::new(), by_length: BTreeSet::new() }
     }
 
-    fn take(&mut self, bytes: usize) -> Option<usize> {
+    fn allocate(&mut self, bytes: usize) -> Option<usize> {
         if let Some(&(length, offset)) = self.by_length.range((bytes, 0)..).next() {
-            self.forget(offset, length);
+            self.remove_hole(offset, length);
             if length > bytes {
-                self.remember(offset + bytes, length - bytes);
+                self.insert_hole(offset + bytes, length - bytes);
             }
             return Some(offset);
         }
@@ -278,7 +278,7 @@ impl Extents {
     }
 
     /// Frees an extent; one that is not used as a whole changes nothing.
-    fn give(&mut self, offset: usize, length: usize) {
+    fn free(&mut self, offset: usize, length: usize) {
         let Some(end) = offset.checked_add(length).filter(|end| *end <= self.fresh) else { return };
         let before = self.holes.range(..=offset).next_back().map(|(own, length)| (*own, *length));
         let after = self.holes.range(offset..).next().map(|(own, length)| (*own, *length));
@@ -287,26 +287,26 @@ impl Extents {
         }
         let (mut start, mut stop) = (offset, end);
         if let Some((own, length)) = before.filter(|(own, length)| own + length == offset) {
-            self.forget(own, length);
+            self.remove_hole(own, length);
             start = own;
         }
         if let Some((own, length)) = after.filter(|(own, _)| *own == end) {
-            self.forget(own, length);
+            self.remove_hole(own, length);
             stop = own + length;
         }
         if stop == self.fresh {
             self.fresh = start;
         } else {
-            self.remember(start, stop - start);
+            self.insert_hole(start, stop - start);
         }
     }
 
-    fn remember(&mut self, offset: usize, length: usize) {
+    fn insert_hole(&mut self, offset: usize, length: usize) {
         self.holes.insert(offset, length);
         self.by_length.insert((length, offset));
     }
 
-    fn forget(&mut self, offset: usize, length: usize) {
+    fn remove_hole(&mut self, offset: usize, length: usize) {
         self.holes.remove(&offset);
         self.by_length.remove(&(length, offset));
     }

@@ -272,7 +272,7 @@ fn has_whole(bytes: &[u8]) -> bool {
 /// Writes the instructions that load `value`; returns their length.
 fn constant_bytes<M: Machine>(d: M::Reg, value: u64, buffer: &mut [u8; CONSTANT_BYTES + SLACK]) -> usize {
     let value = if M::LONG_BITS == 32 { i64::from(value as i32) } else { value as i64 };
-    write_aside::<M>(buffer, |asm| M::constant(asm, d, value))
+    write_to_buffer::<M>(buffer, |asm| M::constant(asm, d, value))
 }
 
 /// Writes the instructions that load `value`, and as many that do nothing as make up `length`: that of the placeholder,
@@ -292,7 +292,7 @@ fn fill_constant<M: Machine>(
         return Ok(());
     }
     let value = if M::LONG_BITS == 32 { i64::from(value as i32) } else { value as i64 };
-    let written = write_aside::<M>(buffer, |asm| {
+    let written = write_to_buffer::<M>(buffer, |asm| {
         M::constant(asm, d, value);
         while asm.position() < length {
             M::nop(asm);
@@ -302,7 +302,7 @@ fn fill_constant<M: Machine>(
 }
 
 /// Has `emit` write to `buffer` instead of a function; returns how much.
-fn write_aside<M: Machine>(buffer: &mut [u8; CONSTANT_BYTES + SLACK], emit: impl FnOnce(&mut Asm<'_, M>)) -> usize {
+fn write_to_buffer<M: Machine>(buffer: &mut [u8; CONSTANT_BYTES + SLACK], emit: impl FnOnce(&mut Asm<'_, M>)) -> usize {
     let mut workspace = Workspace::<M, 1, 1, 1>::with_room();
     let region = Region::from(&mut buffer[..]);
     let f = workspace.open(&region, const { &M::CONVENTION });

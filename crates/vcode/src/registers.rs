@@ -46,9 +46,9 @@ pub struct Lists {
     /// Those in `saved`, by position.
     pub(crate) preserved: Set,
     /// Those in `saved` that carry no arguments, by position: what is in them outlives calls.
-    pub(crate) lasting: Set,
+    pub(crate) surviving: Set,
     /// Those in `args`, by number.
-    pub(crate) carriers: Set,
+    pub(crate) argument_registers: Set,
     /// The number at each position: first `temp`, then `saved`.
     order: [u8; MAX_REGISTERS],
     /// The set of each number: empty for those that are not handed out.
@@ -62,10 +62,11 @@ impl Lists {
     /// If there are more than 64 registers, or a number is above 63.
     pub const fn new(temp: &'static [u8], saved: &'static [u8], args: &'static [u8]) -> Lists {
         let (order, bits) = ([0; MAX_REGISTERS], [0; MAX_REGISTERS]);
-        let mut lists = Lists { temp, saved, args, all: 0, preserved: 0, lasting: 0, carriers: 0, order, bits };
+        let mut lists =
+            Lists { temp, saved, args, all: 0, preserved: 0, surviving: 0, argument_registers: 0, order, bits };
         let mut index = 0;
         while index < args.len() {
-            lists.carriers |= 1 << args[index];
+            lists.argument_registers |= 1 << args[index];
             index += 1;
         }
         assert!(temp.len() + saved.len() <= MAX_REGISTERS, "there are not so many registers");
@@ -79,8 +80,8 @@ impl Lists {
                 saved[position - temp.len()]
             };
             lists.all |= bit;
-            if lists.preserved & bit != 0 && lists.carriers >> number & 1 == 0 {
-                lists.lasting |= bit;
+            if lists.preserved & bit != 0 && lists.argument_registers >> number & 1 == 0 {
+                lists.surviving |= bit;
             }
             lists.order[position] = number;
             lists.bits[number as usize] = bit;
@@ -95,7 +96,7 @@ impl Lists {
         let positions = self.order.iter().take(count).enumerate();
         positions.into_iter().all(|(position, number)| own.bit(*number) != 0 && self.bit(*number) == 1 << position)
             && self.args.iter().all(|number| own.bit(*number) != 0)
-            && self.carriers.count_ones() as usize == self.args.len()
+            && self.argument_registers.count_ones() as usize == self.args.len()
     }
 
     /// The set of one register; empty if it is not handed out.
@@ -131,45 +132,45 @@ pub(crate) struct File {
     /// Callee-saved registers that were handed out at some time.
     pub(crate) touched: Set,
     /// Registers that stand in for those that outlive calls: saved around every call.
-    pub(crate) standing: Set,
+    pub(crate) saved_around_calls: Set,
 }
 
 /// A register that was handed out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Taken {
+pub(crate) struct Allocated {
     pub(crate) number: u8,
     /// A temporary that must be saved around calls.
-    pub(crate) stands_in: bool,
+    pub(crate) saved_around_calls: bool,
 }
 
 impl File {
     /// Takes a register. In a leaf nothing destroys temporaries, so they serve as persistent ones and come first.
-    /// Elsewhere those come first that are `lasting`, which outlive calls; and the register of results cannot stand in for
+    /// Elsewhere those come first that are `surviving`, which outlive calls; and the register of results cannot stand in for
     /// one of them: restoring it would destroy the result.
     #[inline(always)]
-    pub(crate) fn take(
+    pub(crate) fn allocate(
         &mut self,
         lists: &Lists,
         class: Class,
         leaf: bool,
         result: u8,
-        lasting: impl FnOnce() -> Set,
-    ) -> Option<Taken> {
+        surviving: impl FnOnce() -> Set,
+    ) -> Option<Allocated> {
         let temporary_first = class == Class::Temporary || leaf;
-        let lasting = if temporary_first { 0 } else { self.free & lasting() };
+        let surviving = if temporary_first { 0 } else { self.free & surviving() };
         let others = if temporary_first { self.free } else { self.free & !lists.bit(result) };
-        let wanted = if lasting == 0 { others } else { lasting };
+        let wanted = if surviving == 0 { others } else { surviving };
         if wanted == 0 {
             return None;
         }
         let bit = wanted & wanted.wrapping_neg();
         self.free ^= bit;
         self.touched |= bit & lists.preserved;
-        let stands_in = !temporary_first && lasting == 0;
-        if stands_in {
-            self.standing |= bit;
+        let saved_around_calls = !temporary_first && surviving == 0;
+        if saved_around_calls {
+            self.saved_around_calls |= bit;
         }
-        Some(Taken { number: lists.at(bit.trailing_zeros()), stands_in })
+        Some(Allocated { number: lists.at(bit.trailing_zeros()), saved_around_calls })
     }
 
     /// Takes a particular register; false if it is taken or not ours to give.
@@ -184,10 +185,10 @@ impl File {
     }
 
     /// Gives a register back.
-    pub(crate) fn give(&mut self, lists: &Lists, number: u8) {
+    pub(crate) fn free(&mut self, lists: &Lists, number: u8) {
         let bit = lists.bit(number);
         self.free |= bit;
-        self.standing &= !bit;
+        self.saved_around_calls &= !bit;
     }
 
     /// Marks a register as taken, such as one in which a parameter arrives.

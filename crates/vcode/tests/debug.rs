@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use quaject_vcode::debug::{Described, Line, gdb, perf, prologue_bytes};
+use quaject_vcode::debug::{DebugInfo, Line, gdb, perf, prologue_bytes};
 use quaject_vcode::{Argument, Asm, Class, Core, Kind, Memory, Native, Param, Target, Type, Workspace};
 
 /// Called by generated code with more arguments than there are registers for them.
@@ -32,8 +32,8 @@ struct Generated {
 }
 
 impl Generated {
-    fn described(&self) -> Described<'_> {
-        Described {
+    fn described(&self) -> DebugInfo<'_> {
+        DebugInfo {
             name: "generated_sum",
             entry: self.entry,
             code: &self.bytes,

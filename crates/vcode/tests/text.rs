@@ -3,9 +3,9 @@
 
 use std::fmt::Write as _;
 
-use quaject_vcode::text::step::{Argument, Stepper};
+use quaject_vcode::text::step::{ParameterValue, Stepper};
 use quaject_vcode::text::{MACHINES, Part, read};
-use quaject_vcode::{Family, Instruction, Operand, Type};
+use quaject_vcode::{Family, Instruction, OperandKind, Type};
 
 const SUM: &str = "
 function sum %p%l leaf
@@ -30,15 +30,15 @@ fn line(instruction: &Instruction) -> String {
     let mut operands = Vec::new();
     for (index, operand) in instruction.operands.iter().enumerate() {
         operands.push(match operand {
-            Operand::Reg(_) => ["x", "y", "z"][index % 3].to_string(),
-            Operand::Float(_) => ["f", "g", "h"][index % 3].to_string(),
-            Operand::Immediate(_) if instruction.family == Family::Shift => "7".into(),
-            Operand::Immediate(Type::F | Type::D) => "-2.5".into(),
-            Operand::Immediate(Type::U) => "4294967295".into(),
-            Operand::Immediate(_) => "0x12345".into(),
-            Operand::Offset => "-40".into(),
-            Operand::Local => "kept".into(),
-            Operand::Label => "end".into(),
+            OperandKind::Reg(_) => ["x", "y", "z"][index % 3].to_string(),
+            OperandKind::Float(_) => ["f", "g", "h"][index % 3].to_string(),
+            OperandKind::Immediate(_) if instruction.family == Family::Shift => "7".into(),
+            OperandKind::Immediate(Type::F | Type::D) => "-2.5".into(),
+            OperandKind::Immediate(Type::U) => "4294967295".into(),
+            OperandKind::Immediate(_) => "0x12345".into(),
+            OperandKind::Offset => "-40".into(),
+            OperandKind::Local => "kept".into(),
+            OperandKind::Label => "end".into(),
         });
     }
     format!("  {} {}", instruction.name, operands.join(", ")).trim_end().to_string()
@@ -87,7 +87,7 @@ over:
     let (functions, mistakes) = read(text);
     assert_eq!(mistakes, []);
     let run = |index: u64| {
-        let mut stepper = Stepper::new(&functions[0], &[Argument::Bits(index)]).expect("one argument");
+        let mut stepper = Stepper::new(&functions[0], &[ParameterValue::Bits(index)]).expect("one argument");
         loop {
             match stepper.step() {
                 Ok(Some(step)) if step.returned.is_some() => return step.returned.unwrap(),
@@ -150,7 +150,8 @@ fn mangled_text_never_panics() {
                     listing.rows(target.table);
                 }
             }
-            let arguments: Vec<Argument> = function.parameters.iter().map(|_| Argument::Bytes(vec![1; 16])).collect();
+            let arguments: Vec<ParameterValue> =
+                function.parameters.iter().map(|_| ParameterValue::Bytes(vec![1; 16])).collect();
             let mut stepper = Stepper::new(function, &arguments).expect("as many arguments as parameters");
             for _ in 0..50 {
                 if !matches!(stepper.step(), Ok(Some(_))) {
@@ -162,7 +163,7 @@ fn mangled_text_never_panics() {
 }
 
 /// Steps to the end; every step as one line.
-fn steps(text: &str, arguments: &[Argument]) -> Vec<String> {
+fn steps(text: &str, arguments: &[ParameterValue]) -> Vec<String> {
     let (functions, mistakes) = read(text);
     assert_eq!(mistakes, []);
     let mut stepper = Stepper::new(&functions[0], arguments).expect("the arguments match");
@@ -187,8 +188,8 @@ fn steps(text: &str, arguments: &[Argument]) -> Vec<String> {
 
 #[test]
 fn a_function_is_stepped_through_with_values_by_name() {
-    let numbers = Argument::Bytes([5_i64, -7].iter().flat_map(|number| number.to_ne_bytes()).collect());
-    let lines = steps(SUM, &[numbers.clone(), Argument::Bits(2)]);
+    let numbers = ParameterValue::Bytes([5_i64, -7].iter().flat_map(|number| number.to_ne_bytes()).collect());
+    let lines = steps(SUM, &[numbers.clone(), ParameterValue::Bits(2)]);
     assert_eq!(
         lines,
         [
@@ -210,14 +211,14 @@ fn a_function_is_stepped_through_with_values_by_name() {
             "retl  returns -2",
         ]
     );
-    let beyond = steps(SUM, &[numbers, Argument::Bits(3)]);
+    let beyond = steps(SUM, &[numbers, ParameterValue::Bits(3)]);
     assert_eq!(beyond.last().map(String::as_str), Some("stuck: &a0+16 is no memory of the function's"));
 }
 
 #[test]
 fn undefined_behaviour_is_reported_instead_of_executed() {
     let divide = "function f %i%i leaf\n divi a0, a0, a1\n reti a0\n";
-    let bits = |value: i32| Argument::Bits(i64::from(value) as u64);
+    let bits = |value: i32| ParameterValue::Bits(i64::from(value) as u64);
     assert_eq!(steps(divide, &[bits(7), bits(-2)]), ["divi a0=-3", "reti  returns -3"]);
     assert_eq!(steps(divide, &[bits(7), bits(0)]), ["stuck: division by zero is undefined"]);
     assert_eq!(steps(divide, &[bits(i32::MIN), bits(-1)]), ["stuck: the quotient does not fit"]);
@@ -225,5 +226,8 @@ fn undefined_behaviour_is_reported_instead_of_executed() {
     assert_eq!(steps(shift, &[bits(1), bits(64)]), ["stuck: a shift by 64 of 64 bits is undefined"]);
     assert_eq!(steps("function f leaf\n nop\n", &[]), ["nop ", "stuck: the function ends without a return"]);
     let float = "function f %d leaf\n float h\n setd h, 0.5\n muld a0, a0, h\n retd a0\n";
-    assert_eq!(steps(float, &[Argument::Bits(3.0_f64.to_bits())]), ["setd h=0.5", "muld a0=1.5", "retd  returns 1.5"]);
+    assert_eq!(
+        steps(float, &[ParameterValue::Bits(3.0_f64.to_bits())]),
+        ["setd h=0.5", "muld a0=1.5", "retd  returns 1.5"]
+    );
 }

@@ -5,8 +5,8 @@ use crate::terminal::{CliError, Status, Terminal, print};
 use quaject_esp_run::HostError;
 use quaject_esp_run::files::read_text;
 use quaject_vcode::Type;
-use quaject_vcode::text::step::{Argument, Stepper};
-use quaject_vcode::text::{Function, Listing, MACHINES, Part, Target, read};
+use quaject_vcode::text::step::{ParameterValue, Stepper};
+use quaject_vcode::text::{Function, Listing, MACHINES, Part, TargetMachine, read};
 use std::fmt::Write as _;
 
 /// Where the machine instructions begin.
@@ -43,7 +43,7 @@ pub(crate) fn asm(terminal: &Terminal, arguments: Asm) -> Result<Status, CliErro
     Ok(status)
 }
 
-fn targets(names: &[String]) -> Result<Vec<&'static Target>, CliError> {
+fn targets(names: &[String]) -> Result<Vec<&'static TargetMachine>, CliError> {
     if names.is_empty() {
         return Ok(MACHINES.iter().filter(|target| target.name == std::env::consts::ARCH).collect());
     }
@@ -63,7 +63,7 @@ fn targets(names: &[String]) -> Result<Vec<&'static Target>, CliError> {
 }
 
 /// Portable instructions on the left, machine instructions on the right.
-fn show(output: &mut String, target: &'static Target, function: &Function, listing: &Listing, hex: bool) {
+fn show(output: &mut String, target: &'static TargetMachine, function: &Function, listing: &Listing, hex: bool) {
     if !output.is_empty() {
         output.push('\n');
     }
@@ -152,10 +152,10 @@ fn step(terminal: &Terminal, functions: &[Function], values: &[String]) -> Resul
 }
 
 /// Reads an argument: a number, or numbers in brackets that a pointer points to.
-fn argument(ty: Type, text: &str) -> Option<Argument> {
+fn argument(ty: Type, text: &str) -> Option<ParameterValue> {
     match ty {
-        Type::F => text.parse::<f32>().ok().map(|value| Argument::Bits(u64::from(value.to_bits()))),
-        Type::D => text.parse::<f64>().ok().map(|value| Argument::Bits(value.to_bits())),
+        Type::F => text.parse::<f32>().ok().map(|value| ParameterValue::Bits(u64::from(value.to_bits()))),
+        Type::D => text.parse::<f64>().ok().map(|value| ParameterValue::Bits(value.to_bits())),
         Type::P => {
             let (letters, list) = text.strip_suffix(']')?.split_once('[')?;
             let mut bytes = Vec::new();
@@ -168,9 +168,9 @@ fn argument(ty: Type, text: &str) -> Option<Argument> {
                     _ => return None,
                 }
             }
-            Some(Argument::Bytes(bytes))
+            Some(ParameterValue::Bytes(bytes))
         }
-        Type::Ul => text.parse::<u64>().ok().map(Argument::Bits),
+        Type::Ul => text.parse::<u64>().ok().map(ParameterValue::Bits),
         Type::C | Type::Uc | Type::S | Type::Us | Type::I | Type::U | Type::L => {
             let value = text.parse::<i64>().ok()?;
             let fits = match ty {
@@ -178,7 +178,7 @@ fn argument(ty: Type, text: &str) -> Option<Argument> {
                 Type::L => true,
                 _ => i32::try_from(value).is_ok(),
             };
-            fits.then_some(Argument::Bits(value as u64))
+            fits.then_some(ParameterValue::Bits(value as u64))
         }
     }
 }

@@ -299,7 +299,7 @@ QJV_INLINE int qjv_within(qjv_asm *c, uint32_t target, uint32_t reach) {
     return (size_t)(f->limit - f->start) < reach;
 }
 /* The machine, whose header is included below, says how far its short branches reach. */
-#define qjv_near(c, target) qjv_within(c, target, QJV_REACH)
+#define qjv_near(c, target) qjv_within(c, target, QJV_SHORT_BRANCH_RANGE)
 
 QJV_INLINE v_label qjv_new_label(qjv_function *f) {
     v_label label = {0};
@@ -365,7 +365,7 @@ QJV_INLINE int64_t qjv_count(qjv_asm *c, int64_t count, int64_t width) {
 QJV_INLINE void qjv_use_features(qjv_asm *c, uint64_t features) { c->f->features = features; }
 QJV_INLINE int qjv_has(const qjv_asm *c, unsigned bit) { return (int)(c->f->features >> bit & 1); }
 
-QJV_INLINE void qjv_links(qjv_asm *c) {
+QJV_INLINE void qjv_note_call(qjv_asm *c) {
     if (c->f->leaf) qjv_fail(c, QJV_ERROR_CALL_IN_LEAF);
     c->f->calls = 1;
     c->f->special = 1;

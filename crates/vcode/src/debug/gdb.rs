@@ -12,14 +12,14 @@ use std::ptr::null_mut;
 use std::sync::{Mutex, PoisonError};
 use std::vec::Vec;
 
-use super::Described;
+use super::DebugInfo;
 use super::elf::object;
 
 #[repr(C)]
 #[derive(Debug)]
-struct Entry {
-    next: *mut Entry,
-    previous: *mut Entry,
+struct CodeEntry {
+    next: *mut CodeEntry,
+    previous: *mut CodeEntry,
     object: *const u8,
     size: u64,
 }
@@ -31,8 +31,8 @@ struct Entry {
 pub struct Descriptor {
     version: u32,
     action: u32,
-    relevant: *mut Entry,
-    first: *mut Entry,
+    relevant: *mut CodeEntry,
+    first: *mut CodeEntry,
 }
 
 const NOTHING: u32 = 0;
@@ -60,7 +60,7 @@ static LIST: Mutex<()> = Mutex::new(());
 /// A function that GDB knows. Dropping this makes GDB forget it: before its code is freed.
 #[derive(Debug)]
 pub struct Registered {
-    entry: *mut Entry,
+    entry: *mut CodeEntry,
     object: Vec<u8>,
 }
 
@@ -69,10 +69,10 @@ unsafe impl Send for Registered {}
 // SAFETY: nothing is changed through a shared reference.
 unsafe impl Sync for Registered {}
 
-/// Tells GDB about a function.
-pub fn register(described: &Described<'_>) -> Registered {
+/// Registers a function with GDB.
+pub fn register(described: &DebugInfo<'_>) -> Registered {
     let object = object(described);
-    let entry = Box::into_raw(Box::new(Entry {
+    let entry = Box::into_raw(Box::new(CodeEntry {
         next: null_mut(),
         previous: null_mut(),
         object: object.as_ptr(),
@@ -87,7 +87,7 @@ pub fn register(described: &Described<'_>) -> Registered {
             (*(*list).first).previous = entry;
         }
         (*list).first = entry;
-        tell(list, entry, REGISTER);
+        notify(list, entry, REGISTER);
     }
     drop(held);
     Registered { entry, object }
@@ -95,7 +95,7 @@ pub fn register(described: &Described<'_>) -> Registered {
 
 /// # Safety
 /// The lock must be held, and `list` be the descriptor.
-unsafe fn tell(list: *mut Descriptor, entry: *mut Entry, action: u32) {
+unsafe fn notify(list: *mut Descriptor, entry: *mut CodeEntry, action: u32) {
     // SAFETY: the caller holds the lock.
     unsafe {
         (*list).relevant = entry;
@@ -128,7 +128,7 @@ impl Drop for Registered {
             } else {
                 (*previous).next = next;
             }
-            tell(list, self.entry, UNREGISTER);
+            notify(list, self.entry, UNREGISTER);
             drop(Box::from_raw(self.entry));
         }
         drop(held);

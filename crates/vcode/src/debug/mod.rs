@@ -15,7 +15,7 @@ use crate::machine::Machine;
 
 /// A finished function, as it is described to a tool.
 #[derive(Debug, Clone, Copy)]
-pub struct Described<'a> {
+pub struct DebugInfo<'a> {
     /// Its name.
     pub name: &'a str,
     /// Its address.
@@ -30,7 +30,7 @@ pub struct Described<'a> {
     pub lines: &'a [Line],
 }
 
-impl Described<'_> {
+impl DebugInfo<'_> {
     /// The path of a file; of the function's if there is no such file.
     fn source(&self, number: usize) -> &str {
         self.sources.get(number).or(self.sources.first()).copied().unwrap_or_default()
@@ -58,6 +58,6 @@ pub fn prologue_bytes<M: Machine>(code: &Code) -> usize {
 /// bytes where they stay.
 ///
 /// `None` if it is not known how frames of the machine are unwound: it is for x86-64, AArch64 and RISC-V 64.
-pub fn call_frames<M: Machine>(described: &Described<'_>) -> Option<Vec<u8>> {
+pub fn call_frames<M: Machine>(described: &DebugInfo<'_>) -> Option<Vec<u8>> {
     unwind::eh_frame::<M>(described)
 }

@@ -1,5 +1,5 @@
-//! Reads machine code back: one instruction at a time, to the text an assembler takes. Works from generated tables and
-//! knows no machine by name beyond their list.
+//! The table-driven disassembler: decodes one instruction at a time into the text that an assembler accepts. The tables are
+//! generated; no machine is named here.
 
 use core::fmt;
 
@@ -14,7 +14,7 @@ pub(crate) enum Segment {
 
 /// What an operand is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Kind {
+pub(crate) enum FieldKind {
     Register,
     Signed { scale: u32 },
     Unsigned { scale: u32 },
@@ -25,7 +25,7 @@ pub(crate) enum Kind {
 /// An operand: what it is, and where in a word its bits are.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Field {
-    pub(crate) kind: Kind,
+    pub(crate) kind: FieldKind,
     pub(crate) pieces: &'static [(u32, u32)],
 }
 
@@ -141,7 +141,7 @@ impl Table {
         let mut values = [0; MAX_OPERANDS];
         for (field, value) in insn.operands.iter().zip(&mut values) {
             // A register that is in several places is the same in all.
-            if let (Kind::Register, [(_, first), rest @ ..]) = (field.kind, field.pieces) {
+            if let (FieldKind::Register, [(_, first), rest @ ..]) = (field.kind, field.pieces) {
                 let number = |low: u32| word >> low & 31;
                 if rest.iter().any(|(_, low)| number(*low) != number(*first)) {
                     return None;
@@ -157,11 +157,11 @@ impl Table {
                 width += piece;
             }
             *value = match field.kind {
-                Kind::Register => raw,
-                Kind::Unsigned { scale } => raw << scale,
-                Kind::Down { bits } => (1 << bits) - raw,
-                Kind::Signed { scale } => sign_extend(raw, width) << scale,
-                Kind::Relative { scale, origin } => (sign_extend(raw, width) << scale) + i64::from(origin),
+                FieldKind::Register => raw,
+                FieldKind::Unsigned { scale } => raw << scale,
+                FieldKind::Down { bits } => (1 << bits) - raw,
+                FieldKind::Signed { scale } => sign_extend(raw, width) << scale,
+                FieldKind::Relative { scale, origin } => (sign_extend(raw, width) << scale) + i64::from(origin),
             };
         }
         self.checked(insn, values, 4)
@@ -169,101 +169,15 @@ impl Table {
 
     fn bytes(&'static self, insn: &'static Insn, code: &[u8]) -> Option<Decoded> {
         let Pattern::Bytes(tokens) = insn.pattern else { return None };
-        let mut values = [0_i64; MAX_OPERANDS];
-        let mut at = 0;
-        let mut rex = 0_u8;
-        let (mut second_register, mut scale) = (0, 0);
-        let mut take = |count: usize| {
-            let bytes = code.get(at..at + count)?;
-            at += count;
-            Some(bytes)
-        };
+        let mut reader = ByteReader { code, at: 0, rex: 0, second: 0, scale: 0, values: [0; MAX_OPERANDS] };
         for token in tokens {
-            match *token {
-                Token::Byte(byte) => {
-                    if take(1)?[0] != byte {
-                        return None;
-                    }
-                }
-                Token::Rex(fixed) => {
-                    rex = take(1)?[0];
-                    if rex & 0xf8 != fixed {
-                        return None;
-                    }
-                }
-                Token::Vex { bytes, prefix } => {
-                    let length = if prefix == Prefix::Vex { 3 } else { 4 };
-                    let found = take(length)?;
-                    // Without the registers, which are inverted.
-                    let masks = [0xff, 0x1f, 0x87, 0xff];
-                    if found.iter().zip(bytes).zip(masks).any(|((found, byte), mask)| found & mask != byte) {
-                        return None;
-                    }
-                    rex = !found[1] >> 5 & 7;
-                    second_register = !found[2] >> 3 & 15;
-                    scale = if prefix == Prefix::Vex { 0 } else { 6 };
-                }
-                Token::Plus { opcode, register } => {
-                    let byte = take(1)?[0];
-                    if byte & 0xf8 != opcode {
-                        return None;
-                    }
-                    values[register] = i64::from(byte & 7 | (rex & 1) << 3);
-                }
-                Token::ModRm { reg, second, rm } => {
-                    match second {
-                        Some(operand) => values[operand] = i64::from(second_register),
-                        None if second_register != 0 => return None,
-                        None => {}
-                    }
-                    let byte = take(1)?[0];
-                    let (mode, middle, low) = (byte >> 6, byte >> 3 & 7, byte & 7);
-                    match reg {
-                        RegField::Digit(digit) if digit != middle => return None,
-                        RegField::Digit(_) => {}
-                        RegField::Operand(operand) => values[operand] = i64::from(middle | (rex & 4) << 1),
-                    }
-                    match rm {
-                        Rm::Register(operand) if mode == 3 => values[operand] = i64::from(low | (rex & 1) << 3),
-                        Rm::Digit(digit) if mode == 3 && low == digit => {}
-                        Rm::Label(operand) if mode == 0 && low == 5 => values[operand] = little(take(4)?),
-                        Rm::Offset(base, offset) if mode == 1 || mode == 2 => {
-                            let low = if low == 4 { sib(take(1)?[0], rex, None)?.0 } else { low };
-                            values[base] = i64::from(low | (rex & 1) << 3);
-                            values[offset] = match mode {
-                                1 => little(take(1)?) << scale,
-                                _ => little(take(4)?),
-                            };
-                        }
-                        Rm::Index(base, index, scale) if mode == 1 && low == 4 => {
-                            let (base_value, index_value) = sib(take(1)?[0], rex, Some(scale))?;
-                            values[base] = i64::from(base_value | (rex & 1) << 3);
-                            values[index] = i64::from(index_value);
-                            if take(1)?[0] != 0 {
-                                return None;
-                            }
-                        }
-                        Rm::IndexOffset(base, index, scale, offset) if (mode == 1 || mode == 2) && low == 4 => {
-                            let (base_value, index_value) = sib(take(1)?[0], rex, Some(scale))?;
-                            values[base] = i64::from(base_value | (rex & 1) << 3);
-                            values[index] = i64::from(index_value);
-                            values[offset] = little(take(if mode == 1 { 1 } else { 4 })?);
-                        }
-                        Rm::Register(_)
-                        | Rm::Digit(_)
-                        | Rm::Label(_)
-                        | Rm::Offset(..)
-                        | Rm::Index(..)
-                        | Rm::IndexOffset(..) => return None,
-                    }
-                }
-                Token::Immediate { bytes, operand } => values[operand] = little(take(bytes as usize)?),
-            }
+            reader.token(*token)?;
         }
+        let ByteReader { at, mut values, .. } = reader;
         for (field, value) in insn.operands.iter().zip(&mut values) {
             match field.kind {
-                Kind::Relative { .. } => *value += at as i64,
-                Kind::Unsigned { .. } => {
+                FieldKind::Relative { .. } => *value += at as i64,
+                FieldKind::Unsigned { .. } => {
                     let bits = tokens.iter().find_map(|token| match token {
                         Token::Immediate { bytes, .. } => Some(8 * bytes),
                         Token::Byte(_)
@@ -274,7 +188,7 @@ impl Table {
                     });
                     *value &= (1 << bits.unwrap_or(32)) - 1;
                 }
-                Kind::Register | Kind::Signed { .. } | Kind::Down { .. } => {}
+                FieldKind::Register | FieldKind::Signed { .. } | FieldKind::Down { .. } => {}
             }
         }
         self.checked(insn, values, at)
@@ -284,12 +198,124 @@ impl Table {
     fn checked(&'static self, insn: &'static Insn, values: [i64; MAX_OPERANDS], length: usize) -> Option<Decoded> {
         for segment in insn.text {
             if let Segment::Operand { operand, set } = *segment
-                && matches!(insn.operands[operand].kind, Kind::Register)
+                && matches!(insn.operands[operand].kind, FieldKind::Register)
             {
                 self.names[set].get(values[operand] as usize)?;
             }
         }
         Some(Decoded { table: self, insn, values, length })
+    }
+}
+
+/// Reads an x86 instruction byte by byte, along the tokens of its pattern. `None` if a byte differs from the pattern.
+struct ByteReader<'c> {
+    code: &'c [u8],
+    /// The next byte.
+    at: usize,
+    /// The REX prefix, or the bits of a VEX or EVEX prefix that correspond to it.
+    rex: u8,
+    /// The second source register, of a VEX or EVEX prefix.
+    second: u8,
+    /// The logarithm of the unit of short displacements.
+    scale: u32,
+    values: [i64; MAX_OPERANDS],
+}
+
+impl<'c> ByteReader<'c> {
+    fn take(&mut self, count: usize) -> Option<&'c [u8]> {
+        let bytes = self.code.get(self.at..self.at + count)?;
+        self.at += count;
+        Some(bytes)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        Some(self.take(1)?[0])
+    }
+
+    fn token(&mut self, token: Token) -> Option<()> {
+        match token {
+            Token::Byte(byte) => (self.byte()? == byte).then_some(()),
+            Token::Rex(fixed) => {
+                self.rex = self.byte()?;
+                (self.rex & 0xf8 == fixed).then_some(())
+            }
+            Token::Vex { bytes, prefix } => {
+                let found = self.take(if prefix == Prefix::Vex { 3 } else { 4 })?;
+                // Without the registers, which are inverted.
+                let masks = [0xff, 0x1f, 0x87, 0xff];
+                if found.iter().zip(bytes).zip(masks).any(|((found, byte), mask)| found & mask != byte) {
+                    return None;
+                }
+                self.rex = !found[1] >> 5 & 7;
+                self.second = !found[2] >> 3 & 15;
+                self.scale = if prefix == Prefix::Vex { 0 } else { 6 };
+                Some(())
+            }
+            Token::Plus { opcode, register } => {
+                let byte = self.byte()?;
+                self.values[register] = self.base(byte & 7);
+                (byte & 0xf8 == opcode).then_some(())
+            }
+            Token::ModRm { reg, second, rm } => self.modrm(reg, second, rm),
+            Token::Immediate { bytes, operand } => {
+                self.values[operand] = little(self.take(bytes as usize)?);
+                Some(())
+            }
+        }
+    }
+
+    /// The number of a register in the r/m field, in the base of a SIB byte or in an opcode.
+    fn base(&self, low: u8) -> i64 {
+        i64::from(low | (self.rex & 1) << 3)
+    }
+
+    fn modrm(&mut self, reg: RegField, second: Option<usize>, rm: Rm) -> Option<()> {
+        match second {
+            Some(operand) => self.values[operand] = i64::from(self.second),
+            None if self.second != 0 => return None,
+            None => {}
+        }
+        let byte = self.byte()?;
+        let (mode, middle, low) = (byte >> 6, byte >> 3 & 7, byte & 7);
+        match reg {
+            RegField::Digit(digit) if digit != middle => return None,
+            RegField::Digit(_) => {}
+            RegField::Operand(operand) => self.values[operand] = i64::from(middle | (self.rex & 4) << 1),
+        }
+        match rm {
+            Rm::Register(operand) if mode == 3 => self.values[operand] = self.base(low),
+            Rm::Digit(digit) if mode == 3 && low == digit => {}
+            Rm::Label(operand) if mode == 0 && low == 5 => self.values[operand] = little(self.take(4)?),
+            Rm::Offset(base, offset) if mode == 1 || mode == 2 => {
+                let low = if low == 4 { sib(self.byte()?, self.rex, None)?.0 } else { low };
+                self.values[base] = self.base(low);
+                self.values[offset] = match mode {
+                    1 => little(self.take(1)?) << self.scale,
+                    _ => little(self.take(4)?),
+                };
+            }
+            Rm::Index(base, index, scale) if mode == 1 && low == 4 => {
+                self.scaled_index(base, index, scale)?;
+                if self.byte()? != 0 {
+                    return None;
+                }
+            }
+            Rm::IndexOffset(base, index, scale, offset) if (mode == 1 || mode == 2) && low == 4 => {
+                self.scaled_index(base, index, scale)?;
+                self.values[offset] = little(self.take(if mode == 1 { 1 } else { 4 })?);
+            }
+            Rm::Register(_) | Rm::Digit(_) | Rm::Label(_) | Rm::Offset(..) | Rm::Index(..) | Rm::IndexOffset(..) => {
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    fn scaled_index(&mut self, base: usize, index: usize, scale: u32) -> Option<()> {
+        let (base_number, index_number) = sib(self.byte()?, self.rex, Some(scale))?;
+        self.values[base] = self.base(base_number);
+        self.values[index] = i64::from(index_number);
+        Some(())
     }
 }
 
@@ -322,12 +348,14 @@ impl fmt::Display for Decoded {
                 Segment::Operand { operand, set } => {
                     let value = self.values[operand];
                     match self.insn.operands[operand].kind {
-                        Kind::Register => {
+                        FieldKind::Register => {
                             let name = self.table.names[set].get(value as usize).copied().unwrap_or("?");
                             write!(f, "{}{name}", self.table.prefix)?;
                         }
-                        Kind::Signed { .. } | Kind::Unsigned { .. } | Kind::Down { .. } => write!(f, "{value}")?,
-                        Kind::Relative { .. } => write!(f, ".{value:+}")?,
+                        FieldKind::Signed { .. } | FieldKind::Unsigned { .. } | FieldKind::Down { .. } => {
+                            write!(f, "{value}")?
+                        }
+                        FieldKind::Relative { .. } => write!(f, ".{value:+}")?,
                     }
                 }
             }

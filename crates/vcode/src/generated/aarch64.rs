@@ -283,7 +283,7 @@ pub struct Aarch64;
 impl Architecture for Aarch64 {
     type Reg = Reg;
     type Float = Float;
-    const SPACE: &'static [u8] = &[
+    const MAX_BYTES: &'static [u8] = &[
         4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 4, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 4, 4, 20, 4, 20, 4, 20, 4, 20,
         4, 4, 4, 20, 4, 20, 4, 20, 4, 20, 4, 4, 8, 24, 8, 24, 8, 24, 8, 24, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20,
         4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 8, 8, 8,
@@ -319,9 +319,9 @@ impl Architecture for Aarch64 {
     const FLOAT_SCRATCH: Float = Float::new(31);
     const RESULT: Reg = Reg::new(0);
     const FLOAT_RESULT: Float = Float::new(0);
-    const LINKS: bool = true;
-    const HOLDS: bool = false;
-    const REACH: u32 = 4294967295;
+    const HAS_LINK_REGISTER: bool = true;
+    const CLOBBERS_SPECIAL_REGISTERS: bool = false;
+    const SHORT_BRANCH_RANGE: u32 = 4294967295;
 
     #[inline(always)]
     fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool {
@@ -384,19 +384,19 @@ impl Machine for Aarch64 {
         c.cursor.word(0xd65f03c0);
     }
 
-    fn link(c: &mut Asm<'_, Self>, i: i64) {
+    fn save_link(c: &mut Asm<'_, Self>, i: i64) {
         Self::save(c, Reg::new(30), i as i32);
     }
 
-    fn unlink(c: &mut Asm<'_, Self>, i: i64) {
+    fn restore_link(c: &mut Asm<'_, Self>, i: i64) {
         Self::restore(c, Reg::new(30), i as i32);
     }
 
-    fn hold(c: &mut Asm<'_, Self>, _i: i64) {
+    fn save_special(c: &mut Asm<'_, Self>, _i: i64) {
         let _ = c;
     }
 
-    fn release(c: &mut Asm<'_, Self>, _i: i64) {
+    fn restore_special(c: &mut Asm<'_, Self>, _i: i64) {
         let _ = c;
     }
 
@@ -3757,7 +3757,7 @@ impl Core for Asm<'_, Aarch64> {
     #[inline(always)]
     fn jal(&mut self, b: Label) {
         let c = self;
-        c.links();
+        c.note_call();
         c.space(4);
         let at = c.target(b);
         c.cursor.word(0x94000000);
@@ -3767,7 +3767,7 @@ impl Core for Asm<'_, Aarch64> {
     #[inline(always)]
     fn jalr(&mut self, s: Reg) {
         let c = self;
-        c.links();
+        c.note_call();
         c.space(4);
         c.cursor.word((s.n & 0x3e0) | 0xd63f0000);
     }
@@ -4597,18 +4597,18 @@ impl Extension for Asm<'_, Aarch64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.mulhii(lent_a, s, t);
-                c.muli(lent_b, s, t);
-                c.rshii(lent_c, lent_b, (31) as i64 as i32);
-                c.xori(lent_a, lent_a, lent_c);
-                c.movi(d, lent_b);
-                c.movi(Reg::new(16), lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.mulhii(borrowed_a, s, t);
+                c.muli(borrowed_b, s, t);
+                c.rshii(borrowed_c, borrowed_b, (31) as i64 as i32);
+                c.xori(borrowed_a, borrowed_a, borrowed_c);
+                c.movi(d, borrowed_b);
+                c.movi(Reg::new(16), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bneii(Reg::new(16), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -4617,19 +4617,19 @@ impl Extension for Asm<'_, Aarch64> {
         fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, i: i32, b: Label) {
             let i = i64::from(i);
             {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.seti(lent_e, (i) as i64 as i32);
-                c.mulhii(lent_a, s, lent_e);
-                c.muli(lent_b, s, lent_e);
-                c.rshii(lent_c, lent_b, (31) as i64 as i32);
-                c.xori(lent_a, lent_a, lent_c);
-                c.movi(d, lent_b);
-                c.movi(Reg::new(16), lent_a);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_c, borrowed_e] = c.borrow_registers([d, s]);
+                c.seti(borrowed_e, (i) as i64 as i32);
+                c.mulhii(borrowed_a, s, borrowed_e);
+                c.muli(borrowed_b, s, borrowed_e);
+                c.rshii(borrowed_c, borrowed_b, (31) as i64 as i32);
+                c.xori(borrowed_a, borrowed_a, borrowed_c);
+                c.movi(d, borrowed_b);
+                c.movi(Reg::new(16), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c, borrowed_e]);
                 c.bneii(Reg::new(16), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -4637,16 +4637,16 @@ impl Extension for Asm<'_, Aarch64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.mulhiu(lent_a, s, t);
-                c.mulu(lent_b, s, t);
-                c.movu(d, lent_b);
-                c.movu(Reg::new(16), lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.mulhiu(borrowed_a, s, t);
+                c.mulu(borrowed_b, s, t);
+                c.movu(d, borrowed_b);
+                c.movu(Reg::new(16), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
                 c.bneui(Reg::new(16), (0) as i64 as u32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -4655,17 +4655,17 @@ impl Extension for Asm<'_, Aarch64> {
         fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, i: u32, b: Label) {
             let i = i64::from(i as i32);
             {
-                let [lent_a, lent_b, lent_e] = c.borrow([d, s]);
-                c.setu(lent_e, (i) as i64 as u32);
-                c.mulhiu(lent_a, s, lent_e);
-                c.mulu(lent_b, s, lent_e);
-                c.movu(d, lent_b);
-                c.movu(Reg::new(16), lent_a);
-                c.give_back([lent_a, lent_b, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_e] = c.borrow_registers([d, s]);
+                c.setu(borrowed_e, (i) as i64 as u32);
+                c.mulhiu(borrowed_a, s, borrowed_e);
+                c.mulu(borrowed_b, s, borrowed_e);
+                c.movu(d, borrowed_b);
+                c.movu(Reg::new(16), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_e]);
                 c.bneui(Reg::new(16), (0) as i64 as u32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -4673,18 +4673,18 @@ impl Extension for Asm<'_, Aarch64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.mulhil(lent_a, s, t);
-                c.mull(lent_b, s, t);
-                c.rshli(lent_c, lent_b, (63) as i64);
-                c.xorl(lent_a, lent_a, lent_c);
-                c.movl(d, lent_b);
-                c.movl(Reg::new(16), lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.mulhil(borrowed_a, s, t);
+                c.mull(borrowed_b, s, t);
+                c.rshli(borrowed_c, borrowed_b, (63) as i64);
+                c.xorl(borrowed_a, borrowed_a, borrowed_c);
+                c.movl(d, borrowed_b);
+                c.movl(Reg::new(16), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bneli(Reg::new(16), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -4692,19 +4692,19 @@ impl Extension for Asm<'_, Aarch64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, i: i64, b: Label) {
             {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.setl(lent_e, (i) as i64);
-                c.mulhil(lent_a, s, lent_e);
-                c.mull(lent_b, s, lent_e);
-                c.rshli(lent_c, lent_b, (63) as i64);
-                c.xorl(lent_a, lent_a, lent_c);
-                c.movl(d, lent_b);
-                c.movl(Reg::new(16), lent_a);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_c, borrowed_e] = c.borrow_registers([d, s]);
+                c.setl(borrowed_e, (i) as i64);
+                c.mulhil(borrowed_a, s, borrowed_e);
+                c.mull(borrowed_b, s, borrowed_e);
+                c.rshli(borrowed_c, borrowed_b, (63) as i64);
+                c.xorl(borrowed_a, borrowed_a, borrowed_c);
+                c.movl(d, borrowed_b);
+                c.movl(Reg::new(16), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c, borrowed_e]);
                 c.bneli(Reg::new(16), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -4712,16 +4712,16 @@ impl Extension for Asm<'_, Aarch64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.mulhiul(lent_a, s, t);
-                c.mulul(lent_b, s, t);
-                c.movul(d, lent_b);
-                c.movul(Reg::new(16), lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.mulhiul(borrowed_a, s, t);
+                c.mulul(borrowed_b, s, t);
+                c.movul(d, borrowed_b);
+                c.movul(Reg::new(16), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
                 c.bneuli(Reg::new(16), (0) as i64 as u64, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -4730,17 +4730,17 @@ impl Extension for Asm<'_, Aarch64> {
         fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, i: u64, b: Label) {
             let i = i as i64;
             {
-                let [lent_a, lent_b, lent_e] = c.borrow([d, s]);
-                c.setul(lent_e, (i) as i64 as u64);
-                c.mulhiul(lent_a, s, lent_e);
-                c.mulul(lent_b, s, lent_e);
-                c.movul(d, lent_b);
-                c.movul(Reg::new(16), lent_a);
-                c.give_back([lent_a, lent_b, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_e] = c.borrow_registers([d, s]);
+                c.setul(borrowed_e, (i) as i64 as u64);
+                c.mulhiul(borrowed_a, s, borrowed_e);
+                c.mulul(borrowed_b, s, borrowed_e);
+                c.movul(d, borrowed_b);
+                c.movul(Reg::new(16), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_e]);
                 c.bneuli(Reg::new(16), (0) as i64 as u64, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5270,7 +5270,7 @@ impl Extension for Asm<'_, Aarch64> {
                 c.bswapus(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5283,7 +5283,7 @@ impl Extension for Asm<'_, Aarch64> {
                 c.bswapus(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5296,7 +5296,7 @@ impl Extension for Asm<'_, Aarch64> {
                 c.bldusi(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5308,7 +5308,7 @@ impl Extension for Asm<'_, Aarch64> {
                 c.bswapu(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5321,7 +5321,7 @@ impl Extension for Asm<'_, Aarch64> {
                 c.bswapu(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5334,7 +5334,7 @@ impl Extension for Asm<'_, Aarch64> {
                 c.bldui(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5346,7 +5346,7 @@ impl Extension for Asm<'_, Aarch64> {
                 c.bswapul(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5359,7 +5359,7 @@ impl Extension for Asm<'_, Aarch64> {
                 c.bswapul(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5372,7 +5372,7 @@ impl Extension for Asm<'_, Aarch64> {
                 c.blduli(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5380,13 +5380,13 @@ impl Extension for Asm<'_, Aarch64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.bswapus(lent_a, d);
-                c.stus(lent_a, s, t);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.bswapus(borrowed_a, d);
+                c.stus(borrowed_a, s, t);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5395,13 +5395,13 @@ impl Extension for Asm<'_, Aarch64> {
         fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.bswapus(lent_a, d);
-                c.stusi(lent_a, s, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.bswapus(borrowed_a, d);
+                c.stusi(borrowed_a, s, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5410,13 +5410,13 @@ impl Extension for Asm<'_, Aarch64> {
         fn write(c: &mut Asm<'_, Aarch64>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Aarch64::frame_address(c, lent_a, i + c.lowered(1));
-                c.bstusi(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Aarch64::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.bstusi(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5424,13 +5424,13 @@ impl Extension for Asm<'_, Aarch64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.bswapu(lent_a, d);
-                c.stu(lent_a, s, t);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.bswapu(borrowed_a, d);
+                c.stu(borrowed_a, s, t);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5439,13 +5439,13 @@ impl Extension for Asm<'_, Aarch64> {
         fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.bswapu(lent_a, d);
-                c.stui(lent_a, s, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.bswapu(borrowed_a, d);
+                c.stui(borrowed_a, s, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5454,13 +5454,13 @@ impl Extension for Asm<'_, Aarch64> {
         fn write(c: &mut Asm<'_, Aarch64>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Aarch64::frame_address(c, lent_a, i + c.lowered(1));
-                c.bstui(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Aarch64::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.bstui(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5468,13 +5468,13 @@ impl Extension for Asm<'_, Aarch64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.bswapul(lent_a, d);
-                c.stul(lent_a, s, t);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.bswapul(borrowed_a, d);
+                c.stul(borrowed_a, s, t);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5483,13 +5483,13 @@ impl Extension for Asm<'_, Aarch64> {
         fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.bswapul(lent_a, d);
-                c.stuli(lent_a, s, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.bswapul(borrowed_a, d);
+                c.stuli(borrowed_a, s, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5498,13 +5498,13 @@ impl Extension for Asm<'_, Aarch64> {
         fn write(c: &mut Asm<'_, Aarch64>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Aarch64::frame_address(c, lent_a, i + c.lowered(1));
-                c.bstuli(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Aarch64::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.bstuli(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5977,23 +5977,23 @@ impl Asm<'_, Aarch64> {
         fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
             {
                 let label_l = c.label();
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.andui(lent_a, t, (255) as i64 as u32);
-                c.xoru(lent_a, lent_a, s);
-                c.setu(lent_b, (8) as i64 as u32);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.andui(borrowed_a, t, (255) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, s);
+                c.setu(borrowed_b, (8) as i64 as u32);
                 c.bind(label_l);
-                c.andui(lent_c, lent_a, (1) as i64 as u32);
-                c.negu(lent_c, lent_c);
-                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
-                c.rshui(lent_a, lent_a, (1) as i64 as u32);
-                c.xoru(lent_a, lent_a, lent_c);
-                c.subui(lent_b, lent_b, (1) as i64 as u32);
-                c.bneui(lent_b, (0) as i64 as u32, label_l);
-                c.movu(d, lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                c.andui(borrowed_c, borrowed_a, (1) as i64 as u32);
+                c.negu(borrowed_c, borrowed_c);
+                c.andui(borrowed_c, borrowed_c, (2197175160) as i64 as u32);
+                c.rshui(borrowed_a, borrowed_a, (1) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, borrowed_c);
+                c.subui(borrowed_b, borrowed_b, (1) as i64 as u32);
+                c.bneui(borrowed_b, (0) as i64 as u32, label_l);
+                c.movu(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6002,13 +6002,13 @@ impl Asm<'_, Aarch64> {
         fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setu(lent_a, (i) as i64 as u32);
-                c.crc32cuc(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setu(borrowed_a, (i) as i64 as u32);
+                c.crc32cuc(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6017,23 +6017,23 @@ impl Asm<'_, Aarch64> {
         fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
             {
                 let label_l = c.label();
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.andui(lent_a, t, (65535) as i64 as u32);
-                c.xoru(lent_a, lent_a, s);
-                c.setu(lent_b, (16) as i64 as u32);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.andui(borrowed_a, t, (65535) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, s);
+                c.setu(borrowed_b, (16) as i64 as u32);
                 c.bind(label_l);
-                c.andui(lent_c, lent_a, (1) as i64 as u32);
-                c.negu(lent_c, lent_c);
-                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
-                c.rshui(lent_a, lent_a, (1) as i64 as u32);
-                c.xoru(lent_a, lent_a, lent_c);
-                c.subui(lent_b, lent_b, (1) as i64 as u32);
-                c.bneui(lent_b, (0) as i64 as u32, label_l);
-                c.movu(d, lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                c.andui(borrowed_c, borrowed_a, (1) as i64 as u32);
+                c.negu(borrowed_c, borrowed_c);
+                c.andui(borrowed_c, borrowed_c, (2197175160) as i64 as u32);
+                c.rshui(borrowed_a, borrowed_a, (1) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, borrowed_c);
+                c.subui(borrowed_b, borrowed_b, (1) as i64 as u32);
+                c.bneui(borrowed_b, (0) as i64 as u32, label_l);
+                c.movu(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6042,13 +6042,13 @@ impl Asm<'_, Aarch64> {
         fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setu(lent_a, (i) as i64 as u32);
-                c.crc32cus(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setu(borrowed_a, (i) as i64 as u32);
+                c.crc32cus(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6057,22 +6057,22 @@ impl Asm<'_, Aarch64> {
         fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
             {
                 let label_l = c.label();
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.xoru(lent_a, t, s);
-                c.setu(lent_b, (32) as i64 as u32);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.xoru(borrowed_a, t, s);
+                c.setu(borrowed_b, (32) as i64 as u32);
                 c.bind(label_l);
-                c.andui(lent_c, lent_a, (1) as i64 as u32);
-                c.negu(lent_c, lent_c);
-                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
-                c.rshui(lent_a, lent_a, (1) as i64 as u32);
-                c.xoru(lent_a, lent_a, lent_c);
-                c.subui(lent_b, lent_b, (1) as i64 as u32);
-                c.bneui(lent_b, (0) as i64 as u32, label_l);
-                c.movu(d, lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                c.andui(borrowed_c, borrowed_a, (1) as i64 as u32);
+                c.negu(borrowed_c, borrowed_c);
+                c.andui(borrowed_c, borrowed_c, (2197175160) as i64 as u32);
+                c.rshui(borrowed_a, borrowed_a, (1) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, borrowed_c);
+                c.subui(borrowed_b, borrowed_b, (1) as i64 as u32);
+                c.bneui(borrowed_b, (0) as i64 as u32, label_l);
+                c.movu(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6081,13 +6081,13 @@ impl Asm<'_, Aarch64> {
         fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, i: u32) {
             let i = i64::from(i as i32);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setu(lent_a, (i) as i64 as u32);
-                c.crc32cu(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setu(borrowed_a, (i) as i64 as u32);
+                c.crc32cu(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6095,16 +6095,16 @@ impl Asm<'_, Aarch64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.rshuli(lent_a, t, (32) as i64 as u64);
-                c.cvul2u(lent_a, lent_a);
-                c.cvul2u(lent_b, t);
-                c.crc32cu(lent_b, s, lent_b);
-                c.crc32cu(d, lent_b, lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.rshuli(borrowed_a, t, (32) as i64 as u64);
+                c.cvul2u(borrowed_a, borrowed_a);
+                c.cvul2u(borrowed_b, t);
+                c.crc32cu(borrowed_b, s, borrowed_b);
+                c.crc32cu(d, borrowed_b, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6113,13 +6113,13 @@ impl Asm<'_, Aarch64> {
         fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, i: u64) {
             let i = i as i64;
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setul(lent_a, (i) as i64 as u64);
-                c.crc32cul(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setul(borrowed_a, (i) as i64 as u64);
+                c.crc32cul(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 }
 
@@ -6164,7 +6164,7 @@ impl Vectors for Asm<'_, Aarch64> {
                 c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x3cf16800);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     fn vlda(&mut self, d: Vector, s: Reg, i: i32) {
@@ -6184,7 +6184,7 @@ impl Vectors for Asm<'_, Aarch64> {
                 c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x3cf16800);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     fn vldnt(&mut self, d: Vector, s: Reg, i: i32) {
@@ -6204,7 +6204,7 @@ impl Vectors for Asm<'_, Aarch64> {
                 c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x3cf16800);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     fn vst(&mut self, d: Vector, s: Reg, i: i32) {
@@ -6224,7 +6224,7 @@ impl Vectors for Asm<'_, Aarch64> {
                 c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x3cb16800);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     fn vsta(&mut self, d: Vector, s: Reg, i: i32) {
@@ -6244,7 +6244,7 @@ impl Vectors for Asm<'_, Aarch64> {
                 c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x3cb16800);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     fn vstnt(&mut self, d: Vector, s: Reg, i: i32) {
@@ -6264,7 +6264,7 @@ impl Vectors for Asm<'_, Aarch64> {
                 c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x3cb16800);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     fn vldmuc(&mut self, d: Vector, s: Reg, t: Vector) {
@@ -6316,7 +6316,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word(0xd5033abf);
         }
-        self.aside(|c| write(c));
+        self.out_of_line(|c| write(c));
     }
 
     fn vend(&mut self) {
@@ -6328,7 +6328,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word(0xd503201f);
         }
-        self.aside(|c| write(c));
+        self.out_of_line(|c| write(c));
     }
 
     fn vzero(&mut self, d: Vector) {
@@ -6340,7 +6340,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | 0x6f00e400);
         }
-        self.aside(|c| write(c, d));
+        self.out_of_line(|c| write(c, d));
     }
 
     fn vdupuc(&mut self, d: Vector, s: Reg) {
@@ -6352,7 +6352,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x4e010c00);
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     fn vdupus(&mut self, d: Vector, s: Reg) {
@@ -6364,7 +6364,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x4e020c00);
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     fn vdupu(&mut self, d: Vector, s: Reg) {
@@ -6376,7 +6376,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x4e040c00);
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     fn vdupul(&mut self, d: Vector, s: Reg) {
@@ -6388,7 +6388,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x4e080c00);
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     fn vgetu(&mut self, d: Reg, s: Vector) {
@@ -6400,7 +6400,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1e260000);
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     fn vgetul(&mut self, d: Reg, s: Vector) {
@@ -6412,7 +6412,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9e660000);
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     fn vsumu(&mut self, d: Reg, s: Vector) {
@@ -6425,7 +6425,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.cursor.word((s.n & 0x3e0) | 0x4eb1b81f);
             c.cursor.word((d.n & 0x1f) | 0x1e2603e0);
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     fn vsumul(&mut self, d: Reg, s: Vector) {
@@ -6438,7 +6438,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.cursor.word((s.n & 0x3e0) | 0x5ef1b81f);
             c.cursor.word((d.n & 0x1f) | 0x9e6603e0);
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     fn vany(&mut self, d: Reg, s: Vector) {
@@ -6453,7 +6453,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.cursor.word((d.n & 0x3e0) | 0x7100001f);
             c.cursor.word((d.n & 0x1f) | 0x1a9f07e0);
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     fn vbany(&mut self, s: Vector, t: Vector, b: Label) {
@@ -6471,7 +6471,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.cursor.word(0x54000001);
             c.refer(c.cursor.back(4), 0, b, at);
         }
-        self.aside(|c| write(c, s, t, b));
+        self.out_of_line(|c| write(c, s, t, b));
     }
 
     fn vmov(&mut self, d: Vector, s: Vector) {
@@ -6483,7 +6483,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e0) | 0x4ea01c00);
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     fn vcom(&mut self, d: Vector, s: Vector) {
@@ -6495,7 +6495,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x6e205800);
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     fn vbswapus(&mut self, d: Vector, s: Vector) {
@@ -6507,7 +6507,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x4e201800);
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     fn vbswapu(&mut self, d: Vector, s: Vector) {
@@ -6519,7 +6519,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x6e200800);
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     fn vbswapul(&mut self, d: Vector, s: Vector) {
@@ -6531,7 +6531,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x4e200800);
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     fn vand(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6543,7 +6543,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e201c00);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vor(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6555,7 +6555,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4ea01c00);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vxor(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6567,7 +6567,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6e201c00);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vandn(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6579,7 +6579,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e601c00);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vadduc(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6591,7 +6591,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e208400);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vaddus(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6603,7 +6603,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e608400);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vaddu(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6615,7 +6615,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4ea08400);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vaddul(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6627,7 +6627,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4ee08400);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vsubuc(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6639,7 +6639,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6e208400);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vsubus(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6651,7 +6651,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6e608400);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vsubu(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6663,7 +6663,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6ea08400);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vsubul(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6675,7 +6675,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6ee08400);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vmulus(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6687,7 +6687,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e609c00);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vmulu(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6699,7 +6699,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4ea09c00);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vminc(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6711,7 +6711,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e206c00);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vminuc(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6723,7 +6723,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6e206c00);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vmins(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6735,7 +6735,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e606c00);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vminus(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6747,7 +6747,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6e606c00);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vmini(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6759,7 +6759,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4ea06c00);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vminu(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6771,7 +6771,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6ea06c00);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vmaxc(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6783,7 +6783,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e206400);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vmaxuc(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6795,7 +6795,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6e206400);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vmaxs(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6807,7 +6807,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e606400);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vmaxus(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6819,7 +6819,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6e606400);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vmaxi(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6831,7 +6831,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4ea06400);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vmaxu(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6843,7 +6843,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6ea06400);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vavguc(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6855,7 +6855,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6e201400);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vavgus(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6867,7 +6867,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6e601400);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vcequc(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6879,7 +6879,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6e208c00);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vcequs(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6891,7 +6891,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6e608c00);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vcequ(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6903,7 +6903,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6ea08c00);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vcequl(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6915,7 +6915,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6ee08c00);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vcgtc(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6927,7 +6927,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e203400);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vcgts(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6939,7 +6939,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e603400);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vcgti(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6951,7 +6951,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4ea03400);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vcgtl(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6963,7 +6963,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4ee03400);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vcgeuc(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6975,7 +6975,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6e203c00);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vcgeus(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6987,7 +6987,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6e603c00);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vcgeu(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -6999,7 +6999,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6ea03c00);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vmadds(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -7013,7 +7013,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e60c000);
             c.cursor.word((d.n & 0x1f) | (d.n & 0x1f0000) | 0x4ea0bfe0);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vsaduc(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -7028,7 +7028,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.cursor.word((d.n & 0x1f) | (d.n & 0x3e0) | 0x6e602800);
             c.cursor.word((d.n & 0x1f) | (d.n & 0x3e0) | 0x6ea02800);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vshufuc(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -7040,7 +7040,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e000000);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vzipluc(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -7052,7 +7052,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e003800);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vziplus(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -7064,7 +7064,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e403800);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vziplu(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -7076,7 +7076,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e803800);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vziplul(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -7088,7 +7088,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4ec03800);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vziphuc(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -7100,7 +7100,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e007800);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vziphus(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -7112,7 +7112,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e407800);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vziphu(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -7124,7 +7124,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e807800);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vziphul(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -7136,7 +7136,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4ec07800);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vclmlul(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -7152,7 +7152,7 @@ impl Vectors for Asm<'_, Aarch64> {
                 c.fail(Error::Feature);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vclmhul(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -7168,7 +7168,7 @@ impl Vectors for Asm<'_, Aarch64> {
                 c.fail(Error::Feature);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vlshusi(&mut self, d: Vector, s: Vector, i: u32) {
@@ -7186,7 +7186,7 @@ impl Vectors for Asm<'_, Aarch64> {
                 c.fail(Error::Immediate);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     fn vlshui(&mut self, d: Vector, s: Vector, i: u32) {
@@ -7204,7 +7204,7 @@ impl Vectors for Asm<'_, Aarch64> {
                 c.fail(Error::Immediate);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     fn vlshuli(&mut self, d: Vector, s: Vector, i: u32) {
@@ -7222,7 +7222,7 @@ impl Vectors for Asm<'_, Aarch64> {
                 c.fail(Error::Immediate);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     fn vrshusi(&mut self, d: Vector, s: Vector, i: u32) {
@@ -7240,7 +7240,7 @@ impl Vectors for Asm<'_, Aarch64> {
                 c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xf) << 16) | 0x6f100400);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     fn vrshui(&mut self, d: Vector, s: Vector, i: u32) {
@@ -7258,7 +7258,7 @@ impl Vectors for Asm<'_, Aarch64> {
                 c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0x1f) << 16) | 0x6f200400);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     fn vrshuli(&mut self, d: Vector, s: Vector, i: u32) {
@@ -7276,7 +7276,7 @@ impl Vectors for Asm<'_, Aarch64> {
                 c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0x3f) << 16) | 0x6f400400);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     fn vrshsi(&mut self, d: Vector, s: Vector, i: u32) {
@@ -7294,7 +7294,7 @@ impl Vectors for Asm<'_, Aarch64> {
                 c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0xf) << 16) | 0x4f100400);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     fn vrshii(&mut self, d: Vector, s: Vector, i: u32) {
@@ -7312,7 +7312,7 @@ impl Vectors for Asm<'_, Aarch64> {
                 c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (((i.wrapping_neg()) as u32 & 0x1f) << 16) | 0x4f200400);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     fn vsel(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -7324,7 +7324,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6e601c00);
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vdotuc(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -7340,7 +7340,7 @@ impl Vectors for Asm<'_, Aarch64> {
                 c.fail(Error::Feature);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vpadaluc(&mut self, d: Vector, s: Vector) {
@@ -7352,7 +7352,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x6e206800);
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     fn vpadalus(&mut self, d: Vector, s: Vector) {
@@ -7364,7 +7364,7 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x6e606800);
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     fn vpadalu(&mut self, d: Vector, s: Vector) {
@@ -7376,6 +7376,6 @@ impl Vectors for Asm<'_, Aarch64> {
             c.space(4);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x6ea06800);
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 }

@@ -227,7 +227,7 @@ pub struct Alpha;
 impl Architecture for Alpha {
     type Reg = Reg;
     type Float = Float;
-    const SPACE: &'static [u8] = &[
+    const MAX_BYTES: &'static [u8] = &[
         4, 24, 4, 24, 4, 24, 4, 24, 4, 24, 4, 4, 4, 24, 4, 24, 4, 24, 4, 24, 4, 24, 4, 4, 4, 24, 4, 24, 4, 24, 4, 24,
         4, 4, 48, 68, 56, 76, 152, 172, 116, 136, 4, 4, 52, 72, 60, 80, 152, 172, 116, 136, 4, 24, 4, 24, 4, 24, 4, 24,
         4, 24, 4, 24, 4, 24, 4, 24, 4, 24, 4, 24, 4, 24, 4, 24, 8, 8, 8, 8, 4, 4, 4, 4, 4, 4, 12, 12, 4, 4, 4, 4, 4, 4,
@@ -263,9 +263,9 @@ impl Architecture for Alpha {
     const FLOAT_SCRATCH: Float = Float::new(30);
     const RESULT: Reg = Reg::new(0);
     const FLOAT_RESULT: Float = Float::new(0);
-    const LINKS: bool = true;
-    const HOLDS: bool = false;
-    const REACH: u32 = 4294967295;
+    const HAS_LINK_REGISTER: bool = true;
+    const CLOBBERS_SPECIAL_REGISTERS: bool = false;
+    const SHORT_BRANCH_RANGE: u32 = 4294967295;
 
     #[inline(always)]
     fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool {
@@ -327,19 +327,19 @@ impl Machine for Alpha {
         c.cursor.word(0x6bfa8001);
     }
 
-    fn link(c: &mut Asm<'_, Self>, i: i64) {
+    fn save_link(c: &mut Asm<'_, Self>, i: i64) {
         Self::save(c, Reg::new(26), i as i32);
     }
 
-    fn unlink(c: &mut Asm<'_, Self>, i: i64) {
+    fn restore_link(c: &mut Asm<'_, Self>, i: i64) {
         Self::restore(c, Reg::new(26), i as i32);
     }
 
-    fn hold(c: &mut Asm<'_, Self>, _i: i64) {
+    fn save_special(c: &mut Asm<'_, Self>, _i: i64) {
         let _ = c;
     }
 
-    fn release(c: &mut Asm<'_, Self>, _i: i64) {
+    fn restore_special(c: &mut Asm<'_, Self>, _i: i64) {
         let _ = c;
     }
 
@@ -4343,7 +4343,7 @@ impl Core for Asm<'_, Alpha> {
     #[inline(always)]
     fn jal(&mut self, b: Label) {
         let c = self;
-        c.links();
+        c.note_call();
         c.space(4);
         let at = c.target(b);
         c.cursor.word(0xd3400000);
@@ -4353,7 +4353,7 @@ impl Core for Asm<'_, Alpha> {
     #[inline(always)]
     fn jalr(&mut self, s: Reg) {
         let c = self;
-        c.links();
+        c.note_call();
         c.space(4);
         c.cursor.word((s.n & 0x1f0000) | 0x6b404000);
     }
@@ -4372,16 +4372,16 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshui(lent_a, s, (8) as i64 as u32);
-                c.andui(lent_a, lent_a, (255) as i64 as u32);
-                c.andui(lent_b, s, (255) as i64 as u32);
-                c.lshui(lent_b, lent_b, (8) as i64 as u32);
-                c.oru(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.rshui(borrowed_a, s, (8) as i64 as u32);
+                c.andui(borrowed_a, borrowed_a, (255) as i64 as u32);
+                c.andui(borrowed_b, s, (255) as i64 as u32);
+                c.lshui(borrowed_b, borrowed_b, (8) as i64 as u32);
+                c.oru(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -4389,20 +4389,20 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.lshui(lent_a, s, (24) as i64 as u32);
-                c.rshui(lent_b, s, (24) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_b);
-                c.rshui(lent_b, s, (8) as i64 as u32);
-                c.andui(lent_b, lent_b, (65280) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_b);
-                c.andui(lent_b, s, (65280) as i64 as u32);
-                c.lshui(lent_b, lent_b, (8) as i64 as u32);
-                c.oru(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.lshui(borrowed_a, s, (24) as i64 as u32);
+                c.rshui(borrowed_b, s, (24) as i64 as u32);
+                c.oru(borrowed_a, borrowed_a, borrowed_b);
+                c.rshui(borrowed_b, s, (8) as i64 as u32);
+                c.andui(borrowed_b, borrowed_b, (65280) as i64 as u32);
+                c.oru(borrowed_a, borrowed_a, borrowed_b);
+                c.andui(borrowed_b, s, (65280) as i64 as u32);
+                c.lshui(borrowed_b, borrowed_b, (8) as i64 as u32);
+                c.oru(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -4410,20 +4410,20 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.cvul2u(lent_a, s);
-                c.rshuli(lent_b, s, (32) as i64 as u64);
-                c.cvul2u(lent_b, lent_b);
-                c.bswapu(lent_a, lent_a);
-                c.bswapu(lent_b, lent_b);
-                c.cvu2ul(lent_a, lent_a);
-                c.cvu2ul(lent_b, lent_b);
-                c.lshuli(lent_a, lent_a, (32) as i64 as u64);
-                c.orul(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.cvul2u(borrowed_a, s);
+                c.rshuli(borrowed_b, s, (32) as i64 as u64);
+                c.cvul2u(borrowed_b, borrowed_b);
+                c.bswapu(borrowed_a, borrowed_a);
+                c.bswapu(borrowed_b, borrowed_b);
+                c.cvu2ul(borrowed_a, borrowed_a);
+                c.cvu2ul(borrowed_b, borrowed_b);
+                c.lshuli(borrowed_a, borrowed_a, (32) as i64 as u64);
+                c.orul(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -4478,15 +4478,15 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.subui(lent_a, s, (1) as i64 as u32);
-                c.comu(lent_b, s);
-                c.andu(lent_a, lent_a, lent_b);
-                c.popcountu(d, lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.subui(borrowed_a, s, (1) as i64 as u32);
+                c.comu(borrowed_b, s);
+                c.andu(borrowed_a, borrowed_a, borrowed_b);
+                c.popcountu(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -4519,17 +4519,17 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.setu(lent_a, (32) as i64 as u32);
-                c.subu(lent_a, lent_a, t);
-                c.andui(lent_a, lent_a, (31) as i64 as u32);
-                c.rshu(lent_a, s, lent_a);
-                c.lshu(lent_b, s, t);
-                c.oru(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.setu(borrowed_a, (32) as i64 as u32);
+                c.subu(borrowed_a, borrowed_a, t);
+                c.andui(borrowed_a, borrowed_a, (31) as i64 as u32);
+                c.rshu(borrowed_a, s, borrowed_a);
+                c.lshu(borrowed_b, s, t);
+                c.oru(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4541,14 +4541,14 @@ impl Extension for Asm<'_, Alpha> {
             if i == 0_i64 {
                 c.movu(d, s);
             } else {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshui(lent_a, s, (32_i64.wrapping_sub(i)) as i64 as u32);
-                c.lshui(lent_b, s, (i) as i64 as u32);
-                c.oru(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.rshui(borrowed_a, s, (32_i64.wrapping_sub(i)) as i64 as u32);
+                c.lshui(borrowed_b, s, (i) as i64 as u32);
+                c.oru(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4556,17 +4556,17 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.setul(lent_a, (64) as i64 as u64);
-                c.subul(lent_a, lent_a, t);
-                c.anduli(lent_a, lent_a, (63) as i64 as u64);
-                c.rshul(lent_a, s, lent_a);
-                c.lshul(lent_b, s, t);
-                c.orul(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.setul(borrowed_a, (64) as i64 as u64);
+                c.subul(borrowed_a, borrowed_a, t);
+                c.anduli(borrowed_a, borrowed_a, (63) as i64 as u64);
+                c.rshul(borrowed_a, s, borrowed_a);
+                c.lshul(borrowed_b, s, t);
+                c.orul(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4578,14 +4578,14 @@ impl Extension for Asm<'_, Alpha> {
             if i == 0_i64 {
                 c.movul(d, s);
             } else {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshuli(lent_a, s, (64_i64.wrapping_sub(i)) as i64 as u64);
-                c.lshuli(lent_b, s, (i) as i64 as u64);
-                c.orul(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.rshuli(borrowed_a, s, (64_i64.wrapping_sub(i)) as i64 as u64);
+                c.lshuli(borrowed_b, s, (i) as i64 as u64);
+                c.orul(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4593,17 +4593,17 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.setu(lent_a, (32) as i64 as u32);
-                c.subu(lent_a, lent_a, t);
-                c.andui(lent_a, lent_a, (31) as i64 as u32);
-                c.lshu(lent_a, s, lent_a);
-                c.rshu(lent_b, s, t);
-                c.oru(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.setu(borrowed_a, (32) as i64 as u32);
+                c.subu(borrowed_a, borrowed_a, t);
+                c.andui(borrowed_a, borrowed_a, (31) as i64 as u32);
+                c.lshu(borrowed_a, s, borrowed_a);
+                c.rshu(borrowed_b, s, t);
+                c.oru(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4615,14 +4615,14 @@ impl Extension for Asm<'_, Alpha> {
             if i == 0_i64 {
                 c.movu(d, s);
             } else {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.lshui(lent_a, s, (32_i64.wrapping_sub(i)) as i64 as u32);
-                c.rshui(lent_b, s, (i) as i64 as u32);
-                c.oru(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.lshui(borrowed_a, s, (32_i64.wrapping_sub(i)) as i64 as u32);
+                c.rshui(borrowed_b, s, (i) as i64 as u32);
+                c.oru(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4630,17 +4630,17 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.setul(lent_a, (64) as i64 as u64);
-                c.subul(lent_a, lent_a, t);
-                c.anduli(lent_a, lent_a, (63) as i64 as u64);
-                c.lshul(lent_a, s, lent_a);
-                c.rshul(lent_b, s, t);
-                c.orul(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.setul(borrowed_a, (64) as i64 as u64);
+                c.subul(borrowed_a, borrowed_a, t);
+                c.anduli(borrowed_a, borrowed_a, (63) as i64 as u64);
+                c.lshul(borrowed_a, s, borrowed_a);
+                c.rshul(borrowed_b, s, t);
+                c.orul(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4652,14 +4652,14 @@ impl Extension for Asm<'_, Alpha> {
             if i == 0_i64 {
                 c.movul(d, s);
             } else {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.lshuli(lent_a, s, (64_i64.wrapping_sub(i)) as i64 as u64);
-                c.rshuli(lent_b, s, (i) as i64 as u64);
-                c.orul(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.lshuli(borrowed_a, s, (64_i64.wrapping_sub(i)) as i64 as u64);
+                c.rshuli(borrowed_b, s, (i) as i64 as u64);
+                c.orul(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4707,18 +4707,18 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.mulhiul(lent_a, s, t);
-                c.rshli(lent_b, s, (63) as i64);
-                c.andl(lent_b, lent_b, t);
-                c.subl(lent_a, lent_a, lent_b);
-                c.rshli(lent_b, t, (63) as i64);
-                c.andl(lent_b, lent_b, s);
-                c.subl(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.mulhiul(borrowed_a, s, t);
+                c.rshli(borrowed_b, s, (63) as i64);
+                c.andl(borrowed_b, borrowed_b, t);
+                c.subl(borrowed_a, borrowed_a, borrowed_b);
+                c.rshli(borrowed_b, t, (63) as i64);
+                c.andl(borrowed_b, borrowed_b, s);
+                c.subl(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4726,13 +4726,13 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: i64) {
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setl(lent_a, (i) as i64);
-                c.mulhil(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setl(borrowed_a, (i) as i64);
+                c.mulhil(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4773,7 +4773,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4782,13 +4782,13 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.seti(lent_a, (i) as i64 as i32);
-                c.mini(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.seti(borrowed_a, (i) as i64 as i32);
+                c.mini(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4813,7 +4813,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4822,13 +4822,13 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: u32) {
             let i = i64::from(i as i32);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setu(lent_a, (i) as i64 as u32);
-                c.minu(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setu(borrowed_a, (i) as i64 as u32);
+                c.minu(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4853,7 +4853,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4861,13 +4861,13 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: i64) {
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setl(lent_a, (i) as i64);
-                c.minl(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setl(borrowed_a, (i) as i64);
+                c.minl(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4892,7 +4892,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4901,13 +4901,13 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: u64) {
             let i = i as i64;
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setul(lent_a, (i) as i64 as u64);
-                c.minul(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setul(borrowed_a, (i) as i64 as u64);
+                c.minul(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4932,7 +4932,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4957,7 +4957,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4982,7 +4982,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4991,13 +4991,13 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.seti(lent_a, (i) as i64 as i32);
-                c.maxi(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.seti(borrowed_a, (i) as i64 as i32);
+                c.maxi(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5022,7 +5022,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5031,13 +5031,13 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: u32) {
             let i = i64::from(i as i32);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setu(lent_a, (i) as i64 as u32);
-                c.maxu(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setu(borrowed_a, (i) as i64 as u32);
+                c.maxu(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5062,7 +5062,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5070,13 +5070,13 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: i64) {
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setl(lent_a, (i) as i64);
-                c.maxl(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setl(borrowed_a, (i) as i64);
+                c.maxl(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5101,7 +5101,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5110,13 +5110,13 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: u64) {
             let i = i as i64;
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setul(lent_a, (i) as i64 as u64);
-                c.maxul(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setul(borrowed_a, (i) as i64 as u64);
+                c.maxul(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5141,7 +5141,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5166,7 +5166,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5175,23 +5175,23 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
             {
                 let label_l = c.label();
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.andui(lent_a, t, (255) as i64 as u32);
-                c.xoru(lent_a, lent_a, s);
-                c.setu(lent_b, (8) as i64 as u32);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.andui(borrowed_a, t, (255) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, s);
+                c.setu(borrowed_b, (8) as i64 as u32);
                 c.bind(label_l);
-                c.andui(lent_c, lent_a, (1) as i64 as u32);
-                c.negu(lent_c, lent_c);
-                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
-                c.rshui(lent_a, lent_a, (1) as i64 as u32);
-                c.xoru(lent_a, lent_a, lent_c);
-                c.subui(lent_b, lent_b, (1) as i64 as u32);
-                c.bneui(lent_b, (0) as i64 as u32, label_l);
-                c.movu(d, lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                c.andui(borrowed_c, borrowed_a, (1) as i64 as u32);
+                c.negu(borrowed_c, borrowed_c);
+                c.andui(borrowed_c, borrowed_c, (2197175160) as i64 as u32);
+                c.rshui(borrowed_a, borrowed_a, (1) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, borrowed_c);
+                c.subui(borrowed_b, borrowed_b, (1) as i64 as u32);
+                c.bneui(borrowed_b, (0) as i64 as u32, label_l);
+                c.movu(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5200,13 +5200,13 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setu(lent_a, (i) as i64 as u32);
-                c.crc32cuc(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setu(borrowed_a, (i) as i64 as u32);
+                c.crc32cuc(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5215,23 +5215,23 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
             {
                 let label_l = c.label();
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.andui(lent_a, t, (65535) as i64 as u32);
-                c.xoru(lent_a, lent_a, s);
-                c.setu(lent_b, (16) as i64 as u32);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.andui(borrowed_a, t, (65535) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, s);
+                c.setu(borrowed_b, (16) as i64 as u32);
                 c.bind(label_l);
-                c.andui(lent_c, lent_a, (1) as i64 as u32);
-                c.negu(lent_c, lent_c);
-                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
-                c.rshui(lent_a, lent_a, (1) as i64 as u32);
-                c.xoru(lent_a, lent_a, lent_c);
-                c.subui(lent_b, lent_b, (1) as i64 as u32);
-                c.bneui(lent_b, (0) as i64 as u32, label_l);
-                c.movu(d, lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                c.andui(borrowed_c, borrowed_a, (1) as i64 as u32);
+                c.negu(borrowed_c, borrowed_c);
+                c.andui(borrowed_c, borrowed_c, (2197175160) as i64 as u32);
+                c.rshui(borrowed_a, borrowed_a, (1) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, borrowed_c);
+                c.subui(borrowed_b, borrowed_b, (1) as i64 as u32);
+                c.bneui(borrowed_b, (0) as i64 as u32, label_l);
+                c.movu(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5240,13 +5240,13 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setu(lent_a, (i) as i64 as u32);
-                c.crc32cus(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setu(borrowed_a, (i) as i64 as u32);
+                c.crc32cus(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5255,22 +5255,22 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
             {
                 let label_l = c.label();
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.xoru(lent_a, t, s);
-                c.setu(lent_b, (32) as i64 as u32);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.xoru(borrowed_a, t, s);
+                c.setu(borrowed_b, (32) as i64 as u32);
                 c.bind(label_l);
-                c.andui(lent_c, lent_a, (1) as i64 as u32);
-                c.negu(lent_c, lent_c);
-                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
-                c.rshui(lent_a, lent_a, (1) as i64 as u32);
-                c.xoru(lent_a, lent_a, lent_c);
-                c.subui(lent_b, lent_b, (1) as i64 as u32);
-                c.bneui(lent_b, (0) as i64 as u32, label_l);
-                c.movu(d, lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                c.andui(borrowed_c, borrowed_a, (1) as i64 as u32);
+                c.negu(borrowed_c, borrowed_c);
+                c.andui(borrowed_c, borrowed_c, (2197175160) as i64 as u32);
+                c.rshui(borrowed_a, borrowed_a, (1) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, borrowed_c);
+                c.subui(borrowed_b, borrowed_b, (1) as i64 as u32);
+                c.bneui(borrowed_b, (0) as i64 as u32, label_l);
+                c.movu(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5279,13 +5279,13 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: u32) {
             let i = i64::from(i as i32);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setu(lent_a, (i) as i64 as u32);
-                c.crc32cu(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setu(borrowed_a, (i) as i64 as u32);
+                c.crc32cu(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5293,16 +5293,16 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.rshuli(lent_a, t, (32) as i64 as u64);
-                c.cvul2u(lent_a, lent_a);
-                c.cvul2u(lent_b, t);
-                c.crc32cu(lent_b, s, lent_b);
-                c.crc32cu(d, lent_b, lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.rshuli(borrowed_a, t, (32) as i64 as u64);
+                c.cvul2u(borrowed_a, borrowed_a);
+                c.cvul2u(borrowed_b, t);
+                c.crc32cu(borrowed_b, s, borrowed_b);
+                c.crc32cu(d, borrowed_b, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5311,13 +5311,13 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: u64) {
             let i = i as i64;
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setul(lent_a, (i) as i64 as u64);
-                c.crc32cul(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setul(borrowed_a, (i) as i64 as u64);
+                c.crc32cul(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5395,18 +5395,18 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.addi(lent_a, s, t);
-                c.xori(lent_b, s, lent_a);
-                c.xori(lent_c, t, lent_a);
-                c.andi(lent_b, lent_b, lent_c);
-                c.movi(d, lent_a);
-                c.movi(Reg::new(27), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.addi(borrowed_a, s, t);
+                c.xori(borrowed_b, s, borrowed_a);
+                c.xori(borrowed_c, t, borrowed_a);
+                c.andi(borrowed_b, borrowed_b, borrowed_c);
+                c.movi(d, borrowed_a);
+                c.movi(Reg::new(27), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(27), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5415,18 +5415,18 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: i32, b: Label) {
             let i = i64::from(i);
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s]);
-                c.addii(lent_a, s, (i) as i64 as i32);
-                c.xori(lent_b, s, lent_a);
-                c.xorii(lent_c, lent_a, (i) as i64 as i32);
-                c.andi(lent_b, lent_b, lent_c);
-                c.movi(d, lent_a);
-                c.movi(Reg::new(27), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s]);
+                c.addii(borrowed_a, s, (i) as i64 as i32);
+                c.xori(borrowed_b, s, borrowed_a);
+                c.xorii(borrowed_c, borrowed_a, (i) as i64 as i32);
+                c.andi(borrowed_b, borrowed_b, borrowed_c);
+                c.movi(d, borrowed_a);
+                c.movi(Reg::new(27), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(27), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5434,20 +5434,20 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.addu(lent_a, s, t);
-                c.oru(lent_b, s, t);
-                c.comu(lent_c, lent_a);
-                c.andu(lent_b, lent_b, lent_c);
-                c.andu(lent_c, s, t);
-                c.oru(lent_b, lent_b, lent_c);
-                c.movu(d, lent_a);
-                c.movi(Reg::new(27), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.addu(borrowed_a, s, t);
+                c.oru(borrowed_b, s, t);
+                c.comu(borrowed_c, borrowed_a);
+                c.andu(borrowed_b, borrowed_b, borrowed_c);
+                c.andu(borrowed_c, s, t);
+                c.oru(borrowed_b, borrowed_b, borrowed_c);
+                c.movu(d, borrowed_a);
+                c.movi(Reg::new(27), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(27), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5456,21 +5456,21 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: u32, b: Label) {
             let i = i64::from(i as i32);
             {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.setu(lent_e, (i) as i64 as u32);
-                c.addu(lent_a, s, lent_e);
-                c.oru(lent_b, s, lent_e);
-                c.comu(lent_c, lent_a);
-                c.andu(lent_b, lent_b, lent_c);
-                c.andu(lent_c, s, lent_e);
-                c.oru(lent_b, lent_b, lent_c);
-                c.movu(d, lent_a);
-                c.movi(Reg::new(27), lent_b);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_c, borrowed_e] = c.borrow_registers([d, s]);
+                c.setu(borrowed_e, (i) as i64 as u32);
+                c.addu(borrowed_a, s, borrowed_e);
+                c.oru(borrowed_b, s, borrowed_e);
+                c.comu(borrowed_c, borrowed_a);
+                c.andu(borrowed_b, borrowed_b, borrowed_c);
+                c.andu(borrowed_c, s, borrowed_e);
+                c.oru(borrowed_b, borrowed_b, borrowed_c);
+                c.movu(d, borrowed_a);
+                c.movi(Reg::new(27), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c, borrowed_e]);
                 c.bltii(Reg::new(27), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5478,18 +5478,18 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.addl(lent_a, s, t);
-                c.xorl(lent_b, s, lent_a);
-                c.xorl(lent_c, t, lent_a);
-                c.andl(lent_b, lent_b, lent_c);
-                c.movl(d, lent_a);
-                c.movl(Reg::new(27), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.addl(borrowed_a, s, t);
+                c.xorl(borrowed_b, s, borrowed_a);
+                c.xorl(borrowed_c, t, borrowed_a);
+                c.andl(borrowed_b, borrowed_b, borrowed_c);
+                c.movl(d, borrowed_a);
+                c.movl(Reg::new(27), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltli(Reg::new(27), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5497,18 +5497,18 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: i64, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s]);
-                c.addli(lent_a, s, (i) as i64);
-                c.xorl(lent_b, s, lent_a);
-                c.xorli(lent_c, lent_a, (i) as i64);
-                c.andl(lent_b, lent_b, lent_c);
-                c.movl(d, lent_a);
-                c.movl(Reg::new(27), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s]);
+                c.addli(borrowed_a, s, (i) as i64);
+                c.xorl(borrowed_b, s, borrowed_a);
+                c.xorli(borrowed_c, borrowed_a, (i) as i64);
+                c.andl(borrowed_b, borrowed_b, borrowed_c);
+                c.movl(d, borrowed_a);
+                c.movl(Reg::new(27), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltli(Reg::new(27), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5516,20 +5516,20 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.addul(lent_a, s, t);
-                c.orul(lent_b, s, t);
-                c.comul(lent_c, lent_a);
-                c.andul(lent_b, lent_b, lent_c);
-                c.andul(lent_c, s, t);
-                c.orul(lent_b, lent_b, lent_c);
-                c.movul(d, lent_a);
-                c.movl(Reg::new(27), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.addul(borrowed_a, s, t);
+                c.orul(borrowed_b, s, t);
+                c.comul(borrowed_c, borrowed_a);
+                c.andul(borrowed_b, borrowed_b, borrowed_c);
+                c.andul(borrowed_c, s, t);
+                c.orul(borrowed_b, borrowed_b, borrowed_c);
+                c.movul(d, borrowed_a);
+                c.movl(Reg::new(27), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltli(Reg::new(27), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5538,21 +5538,21 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: u64, b: Label) {
             let i = i as i64;
             {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.setul(lent_e, (i) as i64 as u64);
-                c.addul(lent_a, s, lent_e);
-                c.orul(lent_b, s, lent_e);
-                c.comul(lent_c, lent_a);
-                c.andul(lent_b, lent_b, lent_c);
-                c.andul(lent_c, s, lent_e);
-                c.orul(lent_b, lent_b, lent_c);
-                c.movul(d, lent_a);
-                c.movl(Reg::new(27), lent_b);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_c, borrowed_e] = c.borrow_registers([d, s]);
+                c.setul(borrowed_e, (i) as i64 as u64);
+                c.addul(borrowed_a, s, borrowed_e);
+                c.orul(borrowed_b, s, borrowed_e);
+                c.comul(borrowed_c, borrowed_a);
+                c.andul(borrowed_b, borrowed_b, borrowed_c);
+                c.andul(borrowed_c, s, borrowed_e);
+                c.orul(borrowed_b, borrowed_b, borrowed_c);
+                c.movul(d, borrowed_a);
+                c.movl(Reg::new(27), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c, borrowed_e]);
                 c.bltli(Reg::new(27), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5560,18 +5560,18 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.subi(lent_a, s, t);
-                c.xori(lent_b, s, t);
-                c.xori(lent_c, s, lent_a);
-                c.andi(lent_b, lent_b, lent_c);
-                c.movi(d, lent_a);
-                c.movi(Reg::new(27), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.subi(borrowed_a, s, t);
+                c.xori(borrowed_b, s, t);
+                c.xori(borrowed_c, s, borrowed_a);
+                c.andi(borrowed_b, borrowed_b, borrowed_c);
+                c.movi(d, borrowed_a);
+                c.movi(Reg::new(27), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(27), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5580,18 +5580,18 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: i32, b: Label) {
             let i = i64::from(i);
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s]);
-                c.subii(lent_a, s, (i) as i64 as i32);
-                c.xorii(lent_b, s, (i) as i64 as i32);
-                c.xori(lent_c, s, lent_a);
-                c.andi(lent_b, lent_b, lent_c);
-                c.movi(d, lent_a);
-                c.movi(Reg::new(27), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s]);
+                c.subii(borrowed_a, s, (i) as i64 as i32);
+                c.xorii(borrowed_b, s, (i) as i64 as i32);
+                c.xori(borrowed_c, s, borrowed_a);
+                c.andi(borrowed_b, borrowed_b, borrowed_c);
+                c.movi(d, borrowed_a);
+                c.movi(Reg::new(27), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(27), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5599,20 +5599,20 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.subu(lent_a, s, t);
-                c.comu(lent_b, s);
-                c.andu(lent_c, lent_b, t);
-                c.oru(lent_b, lent_b, t);
-                c.andu(lent_b, lent_b, lent_a);
-                c.oru(lent_b, lent_b, lent_c);
-                c.movu(d, lent_a);
-                c.movi(Reg::new(27), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.subu(borrowed_a, s, t);
+                c.comu(borrowed_b, s);
+                c.andu(borrowed_c, borrowed_b, t);
+                c.oru(borrowed_b, borrowed_b, t);
+                c.andu(borrowed_b, borrowed_b, borrowed_a);
+                c.oru(borrowed_b, borrowed_b, borrowed_c);
+                c.movu(d, borrowed_a);
+                c.movi(Reg::new(27), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(27), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5621,21 +5621,21 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: u32, b: Label) {
             let i = i64::from(i as i32);
             {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.setu(lent_e, (i) as i64 as u32);
-                c.subu(lent_a, s, lent_e);
-                c.comu(lent_b, s);
-                c.andu(lent_c, lent_b, lent_e);
-                c.oru(lent_b, lent_b, lent_e);
-                c.andu(lent_b, lent_b, lent_a);
-                c.oru(lent_b, lent_b, lent_c);
-                c.movu(d, lent_a);
-                c.movi(Reg::new(27), lent_b);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_c, borrowed_e] = c.borrow_registers([d, s]);
+                c.setu(borrowed_e, (i) as i64 as u32);
+                c.subu(borrowed_a, s, borrowed_e);
+                c.comu(borrowed_b, s);
+                c.andu(borrowed_c, borrowed_b, borrowed_e);
+                c.oru(borrowed_b, borrowed_b, borrowed_e);
+                c.andu(borrowed_b, borrowed_b, borrowed_a);
+                c.oru(borrowed_b, borrowed_b, borrowed_c);
+                c.movu(d, borrowed_a);
+                c.movi(Reg::new(27), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c, borrowed_e]);
                 c.bltii(Reg::new(27), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5643,18 +5643,18 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.subl(lent_a, s, t);
-                c.xorl(lent_b, s, t);
-                c.xorl(lent_c, s, lent_a);
-                c.andl(lent_b, lent_b, lent_c);
-                c.movl(d, lent_a);
-                c.movl(Reg::new(27), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.subl(borrowed_a, s, t);
+                c.xorl(borrowed_b, s, t);
+                c.xorl(borrowed_c, s, borrowed_a);
+                c.andl(borrowed_b, borrowed_b, borrowed_c);
+                c.movl(d, borrowed_a);
+                c.movl(Reg::new(27), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltli(Reg::new(27), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5662,18 +5662,18 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: i64, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s]);
-                c.subli(lent_a, s, (i) as i64);
-                c.xorli(lent_b, s, (i) as i64);
-                c.xorl(lent_c, s, lent_a);
-                c.andl(lent_b, lent_b, lent_c);
-                c.movl(d, lent_a);
-                c.movl(Reg::new(27), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s]);
+                c.subli(borrowed_a, s, (i) as i64);
+                c.xorli(borrowed_b, s, (i) as i64);
+                c.xorl(borrowed_c, s, borrowed_a);
+                c.andl(borrowed_b, borrowed_b, borrowed_c);
+                c.movl(d, borrowed_a);
+                c.movl(Reg::new(27), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltli(Reg::new(27), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5681,20 +5681,20 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.subul(lent_a, s, t);
-                c.comul(lent_b, s);
-                c.andul(lent_c, lent_b, t);
-                c.orul(lent_b, lent_b, t);
-                c.andul(lent_b, lent_b, lent_a);
-                c.orul(lent_b, lent_b, lent_c);
-                c.movul(d, lent_a);
-                c.movl(Reg::new(27), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.subul(borrowed_a, s, t);
+                c.comul(borrowed_b, s);
+                c.andul(borrowed_c, borrowed_b, t);
+                c.orul(borrowed_b, borrowed_b, t);
+                c.andul(borrowed_b, borrowed_b, borrowed_a);
+                c.orul(borrowed_b, borrowed_b, borrowed_c);
+                c.movul(d, borrowed_a);
+                c.movl(Reg::new(27), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltli(Reg::new(27), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5703,21 +5703,21 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: u64, b: Label) {
             let i = i as i64;
             {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.setul(lent_e, (i) as i64 as u64);
-                c.subul(lent_a, s, lent_e);
-                c.comul(lent_b, s);
-                c.andul(lent_c, lent_b, lent_e);
-                c.orul(lent_b, lent_b, lent_e);
-                c.andul(lent_b, lent_b, lent_a);
-                c.orul(lent_b, lent_b, lent_c);
-                c.movul(d, lent_a);
-                c.movl(Reg::new(27), lent_b);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_c, borrowed_e] = c.borrow_registers([d, s]);
+                c.setul(borrowed_e, (i) as i64 as u64);
+                c.subul(borrowed_a, s, borrowed_e);
+                c.comul(borrowed_b, s);
+                c.andul(borrowed_c, borrowed_b, borrowed_e);
+                c.orul(borrowed_b, borrowed_b, borrowed_e);
+                c.andul(borrowed_b, borrowed_b, borrowed_a);
+                c.orul(borrowed_b, borrowed_b, borrowed_c);
+                c.movul(d, borrowed_a);
+                c.movl(Reg::new(27), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c, borrowed_e]);
                 c.bltli(Reg::new(27), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5725,18 +5725,18 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.mulhii(lent_a, s, t);
-                c.muli(lent_b, s, t);
-                c.rshii(lent_c, lent_b, (31) as i64 as i32);
-                c.xori(lent_a, lent_a, lent_c);
-                c.movi(d, lent_b);
-                c.movi(Reg::new(27), lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.mulhii(borrowed_a, s, t);
+                c.muli(borrowed_b, s, t);
+                c.rshii(borrowed_c, borrowed_b, (31) as i64 as i32);
+                c.xori(borrowed_a, borrowed_a, borrowed_c);
+                c.movi(d, borrowed_b);
+                c.movi(Reg::new(27), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bneii(Reg::new(27), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5745,19 +5745,19 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: i32, b: Label) {
             let i = i64::from(i);
             {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.seti(lent_e, (i) as i64 as i32);
-                c.mulhii(lent_a, s, lent_e);
-                c.muli(lent_b, s, lent_e);
-                c.rshii(lent_c, lent_b, (31) as i64 as i32);
-                c.xori(lent_a, lent_a, lent_c);
-                c.movi(d, lent_b);
-                c.movi(Reg::new(27), lent_a);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_c, borrowed_e] = c.borrow_registers([d, s]);
+                c.seti(borrowed_e, (i) as i64 as i32);
+                c.mulhii(borrowed_a, s, borrowed_e);
+                c.muli(borrowed_b, s, borrowed_e);
+                c.rshii(borrowed_c, borrowed_b, (31) as i64 as i32);
+                c.xori(borrowed_a, borrowed_a, borrowed_c);
+                c.movi(d, borrowed_b);
+                c.movi(Reg::new(27), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c, borrowed_e]);
                 c.bneii(Reg::new(27), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5765,16 +5765,16 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.mulhiu(lent_a, s, t);
-                c.mulu(lent_b, s, t);
-                c.movu(d, lent_b);
-                c.movu(Reg::new(27), lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.mulhiu(borrowed_a, s, t);
+                c.mulu(borrowed_b, s, t);
+                c.movu(d, borrowed_b);
+                c.movu(Reg::new(27), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
                 c.bneui(Reg::new(27), (0) as i64 as u32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5783,17 +5783,17 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: u32, b: Label) {
             let i = i64::from(i as i32);
             {
-                let [lent_a, lent_b, lent_e] = c.borrow([d, s]);
-                c.setu(lent_e, (i) as i64 as u32);
-                c.mulhiu(lent_a, s, lent_e);
-                c.mulu(lent_b, s, lent_e);
-                c.movu(d, lent_b);
-                c.movu(Reg::new(27), lent_a);
-                c.give_back([lent_a, lent_b, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_e] = c.borrow_registers([d, s]);
+                c.setu(borrowed_e, (i) as i64 as u32);
+                c.mulhiu(borrowed_a, s, borrowed_e);
+                c.mulu(borrowed_b, s, borrowed_e);
+                c.movu(d, borrowed_b);
+                c.movu(Reg::new(27), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_e]);
                 c.bneui(Reg::new(27), (0) as i64 as u32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5801,18 +5801,18 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.mulhil(lent_a, s, t);
-                c.mull(lent_b, s, t);
-                c.rshli(lent_c, lent_b, (63) as i64);
-                c.xorl(lent_a, lent_a, lent_c);
-                c.movl(d, lent_b);
-                c.movl(Reg::new(27), lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.mulhil(borrowed_a, s, t);
+                c.mull(borrowed_b, s, t);
+                c.rshli(borrowed_c, borrowed_b, (63) as i64);
+                c.xorl(borrowed_a, borrowed_a, borrowed_c);
+                c.movl(d, borrowed_b);
+                c.movl(Reg::new(27), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bneli(Reg::new(27), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5820,19 +5820,19 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: i64, b: Label) {
             {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.setl(lent_e, (i) as i64);
-                c.mulhil(lent_a, s, lent_e);
-                c.mull(lent_b, s, lent_e);
-                c.rshli(lent_c, lent_b, (63) as i64);
-                c.xorl(lent_a, lent_a, lent_c);
-                c.movl(d, lent_b);
-                c.movl(Reg::new(27), lent_a);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_c, borrowed_e] = c.borrow_registers([d, s]);
+                c.setl(borrowed_e, (i) as i64);
+                c.mulhil(borrowed_a, s, borrowed_e);
+                c.mull(borrowed_b, s, borrowed_e);
+                c.rshli(borrowed_c, borrowed_b, (63) as i64);
+                c.xorl(borrowed_a, borrowed_a, borrowed_c);
+                c.movl(d, borrowed_b);
+                c.movl(Reg::new(27), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c, borrowed_e]);
                 c.bneli(Reg::new(27), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5840,16 +5840,16 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.mulhiul(lent_a, s, t);
-                c.mulul(lent_b, s, t);
-                c.movul(d, lent_b);
-                c.movul(Reg::new(27), lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.mulhiul(borrowed_a, s, t);
+                c.mulul(borrowed_b, s, t);
+                c.movul(d, borrowed_b);
+                c.movul(Reg::new(27), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
                 c.bneuli(Reg::new(27), (0) as i64 as u64, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5858,17 +5858,17 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: u64, b: Label) {
             let i = i as i64;
             {
-                let [lent_a, lent_b, lent_e] = c.borrow([d, s]);
-                c.setul(lent_e, (i) as i64 as u64);
-                c.mulhiul(lent_a, s, lent_e);
-                c.mulul(lent_b, s, lent_e);
-                c.movul(d, lent_b);
-                c.movul(Reg::new(27), lent_a);
-                c.give_back([lent_a, lent_b, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_e] = c.borrow_registers([d, s]);
+                c.setul(borrowed_e, (i) as i64 as u64);
+                c.mulhiul(borrowed_a, s, borrowed_e);
+                c.mulul(borrowed_b, s, borrowed_e);
+                c.movul(d, borrowed_b);
+                c.movul(Reg::new(27), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_e]);
                 c.bneuli(Reg::new(27), (0) as i64 as u64, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5876,13 +5876,13 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.addp(lent_a, s, t);
-                c.uldusi(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.addp(borrowed_a, s, t);
+                c.uldusi(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5891,15 +5891,15 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.lduci(lent_a, s, (i) as i64 as i32);
-                c.lduci(lent_b, s, (i.wrapping_add(1_i64)) as i64 as i32);
-                c.lshui(lent_b, lent_b, (8) as i64 as u32);
-                c.oru(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.lduci(borrowed_a, s, (i) as i64 as i32);
+                c.lduci(borrowed_b, s, (i.wrapping_add(1_i64)) as i64 as i32);
+                c.lshui(borrowed_b, borrowed_b, (8) as i64 as u32);
+                c.oru(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5912,7 +5912,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.uldusi(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5920,13 +5920,13 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.addp(lent_a, s, t);
-                c.uldsi(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.addp(borrowed_a, s, t);
+                c.uldsi(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5935,15 +5935,15 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.lduci(lent_a, s, (i) as i64 as i32);
-                c.ldci(lent_b, s, (i.wrapping_add(1_i64)) as i64 as i32);
-                c.lshii(lent_b, lent_b, (8) as i64 as i32);
-                c.ori(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.lduci(borrowed_a, s, (i) as i64 as i32);
+                c.ldci(borrowed_b, s, (i.wrapping_add(1_i64)) as i64 as i32);
+                c.lshii(borrowed_b, borrowed_b, (8) as i64 as i32);
+                c.ori(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5956,7 +5956,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.uldsi(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5964,13 +5964,13 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.addp(lent_a, s, t);
-                c.uldui(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.addp(borrowed_a, s, t);
+                c.uldui(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5979,21 +5979,21 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.lduci(lent_a, s, (i) as i64 as i32);
-                c.lduci(lent_b, s, (i.wrapping_add(1_i64)) as i64 as i32);
-                c.lduci(lent_c, s, (i.wrapping_add(2_i64)) as i64 as i32);
-                c.lduci(lent_e, s, (i.wrapping_add(3_i64)) as i64 as i32);
-                c.lshui(lent_b, lent_b, (8) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_b);
-                c.lshui(lent_c, lent_c, (16) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_c);
-                c.lshui(lent_e, lent_e, (24) as i64 as u32);
-                c.oru(d, lent_a, lent_e);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_c, borrowed_e] = c.borrow_registers([d, s]);
+                c.lduci(borrowed_a, s, (i) as i64 as i32);
+                c.lduci(borrowed_b, s, (i.wrapping_add(1_i64)) as i64 as i32);
+                c.lduci(borrowed_c, s, (i.wrapping_add(2_i64)) as i64 as i32);
+                c.lduci(borrowed_e, s, (i.wrapping_add(3_i64)) as i64 as i32);
+                c.lshui(borrowed_b, borrowed_b, (8) as i64 as u32);
+                c.oru(borrowed_a, borrowed_a, borrowed_b);
+                c.lshui(borrowed_c, borrowed_c, (16) as i64 as u32);
+                c.oru(borrowed_a, borrowed_a, borrowed_c);
+                c.lshui(borrowed_e, borrowed_e, (24) as i64 as u32);
+                c.oru(d, borrowed_a, borrowed_e);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c, borrowed_e]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6006,7 +6006,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.uldui(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6017,7 +6017,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.uldu(d, s, t);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6029,7 +6029,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.uldui(d, s, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6042,7 +6042,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.uldii(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6050,13 +6050,13 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.addp(lent_a, s, t);
-                c.ulduli(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.addp(borrowed_a, s, t);
+                c.ulduli(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6065,17 +6065,17 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.uldui(lent_a, s, (i) as i64 as i32);
-                c.uldui(lent_b, s, (i.wrapping_add(4_i64)) as i64 as i32);
-                c.cvu2ul(lent_a, lent_a);
-                c.cvu2ul(lent_b, lent_b);
-                c.lshuli(lent_b, lent_b, (32) as i64 as u64);
-                c.orul(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.uldui(borrowed_a, s, (i) as i64 as i32);
+                c.uldui(borrowed_b, s, (i.wrapping_add(4_i64)) as i64 as i32);
+                c.cvu2ul(borrowed_a, borrowed_a);
+                c.cvu2ul(borrowed_b, borrowed_b);
+                c.lshuli(borrowed_b, borrowed_b, (32) as i64 as u64);
+                c.orul(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6088,7 +6088,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.ulduli(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6099,7 +6099,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.uldul(d, s, t);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6111,7 +6111,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.ulduli(d, s, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6124,7 +6124,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.uldli(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6135,7 +6135,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.uldul(d, s, t);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6147,7 +6147,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.ulduli(d, s, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6160,7 +6160,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.uldpi(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6168,13 +6168,13 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.addp(lent_a, s, t);
-                c.ustusi(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.addp(borrowed_a, s, t);
+                c.ustusi(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6183,14 +6183,14 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
                 c.stuci(d, s, (i) as i64 as i32);
-                c.rshui(lent_a, d, (8) as i64 as u32);
-                c.stuci(lent_a, s, (i.wrapping_add(1_i64)) as i64 as i32);
-                c.give_back([lent_a]);
+                c.rshui(borrowed_a, d, (8) as i64 as u32);
+                c.stuci(borrowed_a, s, (i.wrapping_add(1_i64)) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6199,13 +6199,13 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Alpha::frame_address(c, lent_a, i + c.lowered(1));
-                c.ustusi(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Alpha::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.ustusi(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6216,7 +6216,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.ustus(d, s, t);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6228,7 +6228,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.ustusi(d, s, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6237,13 +6237,13 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Alpha::frame_address(c, lent_a, i + c.lowered(1));
-                c.ustsi(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Alpha::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.ustsi(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6251,13 +6251,13 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.addp(lent_a, s, t);
-                c.ustui(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.addp(borrowed_a, s, t);
+                c.ustui(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6266,18 +6266,18 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
                 c.stuci(d, s, (i) as i64 as i32);
-                c.rshui(lent_a, d, (8) as i64 as u32);
-                c.stuci(lent_a, s, (i.wrapping_add(1_i64)) as i64 as i32);
-                c.rshui(lent_a, d, (16) as i64 as u32);
-                c.stuci(lent_a, s, (i.wrapping_add(2_i64)) as i64 as i32);
-                c.rshui(lent_a, d, (24) as i64 as u32);
-                c.stuci(lent_a, s, (i.wrapping_add(3_i64)) as i64 as i32);
-                c.give_back([lent_a]);
+                c.rshui(borrowed_a, d, (8) as i64 as u32);
+                c.stuci(borrowed_a, s, (i.wrapping_add(1_i64)) as i64 as i32);
+                c.rshui(borrowed_a, d, (16) as i64 as u32);
+                c.stuci(borrowed_a, s, (i.wrapping_add(2_i64)) as i64 as i32);
+                c.rshui(borrowed_a, d, (24) as i64 as u32);
+                c.stuci(borrowed_a, s, (i.wrapping_add(3_i64)) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6286,13 +6286,13 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Alpha::frame_address(c, lent_a, i + c.lowered(1));
-                c.ustui(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Alpha::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.ustui(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6303,7 +6303,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.ustu(d, s, t);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6315,7 +6315,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.ustui(d, s, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6324,13 +6324,13 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Alpha::frame_address(c, lent_a, i + c.lowered(1));
-                c.ustii(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Alpha::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.ustii(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6338,13 +6338,13 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.addp(lent_a, s, t);
-                c.ustuli(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.addp(borrowed_a, s, t);
+                c.ustuli(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6353,16 +6353,16 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.cvul2u(lent_a, d);
-                c.ustui(lent_a, s, (i) as i64 as i32);
-                c.rshuli(lent_a, d, (32) as i64 as u64);
-                c.cvul2u(lent_a, lent_a);
-                c.ustui(lent_a, s, (i.wrapping_add(4_i64)) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.cvul2u(borrowed_a, d);
+                c.ustui(borrowed_a, s, (i) as i64 as i32);
+                c.rshuli(borrowed_a, d, (32) as i64 as u64);
+                c.cvul2u(borrowed_a, borrowed_a);
+                c.ustui(borrowed_a, s, (i.wrapping_add(4_i64)) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6371,13 +6371,13 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Alpha::frame_address(c, lent_a, i + c.lowered(1));
-                c.ustuli(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Alpha::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.ustuli(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6388,7 +6388,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.ustul(d, s, t);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6400,7 +6400,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.ustuli(d, s, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6409,13 +6409,13 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Alpha::frame_address(c, lent_a, i + c.lowered(1));
-                c.ustli(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Alpha::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.ustli(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6426,7 +6426,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.ustul(d, s, t);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6438,7 +6438,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.ustuli(d, s, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6447,13 +6447,13 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Alpha::frame_address(c, lent_a, i + c.lowered(1));
-                c.ustpi(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Alpha::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.ustpi(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6465,7 +6465,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.bswapus(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6478,7 +6478,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.bswapus(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6491,7 +6491,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.bldusi(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6503,7 +6503,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.bswapu(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6516,7 +6516,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.bswapu(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6529,7 +6529,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.bldui(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6541,7 +6541,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.bswapul(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6554,7 +6554,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.bswapul(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6567,7 +6567,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.blduli(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6575,13 +6575,13 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.bswapus(lent_a, d);
-                c.stus(lent_a, s, t);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.bswapus(borrowed_a, d);
+                c.stus(borrowed_a, s, t);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6590,13 +6590,13 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.bswapus(lent_a, d);
-                c.stusi(lent_a, s, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.bswapus(borrowed_a, d);
+                c.stusi(borrowed_a, s, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6605,13 +6605,13 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Alpha::frame_address(c, lent_a, i + c.lowered(1));
-                c.bstusi(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Alpha::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.bstusi(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6619,13 +6619,13 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.bswapu(lent_a, d);
-                c.stu(lent_a, s, t);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.bswapu(borrowed_a, d);
+                c.stu(borrowed_a, s, t);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6634,13 +6634,13 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.bswapu(lent_a, d);
-                c.stui(lent_a, s, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.bswapu(borrowed_a, d);
+                c.stui(borrowed_a, s, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6649,13 +6649,13 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Alpha::frame_address(c, lent_a, i + c.lowered(1));
-                c.bstui(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Alpha::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.bstui(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6663,13 +6663,13 @@ impl Extension for Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.bswapul(lent_a, d);
-                c.stul(lent_a, s, t);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.bswapul(borrowed_a, d);
+                c.stul(borrowed_a, s, t);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6678,13 +6678,13 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.bswapul(lent_a, d);
-                c.stuli(lent_a, s, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.bswapul(borrowed_a, d);
+                c.stuli(borrowed_a, s, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6693,13 +6693,13 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Alpha::frame_address(c, lent_a, i + c.lowered(1));
-                c.bstuli(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Alpha::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.bstuli(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6712,7 +6712,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.ldci(d, d, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6725,7 +6725,7 @@ impl Extension for Asm<'_, Alpha> {
                 c.lduci(d, d, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6734,18 +6734,18 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             if d.n == s.n {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (1) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.ldsi(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (1) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.ldsi(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             } else {
                 c.lshuli(d, t, (1) as i64 as u64);
                 c.addp(d, d, s);
                 c.ldsi(d, d, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6754,18 +6754,18 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             if d.n == s.n {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (1) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.ldusi(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (1) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.ldusi(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             } else {
                 c.lshuli(d, t, (1) as i64 as u64);
                 c.addp(d, d, s);
                 c.ldusi(d, d, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6774,18 +6774,18 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             if d.n == s.n {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (2) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.ldii(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (2) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.ldii(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             } else {
                 c.lshuli(d, t, (2) as i64 as u64);
                 c.addp(d, d, s);
                 c.ldii(d, d, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6794,18 +6794,18 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             if d.n == s.n {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (2) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.ldui(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (2) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.ldui(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             } else {
                 c.lshuli(d, t, (2) as i64 as u64);
                 c.addp(d, d, s);
                 c.ldui(d, d, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6814,18 +6814,18 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             if d.n == s.n {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (3) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.ldli(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (3) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.ldli(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             } else {
                 c.lshuli(d, t, (3) as i64 as u64);
                 c.addp(d, d, s);
                 c.ldli(d, d, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6834,18 +6834,18 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             if d.n == s.n {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (3) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.lduli(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (3) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.lduli(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             } else {
                 c.lshuli(d, t, (3) as i64 as u64);
                 c.addp(d, d, s);
                 c.lduli(d, d, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6854,18 +6854,18 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             if d.n == s.n {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (3) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.ldpi(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (3) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.ldpi(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             } else {
                 c.lshuli(d, t, (3) as i64 as u64);
                 c.addp(d, d, s);
                 c.ldpi(d, d, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6874,13 +6874,13 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.addp(lent_a, s, t);
-                c.stci(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.addp(borrowed_a, s, t);
+                c.stci(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6889,13 +6889,13 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.addp(lent_a, s, t);
-                c.stuci(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.addp(borrowed_a, s, t);
+                c.stuci(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6904,14 +6904,14 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (1) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.stsi(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (1) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.stsi(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6920,14 +6920,14 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (1) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.stusi(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (1) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.stusi(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6936,14 +6936,14 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (2) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.stii(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (2) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.stii(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6952,14 +6952,14 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (2) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.stui(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (2) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.stui(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6968,14 +6968,14 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (3) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.stli(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (3) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.stli(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6984,14 +6984,14 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (3) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.stuli(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (3) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.stuli(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -7000,14 +7000,14 @@ impl Extension for Asm<'_, Alpha> {
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (3) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.stpi(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (3) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.stpi(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -7136,23 +7136,23 @@ impl Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshui(lent_a, s, (1) as i64 as u32);
-                c.andui(lent_a, lent_a, (1431655765) as i64 as u32);
-                c.subu(lent_a, s, lent_a);
-                c.rshui(lent_b, lent_a, (2) as i64 as u32);
-                c.andui(lent_b, lent_b, (858993459) as i64 as u32);
-                c.andui(lent_a, lent_a, (858993459) as i64 as u32);
-                c.addu(lent_a, lent_a, lent_b);
-                c.rshui(lent_b, lent_a, (4) as i64 as u32);
-                c.addu(lent_a, lent_a, lent_b);
-                c.andui(lent_a, lent_a, (252645135) as i64 as u32);
-                c.mului(lent_a, lent_a, (16843009) as i64 as u32);
-                c.rshui(d, lent_a, (24) as i64 as u32);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.rshui(borrowed_a, s, (1) as i64 as u32);
+                c.andui(borrowed_a, borrowed_a, (1431655765) as i64 as u32);
+                c.subu(borrowed_a, s, borrowed_a);
+                c.rshui(borrowed_b, borrowed_a, (2) as i64 as u32);
+                c.andui(borrowed_b, borrowed_b, (858993459) as i64 as u32);
+                c.andui(borrowed_a, borrowed_a, (858993459) as i64 as u32);
+                c.addu(borrowed_a, borrowed_a, borrowed_b);
+                c.rshui(borrowed_b, borrowed_a, (4) as i64 as u32);
+                c.addu(borrowed_a, borrowed_a, borrowed_b);
+                c.andui(borrowed_a, borrowed_a, (252645135) as i64 as u32);
+                c.mului(borrowed_a, borrowed_a, (16843009) as i64 as u32);
+                c.rshui(d, borrowed_a, (24) as i64 as u32);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -7160,23 +7160,23 @@ impl Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshuli(lent_a, s, (1) as i64 as u64);
-                c.anduli(lent_a, lent_a, (6148914691236517205) as i64 as u64);
-                c.subul(lent_a, s, lent_a);
-                c.rshuli(lent_b, lent_a, (2) as i64 as u64);
-                c.anduli(lent_b, lent_b, (3689348814741910323) as i64 as u64);
-                c.anduli(lent_a, lent_a, (3689348814741910323) as i64 as u64);
-                c.addul(lent_a, lent_a, lent_b);
-                c.rshuli(lent_b, lent_a, (4) as i64 as u64);
-                c.addul(lent_a, lent_a, lent_b);
-                c.anduli(lent_a, lent_a, (1085102592571150095) as i64 as u64);
-                c.mululi(lent_a, lent_a, (72340172838076673) as i64 as u64);
-                c.rshuli(d, lent_a, (56) as i64 as u64);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.rshuli(borrowed_a, s, (1) as i64 as u64);
+                c.anduli(borrowed_a, borrowed_a, (6148914691236517205) as i64 as u64);
+                c.subul(borrowed_a, s, borrowed_a);
+                c.rshuli(borrowed_b, borrowed_a, (2) as i64 as u64);
+                c.anduli(borrowed_b, borrowed_b, (3689348814741910323) as i64 as u64);
+                c.anduli(borrowed_a, borrowed_a, (3689348814741910323) as i64 as u64);
+                c.addul(borrowed_a, borrowed_a, borrowed_b);
+                c.rshuli(borrowed_b, borrowed_a, (4) as i64 as u64);
+                c.addul(borrowed_a, borrowed_a, borrowed_b);
+                c.anduli(borrowed_a, borrowed_a, (1085102592571150095) as i64 as u64);
+                c.mululi(borrowed_a, borrowed_a, (72340172838076673) as i64 as u64);
+                c.rshuli(d, borrowed_a, (56) as i64 as u64);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -7184,23 +7184,23 @@ impl Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshui(lent_a, s, (1) as i64 as u32);
-                c.oru(lent_a, lent_a, s);
-                c.rshui(lent_b, lent_a, (2) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_b);
-                c.rshui(lent_b, lent_a, (4) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_b);
-                c.rshui(lent_b, lent_a, (8) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_b);
-                c.rshui(lent_b, lent_a, (16) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_b);
-                c.comu(lent_a, lent_a);
-                c.popcountu(d, lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.rshui(borrowed_a, s, (1) as i64 as u32);
+                c.oru(borrowed_a, borrowed_a, s);
+                c.rshui(borrowed_b, borrowed_a, (2) as i64 as u32);
+                c.oru(borrowed_a, borrowed_a, borrowed_b);
+                c.rshui(borrowed_b, borrowed_a, (4) as i64 as u32);
+                c.oru(borrowed_a, borrowed_a, borrowed_b);
+                c.rshui(borrowed_b, borrowed_a, (8) as i64 as u32);
+                c.oru(borrowed_a, borrowed_a, borrowed_b);
+                c.rshui(borrowed_b, borrowed_a, (16) as i64 as u32);
+                c.oru(borrowed_a, borrowed_a, borrowed_b);
+                c.comu(borrowed_a, borrowed_a);
+                c.popcountu(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -7208,25 +7208,25 @@ impl Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshuli(lent_a, s, (1) as i64 as u64);
-                c.orul(lent_a, lent_a, s);
-                c.rshuli(lent_b, lent_a, (2) as i64 as u64);
-                c.orul(lent_a, lent_a, lent_b);
-                c.rshuli(lent_b, lent_a, (4) as i64 as u64);
-                c.orul(lent_a, lent_a, lent_b);
-                c.rshuli(lent_b, lent_a, (8) as i64 as u64);
-                c.orul(lent_a, lent_a, lent_b);
-                c.rshuli(lent_b, lent_a, (16) as i64 as u64);
-                c.orul(lent_a, lent_a, lent_b);
-                c.rshuli(lent_b, lent_a, (32) as i64 as u64);
-                c.orul(lent_a, lent_a, lent_b);
-                c.comul(lent_a, lent_a);
-                c.popcountul(d, lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.rshuli(borrowed_a, s, (1) as i64 as u64);
+                c.orul(borrowed_a, borrowed_a, s);
+                c.rshuli(borrowed_b, borrowed_a, (2) as i64 as u64);
+                c.orul(borrowed_a, borrowed_a, borrowed_b);
+                c.rshuli(borrowed_b, borrowed_a, (4) as i64 as u64);
+                c.orul(borrowed_a, borrowed_a, borrowed_b);
+                c.rshuli(borrowed_b, borrowed_a, (8) as i64 as u64);
+                c.orul(borrowed_a, borrowed_a, borrowed_b);
+                c.rshuli(borrowed_b, borrowed_a, (16) as i64 as u64);
+                c.orul(borrowed_a, borrowed_a, borrowed_b);
+                c.rshuli(borrowed_b, borrowed_a, (32) as i64 as u64);
+                c.orul(borrowed_a, borrowed_a, borrowed_b);
+                c.comul(borrowed_a, borrowed_a);
+                c.popcountul(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -7234,14 +7234,14 @@ impl Asm<'_, Alpha> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.subuli(lent_a, s, (1) as i64 as u64);
-                c.comul(lent_b, s);
-                c.andul(lent_a, lent_a, lent_b);
-                c.popcountul(d, lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.subuli(borrowed_a, s, (1) as i64 as u64);
+                c.comul(borrowed_b, s);
+                c.andul(borrowed_a, borrowed_a, borrowed_b);
+                c.popcountul(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::generated::core::Extension;
 use crate::instruction::Access::{Read, Updated, Written};
-use crate::instruction::Operand::{Float, Immediate, Label, Local, Offset, Reg};
+use crate::instruction::OperandKind::{Float, Immediate, Label, Local, Offset, Reg};
 use crate::instruction::{Family, Instruction, Operands};
 use crate::signature::Type;
 

@@ -190,7 +190,7 @@ pub struct Mips;
 impl Architecture for Mips {
     type Reg = Reg;
     type Float = Float;
-    const SPACE: &'static [u8] = &[
+    const MAX_BYTES: &'static [u8] = &[
         4, 12, 4, 12, 4, 12, 4, 12, 4, 12, 4, 4, 4, 12, 4, 12, 4, 12, 4, 12, 4, 12, 4, 4, 4, 12, 4, 12, 4, 12, 4, 12,
         4, 4, 8, 16, 8, 16, 8, 16, 8, 16, 4, 4, 8, 16, 8, 16, 8, 16, 8, 16, 4, 12, 4, 12, 4, 12, 4, 12, 4, 12, 4, 12,
         4, 12, 4, 12, 4, 12, 4, 12, 4, 12, 4, 12, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4,
@@ -222,9 +222,9 @@ impl Architecture for Mips {
     const FLOAT_SCRATCH: Float = Float::new(18);
     const RESULT: Reg = Reg::new(2);
     const FLOAT_RESULT: Float = Float::new(0);
-    const LINKS: bool = true;
-    const HOLDS: bool = true;
-    const REACH: u32 = 4294967295;
+    const HAS_LINK_REGISTER: bool = true;
+    const CLOBBERS_SPECIAL_REGISTERS: bool = true;
+    const SHORT_BRANCH_RANGE: u32 = 4294967295;
 
     #[inline(always)]
     fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool {
@@ -274,7 +274,7 @@ impl Machine for Mips {
     }
 
     #[inline]
-    fn hold(c: &mut Asm<'_, Self>, i: i64) {
+    fn save_special(c: &mut Asm<'_, Self>, i: i64) {
         c.space(24);
         if fits_signed(i, 16, 0)
             && fits_signed(i.wrapping_add(4_i64), 16, 0)
@@ -292,7 +292,7 @@ impl Machine for Mips {
     }
 
     #[inline]
-    fn release(c: &mut Asm<'_, Self>, i: i64) {
+    fn restore_special(c: &mut Asm<'_, Self>, i: i64) {
         c.space(24);
         if fits_signed(i, 16, 0)
             && fits_signed(i.wrapping_add(4_i64), 16, 0)
@@ -309,11 +309,11 @@ impl Machine for Mips {
         }
     }
 
-    fn link(c: &mut Asm<'_, Self>, i: i64) {
+    fn save_link(c: &mut Asm<'_, Self>, i: i64) {
         Self::save(c, Reg::new(31), i as i32);
     }
 
-    fn unlink(c: &mut Asm<'_, Self>, i: i64) {
+    fn restore_link(c: &mut Asm<'_, Self>, i: i64) {
         Self::restore(c, Reg::new(31), i as i32);
     }
 
@@ -3621,7 +3621,7 @@ impl Core for Asm<'_, Mips> {
     #[inline(always)]
     fn jal(&mut self, b: Label) {
         let c = self;
-        c.links();
+        c.note_call();
         c.space(8);
         let at = c.target(b);
         c.cursor.word_big(0x04110000);
@@ -3632,7 +3632,7 @@ impl Core for Asm<'_, Mips> {
     #[inline(always)]
     fn jalr(&mut self, s: Reg) {
         let c = self;
-        c.links();
+        c.note_call();
         c.space(8);
         c.cursor.word_big((s.n & 0x3e00000) | 0x0000f809);
         c.cursor.word_big(0x00000000);
@@ -3676,23 +3676,23 @@ impl Extension for Asm<'_, Mips> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshui(lent_a, s, (1) as i64 as u32);
-                c.andui(lent_a, lent_a, (1431655765) as i64 as u32);
-                c.subu(lent_a, s, lent_a);
-                c.rshui(lent_b, lent_a, (2) as i64 as u32);
-                c.andui(lent_b, lent_b, (858993459) as i64 as u32);
-                c.andui(lent_a, lent_a, (858993459) as i64 as u32);
-                c.addu(lent_a, lent_a, lent_b);
-                c.rshui(lent_b, lent_a, (4) as i64 as u32);
-                c.addu(lent_a, lent_a, lent_b);
-                c.andui(lent_a, lent_a, (252645135) as i64 as u32);
-                c.mului(lent_a, lent_a, (16843009) as i64 as u32);
-                c.rshui(d, lent_a, (24) as i64 as u32);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.rshui(borrowed_a, s, (1) as i64 as u32);
+                c.andui(borrowed_a, borrowed_a, (1431655765) as i64 as u32);
+                c.subu(borrowed_a, s, borrowed_a);
+                c.rshui(borrowed_b, borrowed_a, (2) as i64 as u32);
+                c.andui(borrowed_b, borrowed_b, (858993459) as i64 as u32);
+                c.andui(borrowed_a, borrowed_a, (858993459) as i64 as u32);
+                c.addu(borrowed_a, borrowed_a, borrowed_b);
+                c.rshui(borrowed_b, borrowed_a, (4) as i64 as u32);
+                c.addu(borrowed_a, borrowed_a, borrowed_b);
+                c.andui(borrowed_a, borrowed_a, (252645135) as i64 as u32);
+                c.mului(borrowed_a, borrowed_a, (16843009) as i64 as u32);
+                c.rshui(d, borrowed_a, (24) as i64 as u32);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -3700,23 +3700,23 @@ impl Extension for Asm<'_, Mips> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshui(lent_a, s, (1) as i64 as u32);
-                c.andui(lent_a, lent_a, (1431655765) as i64 as u32);
-                c.subu(lent_a, s, lent_a);
-                c.rshui(lent_b, lent_a, (2) as i64 as u32);
-                c.andui(lent_b, lent_b, (858993459) as i64 as u32);
-                c.andui(lent_a, lent_a, (858993459) as i64 as u32);
-                c.addu(lent_a, lent_a, lent_b);
-                c.rshui(lent_b, lent_a, (4) as i64 as u32);
-                c.addu(lent_a, lent_a, lent_b);
-                c.andui(lent_a, lent_a, (252645135) as i64 as u32);
-                c.mului(lent_a, lent_a, (16843009) as i64 as u32);
-                c.rshui(d, lent_a, (24) as i64 as u32);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.rshui(borrowed_a, s, (1) as i64 as u32);
+                c.andui(borrowed_a, borrowed_a, (1431655765) as i64 as u32);
+                c.subu(borrowed_a, s, borrowed_a);
+                c.rshui(borrowed_b, borrowed_a, (2) as i64 as u32);
+                c.andui(borrowed_b, borrowed_b, (858993459) as i64 as u32);
+                c.andui(borrowed_a, borrowed_a, (858993459) as i64 as u32);
+                c.addu(borrowed_a, borrowed_a, borrowed_b);
+                c.rshui(borrowed_b, borrowed_a, (4) as i64 as u32);
+                c.addu(borrowed_a, borrowed_a, borrowed_b);
+                c.andui(borrowed_a, borrowed_a, (252645135) as i64 as u32);
+                c.mului(borrowed_a, borrowed_a, (16843009) as i64 as u32);
+                c.rshui(d, borrowed_a, (24) as i64 as u32);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -3738,15 +3738,15 @@ impl Extension for Asm<'_, Mips> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.subui(lent_a, s, (1) as i64 as u32);
-                c.comu(lent_b, s);
-                c.andu(lent_a, lent_a, lent_b);
-                c.popcountu(d, lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.subui(borrowed_a, s, (1) as i64 as u32);
+                c.comu(borrowed_b, s);
+                c.andu(borrowed_a, borrowed_a, borrowed_b);
+                c.popcountu(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -3754,15 +3754,15 @@ impl Extension for Asm<'_, Mips> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.subui(lent_a, s, (1) as i64 as u32);
-                c.comu(lent_b, s);
-                c.andu(lent_a, lent_a, lent_b);
-                c.popcountu(d, lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.subui(borrowed_a, s, (1) as i64 as u32);
+                c.comu(borrowed_b, s);
+                c.andu(borrowed_a, borrowed_a, borrowed_b);
+                c.popcountu(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -3951,7 +3951,7 @@ impl Extension for Asm<'_, Mips> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -3960,13 +3960,13 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.seti(lent_a, (i) as i64 as i32);
-                c.mini(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.seti(borrowed_a, (i) as i64 as i32);
+                c.mini(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -3991,7 +3991,7 @@ impl Extension for Asm<'_, Mips> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4000,13 +4000,13 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: u32) {
             let i = i64::from(i as i32);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setu(lent_a, (i) as i64 as u32);
-                c.minu(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setu(borrowed_a, (i) as i64 as u32);
+                c.minu(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4031,7 +4031,7 @@ impl Extension for Asm<'_, Mips> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4040,13 +4040,13 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i64) {
             let i = c.long32(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.seti(lent_a, (i) as i64 as i32);
-                c.mini(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.seti(borrowed_a, (i) as i64 as i32);
+                c.mini(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4071,7 +4071,7 @@ impl Extension for Asm<'_, Mips> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4080,13 +4080,13 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: u64) {
             let i = c.unsigned32(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setu(lent_a, (i) as i64 as u32);
-                c.minu(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setu(borrowed_a, (i) as i64 as u32);
+                c.minu(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4111,7 +4111,7 @@ impl Extension for Asm<'_, Mips> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4136,7 +4136,7 @@ impl Extension for Asm<'_, Mips> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4161,7 +4161,7 @@ impl Extension for Asm<'_, Mips> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4170,13 +4170,13 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.seti(lent_a, (i) as i64 as i32);
-                c.maxi(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.seti(borrowed_a, (i) as i64 as i32);
+                c.maxi(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4201,7 +4201,7 @@ impl Extension for Asm<'_, Mips> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4210,13 +4210,13 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: u32) {
             let i = i64::from(i as i32);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setu(lent_a, (i) as i64 as u32);
-                c.maxu(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setu(borrowed_a, (i) as i64 as u32);
+                c.maxu(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4241,7 +4241,7 @@ impl Extension for Asm<'_, Mips> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4250,13 +4250,13 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i64) {
             let i = c.long32(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.seti(lent_a, (i) as i64 as i32);
-                c.maxi(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.seti(borrowed_a, (i) as i64 as i32);
+                c.maxi(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4281,7 +4281,7 @@ impl Extension for Asm<'_, Mips> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4290,13 +4290,13 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: u64) {
             let i = c.unsigned32(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setu(lent_a, (i) as i64 as u32);
-                c.maxu(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setu(borrowed_a, (i) as i64 as u32);
+                c.maxu(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4321,7 +4321,7 @@ impl Extension for Asm<'_, Mips> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4346,7 +4346,7 @@ impl Extension for Asm<'_, Mips> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4355,23 +4355,23 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
             {
                 let label_l = c.label();
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.andui(lent_a, t, (255) as i64 as u32);
-                c.xoru(lent_a, lent_a, s);
-                c.setu(lent_b, (8) as i64 as u32);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.andui(borrowed_a, t, (255) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, s);
+                c.setu(borrowed_b, (8) as i64 as u32);
                 c.bind(label_l);
-                c.andui(lent_c, lent_a, (1) as i64 as u32);
-                c.negu(lent_c, lent_c);
-                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
-                c.rshui(lent_a, lent_a, (1) as i64 as u32);
-                c.xoru(lent_a, lent_a, lent_c);
-                c.subui(lent_b, lent_b, (1) as i64 as u32);
-                c.bneui(lent_b, (0) as i64 as u32, label_l);
-                c.movu(d, lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                c.andui(borrowed_c, borrowed_a, (1) as i64 as u32);
+                c.negu(borrowed_c, borrowed_c);
+                c.andui(borrowed_c, borrowed_c, (2197175160) as i64 as u32);
+                c.rshui(borrowed_a, borrowed_a, (1) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, borrowed_c);
+                c.subui(borrowed_b, borrowed_b, (1) as i64 as u32);
+                c.bneui(borrowed_b, (0) as i64 as u32, label_l);
+                c.movu(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4380,13 +4380,13 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setu(lent_a, (i) as i64 as u32);
-                c.crc32cuc(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setu(borrowed_a, (i) as i64 as u32);
+                c.crc32cuc(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4395,23 +4395,23 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
             {
                 let label_l = c.label();
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.andui(lent_a, t, (65535) as i64 as u32);
-                c.xoru(lent_a, lent_a, s);
-                c.setu(lent_b, (16) as i64 as u32);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.andui(borrowed_a, t, (65535) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, s);
+                c.setu(borrowed_b, (16) as i64 as u32);
                 c.bind(label_l);
-                c.andui(lent_c, lent_a, (1) as i64 as u32);
-                c.negu(lent_c, lent_c);
-                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
-                c.rshui(lent_a, lent_a, (1) as i64 as u32);
-                c.xoru(lent_a, lent_a, lent_c);
-                c.subui(lent_b, lent_b, (1) as i64 as u32);
-                c.bneui(lent_b, (0) as i64 as u32, label_l);
-                c.movu(d, lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                c.andui(borrowed_c, borrowed_a, (1) as i64 as u32);
+                c.negu(borrowed_c, borrowed_c);
+                c.andui(borrowed_c, borrowed_c, (2197175160) as i64 as u32);
+                c.rshui(borrowed_a, borrowed_a, (1) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, borrowed_c);
+                c.subui(borrowed_b, borrowed_b, (1) as i64 as u32);
+                c.bneui(borrowed_b, (0) as i64 as u32, label_l);
+                c.movu(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4420,13 +4420,13 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setu(lent_a, (i) as i64 as u32);
-                c.crc32cus(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setu(borrowed_a, (i) as i64 as u32);
+                c.crc32cus(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4435,22 +4435,22 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
             {
                 let label_l = c.label();
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.xoru(lent_a, t, s);
-                c.setu(lent_b, (32) as i64 as u32);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.xoru(borrowed_a, t, s);
+                c.setu(borrowed_b, (32) as i64 as u32);
                 c.bind(label_l);
-                c.andui(lent_c, lent_a, (1) as i64 as u32);
-                c.negu(lent_c, lent_c);
-                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
-                c.rshui(lent_a, lent_a, (1) as i64 as u32);
-                c.xoru(lent_a, lent_a, lent_c);
-                c.subui(lent_b, lent_b, (1) as i64 as u32);
-                c.bneui(lent_b, (0) as i64 as u32, label_l);
-                c.movu(d, lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                c.andui(borrowed_c, borrowed_a, (1) as i64 as u32);
+                c.negu(borrowed_c, borrowed_c);
+                c.andui(borrowed_c, borrowed_c, (2197175160) as i64 as u32);
+                c.rshui(borrowed_a, borrowed_a, (1) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, borrowed_c);
+                c.subui(borrowed_b, borrowed_b, (1) as i64 as u32);
+                c.bneui(borrowed_b, (0) as i64 as u32, label_l);
+                c.movu(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4459,13 +4459,13 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: u32) {
             let i = i64::from(i as i32);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setu(lent_a, (i) as i64 as u32);
-                c.crc32cu(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setu(borrowed_a, (i) as i64 as u32);
+                c.crc32cu(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4474,22 +4474,22 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
             {
                 let label_l = c.label();
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.xoru(lent_a, t, s);
-                c.setu(lent_b, (32) as i64 as u32);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.xoru(borrowed_a, t, s);
+                c.setu(borrowed_b, (32) as i64 as u32);
                 c.bind(label_l);
-                c.andui(lent_c, lent_a, (1) as i64 as u32);
-                c.negu(lent_c, lent_c);
-                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
-                c.rshui(lent_a, lent_a, (1) as i64 as u32);
-                c.xoru(lent_a, lent_a, lent_c);
-                c.subui(lent_b, lent_b, (1) as i64 as u32);
-                c.bneui(lent_b, (0) as i64 as u32, label_l);
-                c.movu(d, lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                c.andui(borrowed_c, borrowed_a, (1) as i64 as u32);
+                c.negu(borrowed_c, borrowed_c);
+                c.andui(borrowed_c, borrowed_c, (2197175160) as i64 as u32);
+                c.rshui(borrowed_a, borrowed_a, (1) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, borrowed_c);
+                c.subui(borrowed_b, borrowed_b, (1) as i64 as u32);
+                c.bneui(borrowed_b, (0) as i64 as u32, label_l);
+                c.movu(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4498,13 +4498,13 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: u64) {
             let i = c.unsigned32(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setu(lent_a, (i) as i64 as u32);
-                c.crc32cu(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setu(borrowed_a, (i) as i64 as u32);
+                c.crc32cu(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4582,18 +4582,18 @@ impl Extension for Asm<'_, Mips> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.addi(lent_a, s, t);
-                c.xori(lent_b, s, lent_a);
-                c.xori(lent_c, t, lent_a);
-                c.andi(lent_b, lent_b, lent_c);
-                c.movi(d, lent_a);
-                c.movi(Reg::new(25), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.addi(borrowed_a, s, t);
+                c.xori(borrowed_b, s, borrowed_a);
+                c.xori(borrowed_c, t, borrowed_a);
+                c.andi(borrowed_b, borrowed_b, borrowed_c);
+                c.movi(d, borrowed_a);
+                c.movi(Reg::new(25), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(25), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -4602,18 +4602,18 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i32, b: Label) {
             let i = i64::from(i);
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s]);
-                c.addii(lent_a, s, (i) as i64 as i32);
-                c.xori(lent_b, s, lent_a);
-                c.xorii(lent_c, lent_a, (i) as i64 as i32);
-                c.andi(lent_b, lent_b, lent_c);
-                c.movi(d, lent_a);
-                c.movi(Reg::new(25), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s]);
+                c.addii(borrowed_a, s, (i) as i64 as i32);
+                c.xori(borrowed_b, s, borrowed_a);
+                c.xorii(borrowed_c, borrowed_a, (i) as i64 as i32);
+                c.andi(borrowed_b, borrowed_b, borrowed_c);
+                c.movi(d, borrowed_a);
+                c.movi(Reg::new(25), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(25), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -4621,20 +4621,20 @@ impl Extension for Asm<'_, Mips> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.addu(lent_a, s, t);
-                c.oru(lent_b, s, t);
-                c.comu(lent_c, lent_a);
-                c.andu(lent_b, lent_b, lent_c);
-                c.andu(lent_c, s, t);
-                c.oru(lent_b, lent_b, lent_c);
-                c.movu(d, lent_a);
-                c.movi(Reg::new(25), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.addu(borrowed_a, s, t);
+                c.oru(borrowed_b, s, t);
+                c.comu(borrowed_c, borrowed_a);
+                c.andu(borrowed_b, borrowed_b, borrowed_c);
+                c.andu(borrowed_c, s, t);
+                c.oru(borrowed_b, borrowed_b, borrowed_c);
+                c.movu(d, borrowed_a);
+                c.movi(Reg::new(25), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(25), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -4643,21 +4643,21 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: u32, b: Label) {
             let i = i64::from(i as i32);
             {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.setu(lent_e, (i) as i64 as u32);
-                c.addu(lent_a, s, lent_e);
-                c.oru(lent_b, s, lent_e);
-                c.comu(lent_c, lent_a);
-                c.andu(lent_b, lent_b, lent_c);
-                c.andu(lent_c, s, lent_e);
-                c.oru(lent_b, lent_b, lent_c);
-                c.movu(d, lent_a);
-                c.movi(Reg::new(25), lent_b);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_c, borrowed_e] = c.borrow_registers([d, s]);
+                c.setu(borrowed_e, (i) as i64 as u32);
+                c.addu(borrowed_a, s, borrowed_e);
+                c.oru(borrowed_b, s, borrowed_e);
+                c.comu(borrowed_c, borrowed_a);
+                c.andu(borrowed_b, borrowed_b, borrowed_c);
+                c.andu(borrowed_c, s, borrowed_e);
+                c.oru(borrowed_b, borrowed_b, borrowed_c);
+                c.movu(d, borrowed_a);
+                c.movi(Reg::new(25), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c, borrowed_e]);
                 c.bltii(Reg::new(25), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -4665,18 +4665,18 @@ impl Extension for Asm<'_, Mips> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.addi(lent_a, s, t);
-                c.xori(lent_b, s, lent_a);
-                c.xori(lent_c, t, lent_a);
-                c.andi(lent_b, lent_b, lent_c);
-                c.movi(d, lent_a);
-                c.movi(Reg::new(25), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.addi(borrowed_a, s, t);
+                c.xori(borrowed_b, s, borrowed_a);
+                c.xori(borrowed_c, t, borrowed_a);
+                c.andi(borrowed_b, borrowed_b, borrowed_c);
+                c.movi(d, borrowed_a);
+                c.movi(Reg::new(25), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(25), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -4685,18 +4685,18 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i64, b: Label) {
             let i = c.long32(i);
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s]);
-                c.addii(lent_a, s, (i) as i64 as i32);
-                c.xori(lent_b, s, lent_a);
-                c.xorii(lent_c, lent_a, (i) as i64 as i32);
-                c.andi(lent_b, lent_b, lent_c);
-                c.movi(d, lent_a);
-                c.movi(Reg::new(25), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s]);
+                c.addii(borrowed_a, s, (i) as i64 as i32);
+                c.xori(borrowed_b, s, borrowed_a);
+                c.xorii(borrowed_c, borrowed_a, (i) as i64 as i32);
+                c.andi(borrowed_b, borrowed_b, borrowed_c);
+                c.movi(d, borrowed_a);
+                c.movi(Reg::new(25), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(25), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -4704,20 +4704,20 @@ impl Extension for Asm<'_, Mips> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.addu(lent_a, s, t);
-                c.oru(lent_b, s, t);
-                c.comu(lent_c, lent_a);
-                c.andu(lent_b, lent_b, lent_c);
-                c.andu(lent_c, s, t);
-                c.oru(lent_b, lent_b, lent_c);
-                c.movu(d, lent_a);
-                c.movi(Reg::new(25), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.addu(borrowed_a, s, t);
+                c.oru(borrowed_b, s, t);
+                c.comu(borrowed_c, borrowed_a);
+                c.andu(borrowed_b, borrowed_b, borrowed_c);
+                c.andu(borrowed_c, s, t);
+                c.oru(borrowed_b, borrowed_b, borrowed_c);
+                c.movu(d, borrowed_a);
+                c.movi(Reg::new(25), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(25), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -4726,21 +4726,21 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: u64, b: Label) {
             let i = c.unsigned32(i);
             {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.setu(lent_e, (i) as i64 as u32);
-                c.addu(lent_a, s, lent_e);
-                c.oru(lent_b, s, lent_e);
-                c.comu(lent_c, lent_a);
-                c.andu(lent_b, lent_b, lent_c);
-                c.andu(lent_c, s, lent_e);
-                c.oru(lent_b, lent_b, lent_c);
-                c.movu(d, lent_a);
-                c.movi(Reg::new(25), lent_b);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_c, borrowed_e] = c.borrow_registers([d, s]);
+                c.setu(borrowed_e, (i) as i64 as u32);
+                c.addu(borrowed_a, s, borrowed_e);
+                c.oru(borrowed_b, s, borrowed_e);
+                c.comu(borrowed_c, borrowed_a);
+                c.andu(borrowed_b, borrowed_b, borrowed_c);
+                c.andu(borrowed_c, s, borrowed_e);
+                c.oru(borrowed_b, borrowed_b, borrowed_c);
+                c.movu(d, borrowed_a);
+                c.movi(Reg::new(25), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c, borrowed_e]);
                 c.bltii(Reg::new(25), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -4748,18 +4748,18 @@ impl Extension for Asm<'_, Mips> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.subi(lent_a, s, t);
-                c.xori(lent_b, s, t);
-                c.xori(lent_c, s, lent_a);
-                c.andi(lent_b, lent_b, lent_c);
-                c.movi(d, lent_a);
-                c.movi(Reg::new(25), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.subi(borrowed_a, s, t);
+                c.xori(borrowed_b, s, t);
+                c.xori(borrowed_c, s, borrowed_a);
+                c.andi(borrowed_b, borrowed_b, borrowed_c);
+                c.movi(d, borrowed_a);
+                c.movi(Reg::new(25), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(25), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -4768,18 +4768,18 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i32, b: Label) {
             let i = i64::from(i);
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s]);
-                c.subii(lent_a, s, (i) as i64 as i32);
-                c.xorii(lent_b, s, (i) as i64 as i32);
-                c.xori(lent_c, s, lent_a);
-                c.andi(lent_b, lent_b, lent_c);
-                c.movi(d, lent_a);
-                c.movi(Reg::new(25), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s]);
+                c.subii(borrowed_a, s, (i) as i64 as i32);
+                c.xorii(borrowed_b, s, (i) as i64 as i32);
+                c.xori(borrowed_c, s, borrowed_a);
+                c.andi(borrowed_b, borrowed_b, borrowed_c);
+                c.movi(d, borrowed_a);
+                c.movi(Reg::new(25), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(25), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -4787,20 +4787,20 @@ impl Extension for Asm<'_, Mips> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.subu(lent_a, s, t);
-                c.comu(lent_b, s);
-                c.andu(lent_c, lent_b, t);
-                c.oru(lent_b, lent_b, t);
-                c.andu(lent_b, lent_b, lent_a);
-                c.oru(lent_b, lent_b, lent_c);
-                c.movu(d, lent_a);
-                c.movi(Reg::new(25), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.subu(borrowed_a, s, t);
+                c.comu(borrowed_b, s);
+                c.andu(borrowed_c, borrowed_b, t);
+                c.oru(borrowed_b, borrowed_b, t);
+                c.andu(borrowed_b, borrowed_b, borrowed_a);
+                c.oru(borrowed_b, borrowed_b, borrowed_c);
+                c.movu(d, borrowed_a);
+                c.movi(Reg::new(25), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(25), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -4809,21 +4809,21 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: u32, b: Label) {
             let i = i64::from(i as i32);
             {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.setu(lent_e, (i) as i64 as u32);
-                c.subu(lent_a, s, lent_e);
-                c.comu(lent_b, s);
-                c.andu(lent_c, lent_b, lent_e);
-                c.oru(lent_b, lent_b, lent_e);
-                c.andu(lent_b, lent_b, lent_a);
-                c.oru(lent_b, lent_b, lent_c);
-                c.movu(d, lent_a);
-                c.movi(Reg::new(25), lent_b);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_c, borrowed_e] = c.borrow_registers([d, s]);
+                c.setu(borrowed_e, (i) as i64 as u32);
+                c.subu(borrowed_a, s, borrowed_e);
+                c.comu(borrowed_b, s);
+                c.andu(borrowed_c, borrowed_b, borrowed_e);
+                c.oru(borrowed_b, borrowed_b, borrowed_e);
+                c.andu(borrowed_b, borrowed_b, borrowed_a);
+                c.oru(borrowed_b, borrowed_b, borrowed_c);
+                c.movu(d, borrowed_a);
+                c.movi(Reg::new(25), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c, borrowed_e]);
                 c.bltii(Reg::new(25), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -4831,18 +4831,18 @@ impl Extension for Asm<'_, Mips> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.subi(lent_a, s, t);
-                c.xori(lent_b, s, t);
-                c.xori(lent_c, s, lent_a);
-                c.andi(lent_b, lent_b, lent_c);
-                c.movi(d, lent_a);
-                c.movi(Reg::new(25), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.subi(borrowed_a, s, t);
+                c.xori(borrowed_b, s, t);
+                c.xori(borrowed_c, s, borrowed_a);
+                c.andi(borrowed_b, borrowed_b, borrowed_c);
+                c.movi(d, borrowed_a);
+                c.movi(Reg::new(25), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(25), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -4851,18 +4851,18 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i64, b: Label) {
             let i = c.long32(i);
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s]);
-                c.subii(lent_a, s, (i) as i64 as i32);
-                c.xorii(lent_b, s, (i) as i64 as i32);
-                c.xori(lent_c, s, lent_a);
-                c.andi(lent_b, lent_b, lent_c);
-                c.movi(d, lent_a);
-                c.movi(Reg::new(25), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s]);
+                c.subii(borrowed_a, s, (i) as i64 as i32);
+                c.xorii(borrowed_b, s, (i) as i64 as i32);
+                c.xori(borrowed_c, s, borrowed_a);
+                c.andi(borrowed_b, borrowed_b, borrowed_c);
+                c.movi(d, borrowed_a);
+                c.movi(Reg::new(25), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(25), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -4870,20 +4870,20 @@ impl Extension for Asm<'_, Mips> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.subu(lent_a, s, t);
-                c.comu(lent_b, s);
-                c.andu(lent_c, lent_b, t);
-                c.oru(lent_b, lent_b, t);
-                c.andu(lent_b, lent_b, lent_a);
-                c.oru(lent_b, lent_b, lent_c);
-                c.movu(d, lent_a);
-                c.movi(Reg::new(25), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.subu(borrowed_a, s, t);
+                c.comu(borrowed_b, s);
+                c.andu(borrowed_c, borrowed_b, t);
+                c.oru(borrowed_b, borrowed_b, t);
+                c.andu(borrowed_b, borrowed_b, borrowed_a);
+                c.oru(borrowed_b, borrowed_b, borrowed_c);
+                c.movu(d, borrowed_a);
+                c.movi(Reg::new(25), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(25), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -4892,21 +4892,21 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: u64, b: Label) {
             let i = c.unsigned32(i);
             {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.setu(lent_e, (i) as i64 as u32);
-                c.subu(lent_a, s, lent_e);
-                c.comu(lent_b, s);
-                c.andu(lent_c, lent_b, lent_e);
-                c.oru(lent_b, lent_b, lent_e);
-                c.andu(lent_b, lent_b, lent_a);
-                c.oru(lent_b, lent_b, lent_c);
-                c.movu(d, lent_a);
-                c.movi(Reg::new(25), lent_b);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_c, borrowed_e] = c.borrow_registers([d, s]);
+                c.setu(borrowed_e, (i) as i64 as u32);
+                c.subu(borrowed_a, s, borrowed_e);
+                c.comu(borrowed_b, s);
+                c.andu(borrowed_c, borrowed_b, borrowed_e);
+                c.oru(borrowed_b, borrowed_b, borrowed_e);
+                c.andu(borrowed_b, borrowed_b, borrowed_a);
+                c.oru(borrowed_b, borrowed_b, borrowed_c);
+                c.movu(d, borrowed_a);
+                c.movi(Reg::new(25), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c, borrowed_e]);
                 c.bltii(Reg::new(25), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -4914,18 +4914,18 @@ impl Extension for Asm<'_, Mips> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.mulhii(lent_a, s, t);
-                c.muli(lent_b, s, t);
-                c.rshii(lent_c, lent_b, (31) as i64 as i32);
-                c.xori(lent_a, lent_a, lent_c);
-                c.movi(d, lent_b);
-                c.movi(Reg::new(25), lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.mulhii(borrowed_a, s, t);
+                c.muli(borrowed_b, s, t);
+                c.rshii(borrowed_c, borrowed_b, (31) as i64 as i32);
+                c.xori(borrowed_a, borrowed_a, borrowed_c);
+                c.movi(d, borrowed_b);
+                c.movi(Reg::new(25), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bneii(Reg::new(25), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -4934,19 +4934,19 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i32, b: Label) {
             let i = i64::from(i);
             {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.seti(lent_e, (i) as i64 as i32);
-                c.mulhii(lent_a, s, lent_e);
-                c.muli(lent_b, s, lent_e);
-                c.rshii(lent_c, lent_b, (31) as i64 as i32);
-                c.xori(lent_a, lent_a, lent_c);
-                c.movi(d, lent_b);
-                c.movi(Reg::new(25), lent_a);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_c, borrowed_e] = c.borrow_registers([d, s]);
+                c.seti(borrowed_e, (i) as i64 as i32);
+                c.mulhii(borrowed_a, s, borrowed_e);
+                c.muli(borrowed_b, s, borrowed_e);
+                c.rshii(borrowed_c, borrowed_b, (31) as i64 as i32);
+                c.xori(borrowed_a, borrowed_a, borrowed_c);
+                c.movi(d, borrowed_b);
+                c.movi(Reg::new(25), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c, borrowed_e]);
                 c.bneii(Reg::new(25), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -4954,16 +4954,16 @@ impl Extension for Asm<'_, Mips> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.mulhiu(lent_a, s, t);
-                c.mulu(lent_b, s, t);
-                c.movu(d, lent_b);
-                c.movu(Reg::new(25), lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.mulhiu(borrowed_a, s, t);
+                c.mulu(borrowed_b, s, t);
+                c.movu(d, borrowed_b);
+                c.movu(Reg::new(25), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
                 c.bneui(Reg::new(25), (0) as i64 as u32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -4972,17 +4972,17 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: u32, b: Label) {
             let i = i64::from(i as i32);
             {
-                let [lent_a, lent_b, lent_e] = c.borrow([d, s]);
-                c.setu(lent_e, (i) as i64 as u32);
-                c.mulhiu(lent_a, s, lent_e);
-                c.mulu(lent_b, s, lent_e);
-                c.movu(d, lent_b);
-                c.movu(Reg::new(25), lent_a);
-                c.give_back([lent_a, lent_b, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_e] = c.borrow_registers([d, s]);
+                c.setu(borrowed_e, (i) as i64 as u32);
+                c.mulhiu(borrowed_a, s, borrowed_e);
+                c.mulu(borrowed_b, s, borrowed_e);
+                c.movu(d, borrowed_b);
+                c.movu(Reg::new(25), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_e]);
                 c.bneui(Reg::new(25), (0) as i64 as u32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -4990,18 +4990,18 @@ impl Extension for Asm<'_, Mips> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.mulhii(lent_a, s, t);
-                c.muli(lent_b, s, t);
-                c.rshii(lent_c, lent_b, (31) as i64 as i32);
-                c.xori(lent_a, lent_a, lent_c);
-                c.movi(d, lent_b);
-                c.movi(Reg::new(25), lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.mulhii(borrowed_a, s, t);
+                c.muli(borrowed_b, s, t);
+                c.rshii(borrowed_c, borrowed_b, (31) as i64 as i32);
+                c.xori(borrowed_a, borrowed_a, borrowed_c);
+                c.movi(d, borrowed_b);
+                c.movi(Reg::new(25), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bneii(Reg::new(25), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5010,19 +5010,19 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i64, b: Label) {
             let i = c.long32(i);
             {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.seti(lent_e, (i) as i64 as i32);
-                c.mulhii(lent_a, s, lent_e);
-                c.muli(lent_b, s, lent_e);
-                c.rshii(lent_c, lent_b, (31) as i64 as i32);
-                c.xori(lent_a, lent_a, lent_c);
-                c.movi(d, lent_b);
-                c.movi(Reg::new(25), lent_a);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_c, borrowed_e] = c.borrow_registers([d, s]);
+                c.seti(borrowed_e, (i) as i64 as i32);
+                c.mulhii(borrowed_a, s, borrowed_e);
+                c.muli(borrowed_b, s, borrowed_e);
+                c.rshii(borrowed_c, borrowed_b, (31) as i64 as i32);
+                c.xori(borrowed_a, borrowed_a, borrowed_c);
+                c.movi(d, borrowed_b);
+                c.movi(Reg::new(25), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c, borrowed_e]);
                 c.bneii(Reg::new(25), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5030,16 +5030,16 @@ impl Extension for Asm<'_, Mips> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.mulhiu(lent_a, s, t);
-                c.mulu(lent_b, s, t);
-                c.movu(d, lent_b);
-                c.movu(Reg::new(25), lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.mulhiu(borrowed_a, s, t);
+                c.mulu(borrowed_b, s, t);
+                c.movu(d, borrowed_b);
+                c.movu(Reg::new(25), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
                 c.bneui(Reg::new(25), (0) as i64 as u32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5048,17 +5048,17 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: u64, b: Label) {
             let i = c.unsigned32(i);
             {
-                let [lent_a, lent_b, lent_e] = c.borrow([d, s]);
-                c.setu(lent_e, (i) as i64 as u32);
-                c.mulhiu(lent_a, s, lent_e);
-                c.mulu(lent_b, s, lent_e);
-                c.movu(d, lent_b);
-                c.movu(Reg::new(25), lent_a);
-                c.give_back([lent_a, lent_b, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_e] = c.borrow_registers([d, s]);
+                c.setu(borrowed_e, (i) as i64 as u32);
+                c.mulhiu(borrowed_a, s, borrowed_e);
+                c.mulu(borrowed_b, s, borrowed_e);
+                c.movu(d, borrowed_b);
+                c.movu(Reg::new(25), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_e]);
                 c.bneui(Reg::new(25), (0) as i64 as u32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5066,13 +5066,13 @@ impl Extension for Asm<'_, Mips> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.addp(lent_a, s, t);
-                c.uldusi(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.addp(borrowed_a, s, t);
+                c.uldusi(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5081,15 +5081,15 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.lduci(lent_a, s, (i) as i64 as i32);
-                c.lduci(lent_b, s, (i.wrapping_add(1_i64)) as i64 as i32);
-                c.lshui(lent_a, lent_a, (8) as i64 as u32);
-                c.oru(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.lduci(borrowed_a, s, (i) as i64 as i32);
+                c.lduci(borrowed_b, s, (i.wrapping_add(1_i64)) as i64 as i32);
+                c.lshui(borrowed_a, borrowed_a, (8) as i64 as u32);
+                c.oru(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5102,7 +5102,7 @@ impl Extension for Asm<'_, Mips> {
                 c.uldusi(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5110,13 +5110,13 @@ impl Extension for Asm<'_, Mips> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.addp(lent_a, s, t);
-                c.uldsi(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.addp(borrowed_a, s, t);
+                c.uldsi(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5125,15 +5125,15 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.ldci(lent_a, s, (i) as i64 as i32);
-                c.lduci(lent_b, s, (i.wrapping_add(1_i64)) as i64 as i32);
-                c.lshii(lent_a, lent_a, (8) as i64 as i32);
-                c.ori(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.ldci(borrowed_a, s, (i) as i64 as i32);
+                c.lduci(borrowed_b, s, (i.wrapping_add(1_i64)) as i64 as i32);
+                c.lshii(borrowed_a, borrowed_a, (8) as i64 as i32);
+                c.ori(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5146,7 +5146,7 @@ impl Extension for Asm<'_, Mips> {
                 c.uldsi(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5384,13 +5384,13 @@ impl Extension for Asm<'_, Mips> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.addp(lent_a, s, t);
-                c.ustusi(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.addp(borrowed_a, s, t);
+                c.ustusi(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5399,14 +5399,14 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.rshui(lent_a, d, (8) as i64 as u32);
-                c.stuci(lent_a, s, (i) as i64 as i32);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.rshui(borrowed_a, d, (8) as i64 as u32);
+                c.stuci(borrowed_a, s, (i) as i64 as i32);
                 c.stuci(d, s, (i.wrapping_add(1_i64)) as i64 as i32);
-                c.give_back([lent_a]);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5415,13 +5415,13 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Mips::frame_address(c, lent_a, i + c.lowered(1));
-                c.ustusi(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Mips::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.ustusi(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5432,7 +5432,7 @@ impl Extension for Asm<'_, Mips> {
                 c.ustus(d, s, t);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5444,7 +5444,7 @@ impl Extension for Asm<'_, Mips> {
                 c.ustusi(d, s, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5453,13 +5453,13 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Mips::frame_address(c, lent_a, i + c.lowered(1));
-                c.ustsi(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Mips::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.ustsi(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5686,7 +5686,7 @@ impl Extension for Asm<'_, Mips> {
                 c.bswapus(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5699,7 +5699,7 @@ impl Extension for Asm<'_, Mips> {
                 c.bswapus(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5712,7 +5712,7 @@ impl Extension for Asm<'_, Mips> {
                 c.bldusi(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5724,7 +5724,7 @@ impl Extension for Asm<'_, Mips> {
                 c.bswapu(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5737,7 +5737,7 @@ impl Extension for Asm<'_, Mips> {
                 c.bswapu(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5750,7 +5750,7 @@ impl Extension for Asm<'_, Mips> {
                 c.bldui(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5762,7 +5762,7 @@ impl Extension for Asm<'_, Mips> {
                 c.bswapu(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5775,7 +5775,7 @@ impl Extension for Asm<'_, Mips> {
                 c.bswapu(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5788,7 +5788,7 @@ impl Extension for Asm<'_, Mips> {
                 c.bldui(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5796,13 +5796,13 @@ impl Extension for Asm<'_, Mips> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.bswapus(lent_a, d);
-                c.stus(lent_a, s, t);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.bswapus(borrowed_a, d);
+                c.stus(borrowed_a, s, t);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5811,13 +5811,13 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.bswapus(lent_a, d);
-                c.stusi(lent_a, s, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.bswapus(borrowed_a, d);
+                c.stusi(borrowed_a, s, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5826,13 +5826,13 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Mips::frame_address(c, lent_a, i + c.lowered(1));
-                c.bstusi(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Mips::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.bstusi(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5840,13 +5840,13 @@ impl Extension for Asm<'_, Mips> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.bswapu(lent_a, d);
-                c.stu(lent_a, s, t);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.bswapu(borrowed_a, d);
+                c.stu(borrowed_a, s, t);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5855,13 +5855,13 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.bswapu(lent_a, d);
-                c.stui(lent_a, s, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.bswapu(borrowed_a, d);
+                c.stui(borrowed_a, s, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5870,13 +5870,13 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Mips::frame_address(c, lent_a, i + c.lowered(1));
-                c.bstui(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Mips::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.bstui(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5884,13 +5884,13 @@ impl Extension for Asm<'_, Mips> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.bswapu(lent_a, d);
-                c.stu(lent_a, s, t);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.bswapu(borrowed_a, d);
+                c.stu(borrowed_a, s, t);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5899,13 +5899,13 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.bswapu(lent_a, d);
-                c.stui(lent_a, s, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.bswapu(borrowed_a, d);
+                c.stui(borrowed_a, s, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5914,13 +5914,13 @@ impl Extension for Asm<'_, Mips> {
         fn write(c: &mut Asm<'_, Mips>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Mips::frame_address(c, lent_a, i + c.lowered(1));
-                c.bstui(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Mips::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.bstui(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]

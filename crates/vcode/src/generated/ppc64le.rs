@@ -226,7 +226,7 @@ pub struct Ppc64le;
 impl Architecture for Ppc64le {
     type Reg = Reg;
     type Float = Float;
-    const SPACE: &'static [u8] = &[
+    const MAX_BYTES: &'static [u8] = &[
         4, 24, 4, 24, 4, 24, 4, 24, 4, 24, 4, 4, 4, 24, 4, 24, 4, 24, 4, 24, 4, 24, 4, 4, 4, 24, 4, 24, 4, 24, 4, 24,
         4, 4, 4, 24, 4, 24, 4, 24, 4, 24, 4, 4, 12, 32, 12, 32, 12, 32, 12, 32, 4, 24, 4, 24, 4, 24, 4, 24, 4, 24, 4,
         24, 4, 24, 4, 24, 4, 24, 4, 24, 4, 24, 4, 24, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 8, 8,
@@ -262,9 +262,9 @@ impl Architecture for Ppc64le {
     const FLOAT_SCRATCH: Float = Float::new(0);
     const RESULT: Reg = Reg::new(3);
     const FLOAT_RESULT: Float = Float::new(1);
-    const LINKS: bool = true;
-    const HOLDS: bool = true;
-    const REACH: u32 = 32704;
+    const HAS_LINK_REGISTER: bool = true;
+    const CLOBBERS_SPECIAL_REGISTERS: bool = true;
+    const SHORT_BRANCH_RANGE: u32 = 32704;
 
     #[inline(always)]
     fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool {
@@ -321,7 +321,7 @@ impl Machine for Ppc64le {
     }
 
     #[inline]
-    fn link(c: &mut Asm<'_, Self>, i: i64) {
+    fn save_link(c: &mut Asm<'_, Self>, i: i64) {
         c.space(8);
         if fits_signed(i, 16, 2) {
             c.cursor.word(0x7c0802a6);
@@ -332,7 +332,7 @@ impl Machine for Ppc64le {
     }
 
     #[inline]
-    fn unlink(c: &mut Asm<'_, Self>, i: i64) {
+    fn restore_link(c: &mut Asm<'_, Self>, i: i64) {
         c.space(8);
         if fits_signed(i, 16, 2) {
             c.cursor.word((((i >> 2) as u32 & 0x3fff) << 2) | 0xe8010000);
@@ -343,7 +343,7 @@ impl Machine for Ppc64le {
     }
 
     #[inline]
-    fn hold(c: &mut Asm<'_, Self>, i: i64) {
+    fn save_special(c: &mut Asm<'_, Self>, i: i64) {
         c.space(28);
         if fits_signed(i, 16, 2)
             && fits_signed(i.wrapping_add(8_i64), 16, 2)
@@ -363,7 +363,7 @@ impl Machine for Ppc64le {
     }
 
     #[inline]
-    fn release(c: &mut Asm<'_, Self>, i: i64) {
+    fn restore_special(c: &mut Asm<'_, Self>, i: i64) {
         c.space(28);
         if fits_signed(i.wrapping_add(8_i64), 16, 2)
             && fits_signed(i.wrapping_add(16_i64), 16, 2)
@@ -4540,7 +4540,7 @@ impl Core for Asm<'_, Ppc64le> {
     #[inline(always)]
     fn jal(&mut self, b: Label) {
         let c = self;
-        c.links();
+        c.note_call();
         c.space(4);
         let at = c.target(b);
         c.cursor.word(0x48000001);
@@ -4550,7 +4550,7 @@ impl Core for Asm<'_, Ppc64le> {
     #[inline(always)]
     fn jalr(&mut self, s: Reg) {
         let c = self;
-        c.links();
+        c.note_call();
         c.space(12);
         if s.n == Reg::new(12).n {
             c.cursor.word((s.n & 0x3e00000) | 0x7c0903a6);
@@ -4595,20 +4595,20 @@ impl Extension for Asm<'_, Ppc64le> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.cvul2u(lent_a, s);
-                c.rshuli(lent_b, s, (32) as i64 as u64);
-                c.cvul2u(lent_b, lent_b);
-                c.bswapu(lent_a, lent_a);
-                c.bswapu(lent_b, lent_b);
-                c.cvu2ul(lent_a, lent_a);
-                c.cvu2ul(lent_b, lent_b);
-                c.lshuli(lent_a, lent_a, (32) as i64 as u64);
-                c.orul(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.cvul2u(borrowed_a, s);
+                c.rshuli(borrowed_b, s, (32) as i64 as u64);
+                c.cvul2u(borrowed_b, borrowed_b);
+                c.bswapu(borrowed_a, borrowed_a);
+                c.bswapu(borrowed_b, borrowed_b);
+                c.cvu2ul(borrowed_a, borrowed_a);
+                c.cvu2ul(borrowed_b, borrowed_b);
+                c.lshuli(borrowed_a, borrowed_a, (32) as i64 as u64);
+                c.orul(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -5001,23 +5001,23 @@ impl Extension for Asm<'_, Ppc64le> {
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg) {
             {
                 let label_l = c.label();
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.andui(lent_a, t, (255) as i64 as u32);
-                c.xoru(lent_a, lent_a, s);
-                c.setu(lent_b, (8) as i64 as u32);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.andui(borrowed_a, t, (255) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, s);
+                c.setu(borrowed_b, (8) as i64 as u32);
                 c.bind(label_l);
-                c.andui(lent_c, lent_a, (1) as i64 as u32);
-                c.negu(lent_c, lent_c);
-                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
-                c.rshui(lent_a, lent_a, (1) as i64 as u32);
-                c.xoru(lent_a, lent_a, lent_c);
-                c.subui(lent_b, lent_b, (1) as i64 as u32);
-                c.bneui(lent_b, (0) as i64 as u32, label_l);
-                c.movu(d, lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                c.andui(borrowed_c, borrowed_a, (1) as i64 as u32);
+                c.negu(borrowed_c, borrowed_c);
+                c.andui(borrowed_c, borrowed_c, (2197175160) as i64 as u32);
+                c.rshui(borrowed_a, borrowed_a, (1) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, borrowed_c);
+                c.subui(borrowed_b, borrowed_b, (1) as i64 as u32);
+                c.bneui(borrowed_b, (0) as i64 as u32, label_l);
+                c.movu(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5026,13 +5026,13 @@ impl Extension for Asm<'_, Ppc64le> {
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setu(lent_a, (i) as i64 as u32);
-                c.crc32cuc(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setu(borrowed_a, (i) as i64 as u32);
+                c.crc32cuc(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5041,23 +5041,23 @@ impl Extension for Asm<'_, Ppc64le> {
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg) {
             {
                 let label_l = c.label();
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.andui(lent_a, t, (65535) as i64 as u32);
-                c.xoru(lent_a, lent_a, s);
-                c.setu(lent_b, (16) as i64 as u32);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.andui(borrowed_a, t, (65535) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, s);
+                c.setu(borrowed_b, (16) as i64 as u32);
                 c.bind(label_l);
-                c.andui(lent_c, lent_a, (1) as i64 as u32);
-                c.negu(lent_c, lent_c);
-                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
-                c.rshui(lent_a, lent_a, (1) as i64 as u32);
-                c.xoru(lent_a, lent_a, lent_c);
-                c.subui(lent_b, lent_b, (1) as i64 as u32);
-                c.bneui(lent_b, (0) as i64 as u32, label_l);
-                c.movu(d, lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                c.andui(borrowed_c, borrowed_a, (1) as i64 as u32);
+                c.negu(borrowed_c, borrowed_c);
+                c.andui(borrowed_c, borrowed_c, (2197175160) as i64 as u32);
+                c.rshui(borrowed_a, borrowed_a, (1) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, borrowed_c);
+                c.subui(borrowed_b, borrowed_b, (1) as i64 as u32);
+                c.bneui(borrowed_b, (0) as i64 as u32, label_l);
+                c.movu(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5066,13 +5066,13 @@ impl Extension for Asm<'_, Ppc64le> {
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setu(lent_a, (i) as i64 as u32);
-                c.crc32cus(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setu(borrowed_a, (i) as i64 as u32);
+                c.crc32cus(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5081,22 +5081,22 @@ impl Extension for Asm<'_, Ppc64le> {
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg) {
             {
                 let label_l = c.label();
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.xoru(lent_a, t, s);
-                c.setu(lent_b, (32) as i64 as u32);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.xoru(borrowed_a, t, s);
+                c.setu(borrowed_b, (32) as i64 as u32);
                 c.bind(label_l);
-                c.andui(lent_c, lent_a, (1) as i64 as u32);
-                c.negu(lent_c, lent_c);
-                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
-                c.rshui(lent_a, lent_a, (1) as i64 as u32);
-                c.xoru(lent_a, lent_a, lent_c);
-                c.subui(lent_b, lent_b, (1) as i64 as u32);
-                c.bneui(lent_b, (0) as i64 as u32, label_l);
-                c.movu(d, lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                c.andui(borrowed_c, borrowed_a, (1) as i64 as u32);
+                c.negu(borrowed_c, borrowed_c);
+                c.andui(borrowed_c, borrowed_c, (2197175160) as i64 as u32);
+                c.rshui(borrowed_a, borrowed_a, (1) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, borrowed_c);
+                c.subui(borrowed_b, borrowed_b, (1) as i64 as u32);
+                c.bneui(borrowed_b, (0) as i64 as u32, label_l);
+                c.movu(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5105,13 +5105,13 @@ impl Extension for Asm<'_, Ppc64le> {
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, i: u32) {
             let i = i64::from(i as i32);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setu(lent_a, (i) as i64 as u32);
-                c.crc32cu(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setu(borrowed_a, (i) as i64 as u32);
+                c.crc32cu(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5119,16 +5119,16 @@ impl Extension for Asm<'_, Ppc64le> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.rshuli(lent_a, t, (32) as i64 as u64);
-                c.cvul2u(lent_a, lent_a);
-                c.cvul2u(lent_b, t);
-                c.crc32cu(lent_b, s, lent_b);
-                c.crc32cu(d, lent_b, lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.rshuli(borrowed_a, t, (32) as i64 as u64);
+                c.cvul2u(borrowed_a, borrowed_a);
+                c.cvul2u(borrowed_b, t);
+                c.crc32cu(borrowed_b, s, borrowed_b);
+                c.crc32cu(d, borrowed_b, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5137,13 +5137,13 @@ impl Extension for Asm<'_, Ppc64le> {
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, i: u64) {
             let i = i as i64;
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setul(lent_a, (i) as i64 as u64);
-                c.crc32cul(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setul(borrowed_a, (i) as i64 as u64);
+                c.crc32cul(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5231,18 +5231,18 @@ impl Extension for Asm<'_, Ppc64le> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.addi(lent_a, s, t);
-                c.xori(lent_b, s, lent_a);
-                c.xori(lent_c, t, lent_a);
-                c.andi(lent_b, lent_b, lent_c);
-                c.movi(d, lent_a);
-                c.movi(Reg::new(12), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.addi(borrowed_a, s, t);
+                c.xori(borrowed_b, s, borrowed_a);
+                c.xori(borrowed_c, t, borrowed_a);
+                c.andi(borrowed_b, borrowed_b, borrowed_c);
+                c.movi(d, borrowed_a);
+                c.movi(Reg::new(12), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(12), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5251,18 +5251,18 @@ impl Extension for Asm<'_, Ppc64le> {
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, i: i32, b: Label) {
             let i = i64::from(i);
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s]);
-                c.addii(lent_a, s, (i) as i64 as i32);
-                c.xori(lent_b, s, lent_a);
-                c.xorii(lent_c, lent_a, (i) as i64 as i32);
-                c.andi(lent_b, lent_b, lent_c);
-                c.movi(d, lent_a);
-                c.movi(Reg::new(12), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s]);
+                c.addii(borrowed_a, s, (i) as i64 as i32);
+                c.xori(borrowed_b, s, borrowed_a);
+                c.xorii(borrowed_c, borrowed_a, (i) as i64 as i32);
+                c.andi(borrowed_b, borrowed_b, borrowed_c);
+                c.movi(d, borrowed_a);
+                c.movi(Reg::new(12), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(12), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5270,20 +5270,20 @@ impl Extension for Asm<'_, Ppc64le> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.addu(lent_a, s, t);
-                c.oru(lent_b, s, t);
-                c.comu(lent_c, lent_a);
-                c.andu(lent_b, lent_b, lent_c);
-                c.andu(lent_c, s, t);
-                c.oru(lent_b, lent_b, lent_c);
-                c.movu(d, lent_a);
-                c.movi(Reg::new(12), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.addu(borrowed_a, s, t);
+                c.oru(borrowed_b, s, t);
+                c.comu(borrowed_c, borrowed_a);
+                c.andu(borrowed_b, borrowed_b, borrowed_c);
+                c.andu(borrowed_c, s, t);
+                c.oru(borrowed_b, borrowed_b, borrowed_c);
+                c.movu(d, borrowed_a);
+                c.movi(Reg::new(12), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(12), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5292,21 +5292,21 @@ impl Extension for Asm<'_, Ppc64le> {
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, i: u32, b: Label) {
             let i = i64::from(i as i32);
             {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.setu(lent_e, (i) as i64 as u32);
-                c.addu(lent_a, s, lent_e);
-                c.oru(lent_b, s, lent_e);
-                c.comu(lent_c, lent_a);
-                c.andu(lent_b, lent_b, lent_c);
-                c.andu(lent_c, s, lent_e);
-                c.oru(lent_b, lent_b, lent_c);
-                c.movu(d, lent_a);
-                c.movi(Reg::new(12), lent_b);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_c, borrowed_e] = c.borrow_registers([d, s]);
+                c.setu(borrowed_e, (i) as i64 as u32);
+                c.addu(borrowed_a, s, borrowed_e);
+                c.oru(borrowed_b, s, borrowed_e);
+                c.comu(borrowed_c, borrowed_a);
+                c.andu(borrowed_b, borrowed_b, borrowed_c);
+                c.andu(borrowed_c, s, borrowed_e);
+                c.oru(borrowed_b, borrowed_b, borrowed_c);
+                c.movu(d, borrowed_a);
+                c.movi(Reg::new(12), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c, borrowed_e]);
                 c.bltii(Reg::new(12), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5314,18 +5314,18 @@ impl Extension for Asm<'_, Ppc64le> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.addl(lent_a, s, t);
-                c.xorl(lent_b, s, lent_a);
-                c.xorl(lent_c, t, lent_a);
-                c.andl(lent_b, lent_b, lent_c);
-                c.movl(d, lent_a);
-                c.movl(Reg::new(12), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.addl(borrowed_a, s, t);
+                c.xorl(borrowed_b, s, borrowed_a);
+                c.xorl(borrowed_c, t, borrowed_a);
+                c.andl(borrowed_b, borrowed_b, borrowed_c);
+                c.movl(d, borrowed_a);
+                c.movl(Reg::new(12), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltli(Reg::new(12), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5333,18 +5333,18 @@ impl Extension for Asm<'_, Ppc64le> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, i: i64, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s]);
-                c.addli(lent_a, s, (i) as i64);
-                c.xorl(lent_b, s, lent_a);
-                c.xorli(lent_c, lent_a, (i) as i64);
-                c.andl(lent_b, lent_b, lent_c);
-                c.movl(d, lent_a);
-                c.movl(Reg::new(12), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s]);
+                c.addli(borrowed_a, s, (i) as i64);
+                c.xorl(borrowed_b, s, borrowed_a);
+                c.xorli(borrowed_c, borrowed_a, (i) as i64);
+                c.andl(borrowed_b, borrowed_b, borrowed_c);
+                c.movl(d, borrowed_a);
+                c.movl(Reg::new(12), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltli(Reg::new(12), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5352,20 +5352,20 @@ impl Extension for Asm<'_, Ppc64le> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.addul(lent_a, s, t);
-                c.orul(lent_b, s, t);
-                c.comul(lent_c, lent_a);
-                c.andul(lent_b, lent_b, lent_c);
-                c.andul(lent_c, s, t);
-                c.orul(lent_b, lent_b, lent_c);
-                c.movul(d, lent_a);
-                c.movl(Reg::new(12), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.addul(borrowed_a, s, t);
+                c.orul(borrowed_b, s, t);
+                c.comul(borrowed_c, borrowed_a);
+                c.andul(borrowed_b, borrowed_b, borrowed_c);
+                c.andul(borrowed_c, s, t);
+                c.orul(borrowed_b, borrowed_b, borrowed_c);
+                c.movul(d, borrowed_a);
+                c.movl(Reg::new(12), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltli(Reg::new(12), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5374,21 +5374,21 @@ impl Extension for Asm<'_, Ppc64le> {
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, i: u64, b: Label) {
             let i = i as i64;
             {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.setul(lent_e, (i) as i64 as u64);
-                c.addul(lent_a, s, lent_e);
-                c.orul(lent_b, s, lent_e);
-                c.comul(lent_c, lent_a);
-                c.andul(lent_b, lent_b, lent_c);
-                c.andul(lent_c, s, lent_e);
-                c.orul(lent_b, lent_b, lent_c);
-                c.movul(d, lent_a);
-                c.movl(Reg::new(12), lent_b);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_c, borrowed_e] = c.borrow_registers([d, s]);
+                c.setul(borrowed_e, (i) as i64 as u64);
+                c.addul(borrowed_a, s, borrowed_e);
+                c.orul(borrowed_b, s, borrowed_e);
+                c.comul(borrowed_c, borrowed_a);
+                c.andul(borrowed_b, borrowed_b, borrowed_c);
+                c.andul(borrowed_c, s, borrowed_e);
+                c.orul(borrowed_b, borrowed_b, borrowed_c);
+                c.movul(d, borrowed_a);
+                c.movl(Reg::new(12), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c, borrowed_e]);
                 c.bltli(Reg::new(12), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5396,18 +5396,18 @@ impl Extension for Asm<'_, Ppc64le> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.subi(lent_a, s, t);
-                c.xori(lent_b, s, t);
-                c.xori(lent_c, s, lent_a);
-                c.andi(lent_b, lent_b, lent_c);
-                c.movi(d, lent_a);
-                c.movi(Reg::new(12), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.subi(borrowed_a, s, t);
+                c.xori(borrowed_b, s, t);
+                c.xori(borrowed_c, s, borrowed_a);
+                c.andi(borrowed_b, borrowed_b, borrowed_c);
+                c.movi(d, borrowed_a);
+                c.movi(Reg::new(12), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(12), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5416,18 +5416,18 @@ impl Extension for Asm<'_, Ppc64le> {
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, i: i32, b: Label) {
             let i = i64::from(i);
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s]);
-                c.subii(lent_a, s, (i) as i64 as i32);
-                c.xorii(lent_b, s, (i) as i64 as i32);
-                c.xori(lent_c, s, lent_a);
-                c.andi(lent_b, lent_b, lent_c);
-                c.movi(d, lent_a);
-                c.movi(Reg::new(12), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s]);
+                c.subii(borrowed_a, s, (i) as i64 as i32);
+                c.xorii(borrowed_b, s, (i) as i64 as i32);
+                c.xori(borrowed_c, s, borrowed_a);
+                c.andi(borrowed_b, borrowed_b, borrowed_c);
+                c.movi(d, borrowed_a);
+                c.movi(Reg::new(12), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(12), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5435,20 +5435,20 @@ impl Extension for Asm<'_, Ppc64le> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.subu(lent_a, s, t);
-                c.comu(lent_b, s);
-                c.andu(lent_c, lent_b, t);
-                c.oru(lent_b, lent_b, t);
-                c.andu(lent_b, lent_b, lent_a);
-                c.oru(lent_b, lent_b, lent_c);
-                c.movu(d, lent_a);
-                c.movi(Reg::new(12), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.subu(borrowed_a, s, t);
+                c.comu(borrowed_b, s);
+                c.andu(borrowed_c, borrowed_b, t);
+                c.oru(borrowed_b, borrowed_b, t);
+                c.andu(borrowed_b, borrowed_b, borrowed_a);
+                c.oru(borrowed_b, borrowed_b, borrowed_c);
+                c.movu(d, borrowed_a);
+                c.movi(Reg::new(12), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(12), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5457,21 +5457,21 @@ impl Extension for Asm<'_, Ppc64le> {
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, i: u32, b: Label) {
             let i = i64::from(i as i32);
             {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.setu(lent_e, (i) as i64 as u32);
-                c.subu(lent_a, s, lent_e);
-                c.comu(lent_b, s);
-                c.andu(lent_c, lent_b, lent_e);
-                c.oru(lent_b, lent_b, lent_e);
-                c.andu(lent_b, lent_b, lent_a);
-                c.oru(lent_b, lent_b, lent_c);
-                c.movu(d, lent_a);
-                c.movi(Reg::new(12), lent_b);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_c, borrowed_e] = c.borrow_registers([d, s]);
+                c.setu(borrowed_e, (i) as i64 as u32);
+                c.subu(borrowed_a, s, borrowed_e);
+                c.comu(borrowed_b, s);
+                c.andu(borrowed_c, borrowed_b, borrowed_e);
+                c.oru(borrowed_b, borrowed_b, borrowed_e);
+                c.andu(borrowed_b, borrowed_b, borrowed_a);
+                c.oru(borrowed_b, borrowed_b, borrowed_c);
+                c.movu(d, borrowed_a);
+                c.movi(Reg::new(12), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c, borrowed_e]);
                 c.bltii(Reg::new(12), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5479,18 +5479,18 @@ impl Extension for Asm<'_, Ppc64le> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.subl(lent_a, s, t);
-                c.xorl(lent_b, s, t);
-                c.xorl(lent_c, s, lent_a);
-                c.andl(lent_b, lent_b, lent_c);
-                c.movl(d, lent_a);
-                c.movl(Reg::new(12), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.subl(borrowed_a, s, t);
+                c.xorl(borrowed_b, s, t);
+                c.xorl(borrowed_c, s, borrowed_a);
+                c.andl(borrowed_b, borrowed_b, borrowed_c);
+                c.movl(d, borrowed_a);
+                c.movl(Reg::new(12), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltli(Reg::new(12), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5498,18 +5498,18 @@ impl Extension for Asm<'_, Ppc64le> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, i: i64, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s]);
-                c.subli(lent_a, s, (i) as i64);
-                c.xorli(lent_b, s, (i) as i64);
-                c.xorl(lent_c, s, lent_a);
-                c.andl(lent_b, lent_b, lent_c);
-                c.movl(d, lent_a);
-                c.movl(Reg::new(12), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s]);
+                c.subli(borrowed_a, s, (i) as i64);
+                c.xorli(borrowed_b, s, (i) as i64);
+                c.xorl(borrowed_c, s, borrowed_a);
+                c.andl(borrowed_b, borrowed_b, borrowed_c);
+                c.movl(d, borrowed_a);
+                c.movl(Reg::new(12), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltli(Reg::new(12), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5517,20 +5517,20 @@ impl Extension for Asm<'_, Ppc64le> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.subul(lent_a, s, t);
-                c.comul(lent_b, s);
-                c.andul(lent_c, lent_b, t);
-                c.orul(lent_b, lent_b, t);
-                c.andul(lent_b, lent_b, lent_a);
-                c.orul(lent_b, lent_b, lent_c);
-                c.movul(d, lent_a);
-                c.movl(Reg::new(12), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.subul(borrowed_a, s, t);
+                c.comul(borrowed_b, s);
+                c.andul(borrowed_c, borrowed_b, t);
+                c.orul(borrowed_b, borrowed_b, t);
+                c.andul(borrowed_b, borrowed_b, borrowed_a);
+                c.orul(borrowed_b, borrowed_b, borrowed_c);
+                c.movul(d, borrowed_a);
+                c.movl(Reg::new(12), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltli(Reg::new(12), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5539,21 +5539,21 @@ impl Extension for Asm<'_, Ppc64le> {
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, i: u64, b: Label) {
             let i = i as i64;
             {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.setul(lent_e, (i) as i64 as u64);
-                c.subul(lent_a, s, lent_e);
-                c.comul(lent_b, s);
-                c.andul(lent_c, lent_b, lent_e);
-                c.orul(lent_b, lent_b, lent_e);
-                c.andul(lent_b, lent_b, lent_a);
-                c.orul(lent_b, lent_b, lent_c);
-                c.movul(d, lent_a);
-                c.movl(Reg::new(12), lent_b);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_c, borrowed_e] = c.borrow_registers([d, s]);
+                c.setul(borrowed_e, (i) as i64 as u64);
+                c.subul(borrowed_a, s, borrowed_e);
+                c.comul(borrowed_b, s);
+                c.andul(borrowed_c, borrowed_b, borrowed_e);
+                c.orul(borrowed_b, borrowed_b, borrowed_e);
+                c.andul(borrowed_b, borrowed_b, borrowed_a);
+                c.orul(borrowed_b, borrowed_b, borrowed_c);
+                c.movul(d, borrowed_a);
+                c.movl(Reg::new(12), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c, borrowed_e]);
                 c.bltli(Reg::new(12), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5561,18 +5561,18 @@ impl Extension for Asm<'_, Ppc64le> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.mulhii(lent_a, s, t);
-                c.muli(lent_b, s, t);
-                c.rshii(lent_c, lent_b, (31) as i64 as i32);
-                c.xori(lent_a, lent_a, lent_c);
-                c.movi(d, lent_b);
-                c.movi(Reg::new(12), lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.mulhii(borrowed_a, s, t);
+                c.muli(borrowed_b, s, t);
+                c.rshii(borrowed_c, borrowed_b, (31) as i64 as i32);
+                c.xori(borrowed_a, borrowed_a, borrowed_c);
+                c.movi(d, borrowed_b);
+                c.movi(Reg::new(12), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bneii(Reg::new(12), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5581,19 +5581,19 @@ impl Extension for Asm<'_, Ppc64le> {
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, i: i32, b: Label) {
             let i = i64::from(i);
             {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.seti(lent_e, (i) as i64 as i32);
-                c.mulhii(lent_a, s, lent_e);
-                c.muli(lent_b, s, lent_e);
-                c.rshii(lent_c, lent_b, (31) as i64 as i32);
-                c.xori(lent_a, lent_a, lent_c);
-                c.movi(d, lent_b);
-                c.movi(Reg::new(12), lent_a);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_c, borrowed_e] = c.borrow_registers([d, s]);
+                c.seti(borrowed_e, (i) as i64 as i32);
+                c.mulhii(borrowed_a, s, borrowed_e);
+                c.muli(borrowed_b, s, borrowed_e);
+                c.rshii(borrowed_c, borrowed_b, (31) as i64 as i32);
+                c.xori(borrowed_a, borrowed_a, borrowed_c);
+                c.movi(d, borrowed_b);
+                c.movi(Reg::new(12), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c, borrowed_e]);
                 c.bneii(Reg::new(12), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5601,16 +5601,16 @@ impl Extension for Asm<'_, Ppc64le> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.mulhiu(lent_a, s, t);
-                c.mulu(lent_b, s, t);
-                c.movu(d, lent_b);
-                c.movu(Reg::new(12), lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.mulhiu(borrowed_a, s, t);
+                c.mulu(borrowed_b, s, t);
+                c.movu(d, borrowed_b);
+                c.movu(Reg::new(12), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
                 c.bneui(Reg::new(12), (0) as i64 as u32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5619,17 +5619,17 @@ impl Extension for Asm<'_, Ppc64le> {
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, i: u32, b: Label) {
             let i = i64::from(i as i32);
             {
-                let [lent_a, lent_b, lent_e] = c.borrow([d, s]);
-                c.setu(lent_e, (i) as i64 as u32);
-                c.mulhiu(lent_a, s, lent_e);
-                c.mulu(lent_b, s, lent_e);
-                c.movu(d, lent_b);
-                c.movu(Reg::new(12), lent_a);
-                c.give_back([lent_a, lent_b, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_e] = c.borrow_registers([d, s]);
+                c.setu(borrowed_e, (i) as i64 as u32);
+                c.mulhiu(borrowed_a, s, borrowed_e);
+                c.mulu(borrowed_b, s, borrowed_e);
+                c.movu(d, borrowed_b);
+                c.movu(Reg::new(12), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_e]);
                 c.bneui(Reg::new(12), (0) as i64 as u32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5637,18 +5637,18 @@ impl Extension for Asm<'_, Ppc64le> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.mulhil(lent_a, s, t);
-                c.mull(lent_b, s, t);
-                c.rshli(lent_c, lent_b, (63) as i64);
-                c.xorl(lent_a, lent_a, lent_c);
-                c.movl(d, lent_b);
-                c.movl(Reg::new(12), lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.mulhil(borrowed_a, s, t);
+                c.mull(borrowed_b, s, t);
+                c.rshli(borrowed_c, borrowed_b, (63) as i64);
+                c.xorl(borrowed_a, borrowed_a, borrowed_c);
+                c.movl(d, borrowed_b);
+                c.movl(Reg::new(12), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bneli(Reg::new(12), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5656,19 +5656,19 @@ impl Extension for Asm<'_, Ppc64le> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, i: i64, b: Label) {
             {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.setl(lent_e, (i) as i64);
-                c.mulhil(lent_a, s, lent_e);
-                c.mull(lent_b, s, lent_e);
-                c.rshli(lent_c, lent_b, (63) as i64);
-                c.xorl(lent_a, lent_a, lent_c);
-                c.movl(d, lent_b);
-                c.movl(Reg::new(12), lent_a);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_c, borrowed_e] = c.borrow_registers([d, s]);
+                c.setl(borrowed_e, (i) as i64);
+                c.mulhil(borrowed_a, s, borrowed_e);
+                c.mull(borrowed_b, s, borrowed_e);
+                c.rshli(borrowed_c, borrowed_b, (63) as i64);
+                c.xorl(borrowed_a, borrowed_a, borrowed_c);
+                c.movl(d, borrowed_b);
+                c.movl(Reg::new(12), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c, borrowed_e]);
                 c.bneli(Reg::new(12), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5676,16 +5676,16 @@ impl Extension for Asm<'_, Ppc64le> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.mulhiul(lent_a, s, t);
-                c.mulul(lent_b, s, t);
-                c.movul(d, lent_b);
-                c.movul(Reg::new(12), lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.mulhiul(borrowed_a, s, t);
+                c.mulul(borrowed_b, s, t);
+                c.movul(d, borrowed_b);
+                c.movul(Reg::new(12), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
                 c.bneuli(Reg::new(12), (0) as i64 as u64, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5694,17 +5694,17 @@ impl Extension for Asm<'_, Ppc64le> {
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, i: u64, b: Label) {
             let i = i as i64;
             {
-                let [lent_a, lent_b, lent_e] = c.borrow([d, s]);
-                c.setul(lent_e, (i) as i64 as u64);
-                c.mulhiul(lent_a, s, lent_e);
-                c.mulul(lent_b, s, lent_e);
-                c.movul(d, lent_b);
-                c.movul(Reg::new(12), lent_a);
-                c.give_back([lent_a, lent_b, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_e] = c.borrow_registers([d, s]);
+                c.setul(borrowed_e, (i) as i64 as u64);
+                c.mulhiul(borrowed_a, s, borrowed_e);
+                c.mulul(borrowed_b, s, borrowed_e);
+                c.movul(d, borrowed_b);
+                c.movul(Reg::new(12), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_e]);
                 c.bneuli(Reg::new(12), (0) as i64 as u64, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -6329,7 +6329,7 @@ impl Extension for Asm<'_, Ppc64le> {
                 c.ldci(d, d, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6342,7 +6342,7 @@ impl Extension for Asm<'_, Ppc64le> {
                 c.lduci(d, d, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6351,18 +6351,18 @@ impl Extension for Asm<'_, Ppc64le> {
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             if d.n == s.n {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (1) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.ldsi(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (1) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.ldsi(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             } else {
                 c.lshuli(d, t, (1) as i64 as u64);
                 c.addp(d, d, s);
                 c.ldsi(d, d, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6371,18 +6371,18 @@ impl Extension for Asm<'_, Ppc64le> {
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             if d.n == s.n {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (1) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.ldusi(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (1) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.ldusi(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             } else {
                 c.lshuli(d, t, (1) as i64 as u64);
                 c.addp(d, d, s);
                 c.ldusi(d, d, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6391,18 +6391,18 @@ impl Extension for Asm<'_, Ppc64le> {
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             if d.n == s.n {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (2) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.ldii(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (2) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.ldii(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             } else {
                 c.lshuli(d, t, (2) as i64 as u64);
                 c.addp(d, d, s);
                 c.ldii(d, d, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6411,18 +6411,18 @@ impl Extension for Asm<'_, Ppc64le> {
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             if d.n == s.n {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (2) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.ldui(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (2) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.ldui(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             } else {
                 c.lshuli(d, t, (2) as i64 as u64);
                 c.addp(d, d, s);
                 c.ldui(d, d, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6431,18 +6431,18 @@ impl Extension for Asm<'_, Ppc64le> {
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             if d.n == s.n {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (3) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.ldli(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (3) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.ldli(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             } else {
                 c.lshuli(d, t, (3) as i64 as u64);
                 c.addp(d, d, s);
                 c.ldli(d, d, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6451,18 +6451,18 @@ impl Extension for Asm<'_, Ppc64le> {
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             if d.n == s.n {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (3) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.lduli(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (3) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.lduli(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             } else {
                 c.lshuli(d, t, (3) as i64 as u64);
                 c.addp(d, d, s);
                 c.lduli(d, d, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6471,18 +6471,18 @@ impl Extension for Asm<'_, Ppc64le> {
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             if d.n == s.n {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (3) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.ldpi(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (3) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.ldpi(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             } else {
                 c.lshuli(d, t, (3) as i64 as u64);
                 c.addp(d, d, s);
                 c.ldpi(d, d, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6491,13 +6491,13 @@ impl Extension for Asm<'_, Ppc64le> {
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.addp(lent_a, s, t);
-                c.stci(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.addp(borrowed_a, s, t);
+                c.stci(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6506,13 +6506,13 @@ impl Extension for Asm<'_, Ppc64le> {
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.addp(lent_a, s, t);
-                c.stuci(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.addp(borrowed_a, s, t);
+                c.stuci(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6521,14 +6521,14 @@ impl Extension for Asm<'_, Ppc64le> {
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (1) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.stsi(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (1) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.stsi(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6537,14 +6537,14 @@ impl Extension for Asm<'_, Ppc64le> {
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (1) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.stusi(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (1) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.stusi(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6553,14 +6553,14 @@ impl Extension for Asm<'_, Ppc64le> {
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (2) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.stii(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (2) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.stii(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6569,14 +6569,14 @@ impl Extension for Asm<'_, Ppc64le> {
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (2) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.stui(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (2) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.stui(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6585,14 +6585,14 @@ impl Extension for Asm<'_, Ppc64le> {
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (3) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.stli(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (3) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.stli(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6601,14 +6601,14 @@ impl Extension for Asm<'_, Ppc64le> {
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (3) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.stuli(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (3) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.stuli(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6617,14 +6617,14 @@ impl Extension for Asm<'_, Ppc64le> {
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (3) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.stpi(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (3) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.stpi(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]

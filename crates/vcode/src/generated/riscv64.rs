@@ -227,7 +227,7 @@ pub struct Riscv64;
 impl Architecture for Riscv64 {
     type Reg = Reg;
     type Float = Float;
-    const SPACE: &'static [u8] = &[
+    const MAX_BYTES: &'static [u8] = &[
         4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 4, 4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 4, 4, 36, 4, 36, 4, 36, 4, 36,
         4, 4, 4, 36, 4, 36, 4, 36, 4, 36, 4, 4, 4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 36,
         4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4,
@@ -263,9 +263,9 @@ impl Architecture for Riscv64 {
     const FLOAT_SCRATCH: Float = Float::new(31);
     const RESULT: Reg = Reg::new(10);
     const FLOAT_RESULT: Float = Float::new(10);
-    const LINKS: bool = true;
-    const HOLDS: bool = false;
-    const REACH: u32 = 4032;
+    const HAS_LINK_REGISTER: bool = true;
+    const CLOBBERS_SPECIAL_REGISTERS: bool = false;
+    const SHORT_BRANCH_RANGE: u32 = 4032;
 
     #[inline(always)]
     fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool {
@@ -341,19 +341,19 @@ impl Machine for Riscv64 {
         c.cursor.word(0x00008067);
     }
 
-    fn link(c: &mut Asm<'_, Self>, i: i64) {
+    fn save_link(c: &mut Asm<'_, Self>, i: i64) {
         Self::save(c, Reg::new(1), i as i32);
     }
 
-    fn unlink(c: &mut Asm<'_, Self>, i: i64) {
+    fn restore_link(c: &mut Asm<'_, Self>, i: i64) {
         Self::restore(c, Reg::new(1), i as i32);
     }
 
-    fn hold(c: &mut Asm<'_, Self>, _i: i64) {
+    fn save_special(c: &mut Asm<'_, Self>, _i: i64) {
         let _ = c;
     }
 
-    fn release(c: &mut Asm<'_, Self>, _i: i64) {
+    fn restore_special(c: &mut Asm<'_, Self>, _i: i64) {
         let _ = c;
     }
 
@@ -4448,7 +4448,7 @@ impl Core for Asm<'_, Riscv64> {
     #[inline(always)]
     fn jal(&mut self, b: Label) {
         let c = self;
-        c.links();
+        c.note_call();
         c.space(4);
         let at = c.target(b);
         c.cursor.word(0x000000ef);
@@ -4458,7 +4458,7 @@ impl Core for Asm<'_, Riscv64> {
     #[inline(always)]
     fn jalr(&mut self, s: Reg) {
         let c = self;
-        c.links();
+        c.note_call();
         c.space(4);
         c.cursor.word((s.n & 0xf8000) | 0x000000e7);
     }
@@ -5000,23 +5000,23 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
             {
                 let label_l = c.label();
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.andui(lent_a, t, (255) as i64 as u32);
-                c.xoru(lent_a, lent_a, s);
-                c.setu(lent_b, (8) as i64 as u32);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.andui(borrowed_a, t, (255) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, s);
+                c.setu(borrowed_b, (8) as i64 as u32);
                 c.bind(label_l);
-                c.andui(lent_c, lent_a, (1) as i64 as u32);
-                c.negu(lent_c, lent_c);
-                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
-                c.rshui(lent_a, lent_a, (1) as i64 as u32);
-                c.xoru(lent_a, lent_a, lent_c);
-                c.subui(lent_b, lent_b, (1) as i64 as u32);
-                c.bneui(lent_b, (0) as i64 as u32, label_l);
-                c.movu(d, lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                c.andui(borrowed_c, borrowed_a, (1) as i64 as u32);
+                c.negu(borrowed_c, borrowed_c);
+                c.andui(borrowed_c, borrowed_c, (2197175160) as i64 as u32);
+                c.rshui(borrowed_a, borrowed_a, (1) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, borrowed_c);
+                c.subui(borrowed_b, borrowed_b, (1) as i64 as u32);
+                c.bneui(borrowed_b, (0) as i64 as u32, label_l);
+                c.movu(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5025,13 +5025,13 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setu(lent_a, (i) as i64 as u32);
-                c.crc32cuc(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setu(borrowed_a, (i) as i64 as u32);
+                c.crc32cuc(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5040,23 +5040,23 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
             {
                 let label_l = c.label();
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.andui(lent_a, t, (65535) as i64 as u32);
-                c.xoru(lent_a, lent_a, s);
-                c.setu(lent_b, (16) as i64 as u32);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.andui(borrowed_a, t, (65535) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, s);
+                c.setu(borrowed_b, (16) as i64 as u32);
                 c.bind(label_l);
-                c.andui(lent_c, lent_a, (1) as i64 as u32);
-                c.negu(lent_c, lent_c);
-                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
-                c.rshui(lent_a, lent_a, (1) as i64 as u32);
-                c.xoru(lent_a, lent_a, lent_c);
-                c.subui(lent_b, lent_b, (1) as i64 as u32);
-                c.bneui(lent_b, (0) as i64 as u32, label_l);
-                c.movu(d, lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                c.andui(borrowed_c, borrowed_a, (1) as i64 as u32);
+                c.negu(borrowed_c, borrowed_c);
+                c.andui(borrowed_c, borrowed_c, (2197175160) as i64 as u32);
+                c.rshui(borrowed_a, borrowed_a, (1) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, borrowed_c);
+                c.subui(borrowed_b, borrowed_b, (1) as i64 as u32);
+                c.bneui(borrowed_b, (0) as i64 as u32, label_l);
+                c.movu(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5065,13 +5065,13 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setu(lent_a, (i) as i64 as u32);
-                c.crc32cus(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setu(borrowed_a, (i) as i64 as u32);
+                c.crc32cus(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5080,22 +5080,22 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
             {
                 let label_l = c.label();
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.xoru(lent_a, t, s);
-                c.setu(lent_b, (32) as i64 as u32);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.xoru(borrowed_a, t, s);
+                c.setu(borrowed_b, (32) as i64 as u32);
                 c.bind(label_l);
-                c.andui(lent_c, lent_a, (1) as i64 as u32);
-                c.negu(lent_c, lent_c);
-                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
-                c.rshui(lent_a, lent_a, (1) as i64 as u32);
-                c.xoru(lent_a, lent_a, lent_c);
-                c.subui(lent_b, lent_b, (1) as i64 as u32);
-                c.bneui(lent_b, (0) as i64 as u32, label_l);
-                c.movu(d, lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                c.andui(borrowed_c, borrowed_a, (1) as i64 as u32);
+                c.negu(borrowed_c, borrowed_c);
+                c.andui(borrowed_c, borrowed_c, (2197175160) as i64 as u32);
+                c.rshui(borrowed_a, borrowed_a, (1) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, borrowed_c);
+                c.subui(borrowed_b, borrowed_b, (1) as i64 as u32);
+                c.bneui(borrowed_b, (0) as i64 as u32, label_l);
+                c.movu(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5104,13 +5104,13 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: u32) {
             let i = i64::from(i as i32);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setu(lent_a, (i) as i64 as u32);
-                c.crc32cu(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setu(borrowed_a, (i) as i64 as u32);
+                c.crc32cu(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5118,16 +5118,16 @@ impl Extension for Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.rshuli(lent_a, t, (32) as i64 as u64);
-                c.cvul2u(lent_a, lent_a);
-                c.cvul2u(lent_b, t);
-                c.crc32cu(lent_b, s, lent_b);
-                c.crc32cu(d, lent_b, lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.rshuli(borrowed_a, t, (32) as i64 as u64);
+                c.cvul2u(borrowed_a, borrowed_a);
+                c.cvul2u(borrowed_b, t);
+                c.crc32cu(borrowed_b, s, borrowed_b);
+                c.crc32cu(d, borrowed_b, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5136,13 +5136,13 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: u64) {
             let i = i as i64;
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setul(lent_a, (i) as i64 as u64);
-                c.crc32cul(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setul(borrowed_a, (i) as i64 as u64);
+                c.crc32cul(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5156,7 +5156,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5170,7 +5170,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5184,7 +5184,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5198,7 +5198,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5212,7 +5212,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5226,7 +5226,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5240,7 +5240,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5254,7 +5254,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5268,7 +5268,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5282,7 +5282,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5290,18 +5290,18 @@ impl Extension for Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.addi(lent_a, s, t);
-                c.xori(lent_b, s, lent_a);
-                c.xori(lent_c, t, lent_a);
-                c.andi(lent_b, lent_b, lent_c);
-                c.movi(d, lent_a);
-                c.movi(Reg::new(30), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.addi(borrowed_a, s, t);
+                c.xori(borrowed_b, s, borrowed_a);
+                c.xori(borrowed_c, t, borrowed_a);
+                c.andi(borrowed_b, borrowed_b, borrowed_c);
+                c.movi(d, borrowed_a);
+                c.movi(Reg::new(30), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(30), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5310,18 +5310,18 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: i32, b: Label) {
             let i = i64::from(i);
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s]);
-                c.addii(lent_a, s, (i) as i64 as i32);
-                c.xori(lent_b, s, lent_a);
-                c.xorii(lent_c, lent_a, (i) as i64 as i32);
-                c.andi(lent_b, lent_b, lent_c);
-                c.movi(d, lent_a);
-                c.movi(Reg::new(30), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s]);
+                c.addii(borrowed_a, s, (i) as i64 as i32);
+                c.xori(borrowed_b, s, borrowed_a);
+                c.xorii(borrowed_c, borrowed_a, (i) as i64 as i32);
+                c.andi(borrowed_b, borrowed_b, borrowed_c);
+                c.movi(d, borrowed_a);
+                c.movi(Reg::new(30), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(30), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5329,20 +5329,20 @@ impl Extension for Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.addu(lent_a, s, t);
-                c.oru(lent_b, s, t);
-                c.comu(lent_c, lent_a);
-                c.andu(lent_b, lent_b, lent_c);
-                c.andu(lent_c, s, t);
-                c.oru(lent_b, lent_b, lent_c);
-                c.movu(d, lent_a);
-                c.movi(Reg::new(30), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.addu(borrowed_a, s, t);
+                c.oru(borrowed_b, s, t);
+                c.comu(borrowed_c, borrowed_a);
+                c.andu(borrowed_b, borrowed_b, borrowed_c);
+                c.andu(borrowed_c, s, t);
+                c.oru(borrowed_b, borrowed_b, borrowed_c);
+                c.movu(d, borrowed_a);
+                c.movi(Reg::new(30), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(30), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5351,21 +5351,21 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: u32, b: Label) {
             let i = i64::from(i as i32);
             {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.setu(lent_e, (i) as i64 as u32);
-                c.addu(lent_a, s, lent_e);
-                c.oru(lent_b, s, lent_e);
-                c.comu(lent_c, lent_a);
-                c.andu(lent_b, lent_b, lent_c);
-                c.andu(lent_c, s, lent_e);
-                c.oru(lent_b, lent_b, lent_c);
-                c.movu(d, lent_a);
-                c.movi(Reg::new(30), lent_b);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_c, borrowed_e] = c.borrow_registers([d, s]);
+                c.setu(borrowed_e, (i) as i64 as u32);
+                c.addu(borrowed_a, s, borrowed_e);
+                c.oru(borrowed_b, s, borrowed_e);
+                c.comu(borrowed_c, borrowed_a);
+                c.andu(borrowed_b, borrowed_b, borrowed_c);
+                c.andu(borrowed_c, s, borrowed_e);
+                c.oru(borrowed_b, borrowed_b, borrowed_c);
+                c.movu(d, borrowed_a);
+                c.movi(Reg::new(30), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c, borrowed_e]);
                 c.bltii(Reg::new(30), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5373,18 +5373,18 @@ impl Extension for Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.addl(lent_a, s, t);
-                c.xorl(lent_b, s, lent_a);
-                c.xorl(lent_c, t, lent_a);
-                c.andl(lent_b, lent_b, lent_c);
-                c.movl(d, lent_a);
-                c.movl(Reg::new(30), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.addl(borrowed_a, s, t);
+                c.xorl(borrowed_b, s, borrowed_a);
+                c.xorl(borrowed_c, t, borrowed_a);
+                c.andl(borrowed_b, borrowed_b, borrowed_c);
+                c.movl(d, borrowed_a);
+                c.movl(Reg::new(30), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltli(Reg::new(30), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5392,18 +5392,18 @@ impl Extension for Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: i64, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s]);
-                c.addli(lent_a, s, (i) as i64);
-                c.xorl(lent_b, s, lent_a);
-                c.xorli(lent_c, lent_a, (i) as i64);
-                c.andl(lent_b, lent_b, lent_c);
-                c.movl(d, lent_a);
-                c.movl(Reg::new(30), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s]);
+                c.addli(borrowed_a, s, (i) as i64);
+                c.xorl(borrowed_b, s, borrowed_a);
+                c.xorli(borrowed_c, borrowed_a, (i) as i64);
+                c.andl(borrowed_b, borrowed_b, borrowed_c);
+                c.movl(d, borrowed_a);
+                c.movl(Reg::new(30), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltli(Reg::new(30), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5411,20 +5411,20 @@ impl Extension for Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.addul(lent_a, s, t);
-                c.orul(lent_b, s, t);
-                c.comul(lent_c, lent_a);
-                c.andul(lent_b, lent_b, lent_c);
-                c.andul(lent_c, s, t);
-                c.orul(lent_b, lent_b, lent_c);
-                c.movul(d, lent_a);
-                c.movl(Reg::new(30), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.addul(borrowed_a, s, t);
+                c.orul(borrowed_b, s, t);
+                c.comul(borrowed_c, borrowed_a);
+                c.andul(borrowed_b, borrowed_b, borrowed_c);
+                c.andul(borrowed_c, s, t);
+                c.orul(borrowed_b, borrowed_b, borrowed_c);
+                c.movul(d, borrowed_a);
+                c.movl(Reg::new(30), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltli(Reg::new(30), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5433,21 +5433,21 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: u64, b: Label) {
             let i = i as i64;
             {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.setul(lent_e, (i) as i64 as u64);
-                c.addul(lent_a, s, lent_e);
-                c.orul(lent_b, s, lent_e);
-                c.comul(lent_c, lent_a);
-                c.andul(lent_b, lent_b, lent_c);
-                c.andul(lent_c, s, lent_e);
-                c.orul(lent_b, lent_b, lent_c);
-                c.movul(d, lent_a);
-                c.movl(Reg::new(30), lent_b);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_c, borrowed_e] = c.borrow_registers([d, s]);
+                c.setul(borrowed_e, (i) as i64 as u64);
+                c.addul(borrowed_a, s, borrowed_e);
+                c.orul(borrowed_b, s, borrowed_e);
+                c.comul(borrowed_c, borrowed_a);
+                c.andul(borrowed_b, borrowed_b, borrowed_c);
+                c.andul(borrowed_c, s, borrowed_e);
+                c.orul(borrowed_b, borrowed_b, borrowed_c);
+                c.movul(d, borrowed_a);
+                c.movl(Reg::new(30), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c, borrowed_e]);
                 c.bltli(Reg::new(30), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5455,18 +5455,18 @@ impl Extension for Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.subi(lent_a, s, t);
-                c.xori(lent_b, s, t);
-                c.xori(lent_c, s, lent_a);
-                c.andi(lent_b, lent_b, lent_c);
-                c.movi(d, lent_a);
-                c.movi(Reg::new(30), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.subi(borrowed_a, s, t);
+                c.xori(borrowed_b, s, t);
+                c.xori(borrowed_c, s, borrowed_a);
+                c.andi(borrowed_b, borrowed_b, borrowed_c);
+                c.movi(d, borrowed_a);
+                c.movi(Reg::new(30), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(30), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5475,18 +5475,18 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: i32, b: Label) {
             let i = i64::from(i);
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s]);
-                c.subii(lent_a, s, (i) as i64 as i32);
-                c.xorii(lent_b, s, (i) as i64 as i32);
-                c.xori(lent_c, s, lent_a);
-                c.andi(lent_b, lent_b, lent_c);
-                c.movi(d, lent_a);
-                c.movi(Reg::new(30), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s]);
+                c.subii(borrowed_a, s, (i) as i64 as i32);
+                c.xorii(borrowed_b, s, (i) as i64 as i32);
+                c.xori(borrowed_c, s, borrowed_a);
+                c.andi(borrowed_b, borrowed_b, borrowed_c);
+                c.movi(d, borrowed_a);
+                c.movi(Reg::new(30), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(30), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5547,18 +5547,18 @@ impl Extension for Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.subl(lent_a, s, t);
-                c.xorl(lent_b, s, t);
-                c.xorl(lent_c, s, lent_a);
-                c.andl(lent_b, lent_b, lent_c);
-                c.movl(d, lent_a);
-                c.movl(Reg::new(30), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.subl(borrowed_a, s, t);
+                c.xorl(borrowed_b, s, t);
+                c.xorl(borrowed_c, s, borrowed_a);
+                c.andl(borrowed_b, borrowed_b, borrowed_c);
+                c.movl(d, borrowed_a);
+                c.movl(Reg::new(30), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltli(Reg::new(30), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5566,18 +5566,18 @@ impl Extension for Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: i64, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s]);
-                c.subli(lent_a, s, (i) as i64);
-                c.xorli(lent_b, s, (i) as i64);
-                c.xorl(lent_c, s, lent_a);
-                c.andl(lent_b, lent_b, lent_c);
-                c.movl(d, lent_a);
-                c.movl(Reg::new(30), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s]);
+                c.subli(borrowed_a, s, (i) as i64);
+                c.xorli(borrowed_b, s, (i) as i64);
+                c.xorl(borrowed_c, s, borrowed_a);
+                c.andl(borrowed_b, borrowed_b, borrowed_c);
+                c.movl(d, borrowed_a);
+                c.movl(Reg::new(30), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltli(Reg::new(30), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5638,18 +5638,18 @@ impl Extension for Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.mulhii(lent_a, s, t);
-                c.muli(lent_b, s, t);
-                c.rshii(lent_c, lent_b, (31) as i64 as i32);
-                c.xori(lent_a, lent_a, lent_c);
-                c.movi(d, lent_b);
-                c.movi(Reg::new(30), lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.mulhii(borrowed_a, s, t);
+                c.muli(borrowed_b, s, t);
+                c.rshii(borrowed_c, borrowed_b, (31) as i64 as i32);
+                c.xori(borrowed_a, borrowed_a, borrowed_c);
+                c.movi(d, borrowed_b);
+                c.movi(Reg::new(30), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bneii(Reg::new(30), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5658,19 +5658,19 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: i32, b: Label) {
             let i = i64::from(i);
             {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.seti(lent_e, (i) as i64 as i32);
-                c.mulhii(lent_a, s, lent_e);
-                c.muli(lent_b, s, lent_e);
-                c.rshii(lent_c, lent_b, (31) as i64 as i32);
-                c.xori(lent_a, lent_a, lent_c);
-                c.movi(d, lent_b);
-                c.movi(Reg::new(30), lent_a);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_c, borrowed_e] = c.borrow_registers([d, s]);
+                c.seti(borrowed_e, (i) as i64 as i32);
+                c.mulhii(borrowed_a, s, borrowed_e);
+                c.muli(borrowed_b, s, borrowed_e);
+                c.rshii(borrowed_c, borrowed_b, (31) as i64 as i32);
+                c.xori(borrowed_a, borrowed_a, borrowed_c);
+                c.movi(d, borrowed_b);
+                c.movi(Reg::new(30), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c, borrowed_e]);
                 c.bneii(Reg::new(30), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5678,16 +5678,16 @@ impl Extension for Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.mulhiu(lent_a, s, t);
-                c.mulu(lent_b, s, t);
-                c.movu(d, lent_b);
-                c.movu(Reg::new(30), lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.mulhiu(borrowed_a, s, t);
+                c.mulu(borrowed_b, s, t);
+                c.movu(d, borrowed_b);
+                c.movu(Reg::new(30), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
                 c.bneui(Reg::new(30), (0) as i64 as u32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5696,17 +5696,17 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: u32, b: Label) {
             let i = i64::from(i as i32);
             {
-                let [lent_a, lent_b, lent_e] = c.borrow([d, s]);
-                c.setu(lent_e, (i) as i64 as u32);
-                c.mulhiu(lent_a, s, lent_e);
-                c.mulu(lent_b, s, lent_e);
-                c.movu(d, lent_b);
-                c.movu(Reg::new(30), lent_a);
-                c.give_back([lent_a, lent_b, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_e] = c.borrow_registers([d, s]);
+                c.setu(borrowed_e, (i) as i64 as u32);
+                c.mulhiu(borrowed_a, s, borrowed_e);
+                c.mulu(borrowed_b, s, borrowed_e);
+                c.movu(d, borrowed_b);
+                c.movu(Reg::new(30), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_e]);
                 c.bneui(Reg::new(30), (0) as i64 as u32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5714,18 +5714,18 @@ impl Extension for Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.mulhil(lent_a, s, t);
-                c.mull(lent_b, s, t);
-                c.rshli(lent_c, lent_b, (63) as i64);
-                c.xorl(lent_a, lent_a, lent_c);
-                c.movl(d, lent_b);
-                c.movl(Reg::new(30), lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.mulhil(borrowed_a, s, t);
+                c.mull(borrowed_b, s, t);
+                c.rshli(borrowed_c, borrowed_b, (63) as i64);
+                c.xorl(borrowed_a, borrowed_a, borrowed_c);
+                c.movl(d, borrowed_b);
+                c.movl(Reg::new(30), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bneli(Reg::new(30), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5733,19 +5733,19 @@ impl Extension for Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: i64, b: Label) {
             {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.setl(lent_e, (i) as i64);
-                c.mulhil(lent_a, s, lent_e);
-                c.mull(lent_b, s, lent_e);
-                c.rshli(lent_c, lent_b, (63) as i64);
-                c.xorl(lent_a, lent_a, lent_c);
-                c.movl(d, lent_b);
-                c.movl(Reg::new(30), lent_a);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_c, borrowed_e] = c.borrow_registers([d, s]);
+                c.setl(borrowed_e, (i) as i64);
+                c.mulhil(borrowed_a, s, borrowed_e);
+                c.mull(borrowed_b, s, borrowed_e);
+                c.rshli(borrowed_c, borrowed_b, (63) as i64);
+                c.xorl(borrowed_a, borrowed_a, borrowed_c);
+                c.movl(d, borrowed_b);
+                c.movl(Reg::new(30), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c, borrowed_e]);
                 c.bneli(Reg::new(30), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5753,16 +5753,16 @@ impl Extension for Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.mulhiul(lent_a, s, t);
-                c.mulul(lent_b, s, t);
-                c.movul(d, lent_b);
-                c.movul(Reg::new(30), lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.mulhiul(borrowed_a, s, t);
+                c.mulul(borrowed_b, s, t);
+                c.movul(d, borrowed_b);
+                c.movul(Reg::new(30), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
                 c.bneuli(Reg::new(30), (0) as i64 as u64, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5771,17 +5771,17 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: u64, b: Label) {
             let i = i as i64;
             {
-                let [lent_a, lent_b, lent_e] = c.borrow([d, s]);
-                c.setul(lent_e, (i) as i64 as u64);
-                c.mulhiul(lent_a, s, lent_e);
-                c.mulul(lent_b, s, lent_e);
-                c.movul(d, lent_b);
-                c.movul(Reg::new(30), lent_a);
-                c.give_back([lent_a, lent_b, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_e] = c.borrow_registers([d, s]);
+                c.setul(borrowed_e, (i) as i64 as u64);
+                c.mulhiul(borrowed_a, s, borrowed_e);
+                c.mulul(borrowed_b, s, borrowed_e);
+                c.movul(d, borrowed_b);
+                c.movul(Reg::new(30), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_e]);
                 c.bneuli(Reg::new(30), (0) as i64 as u64, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5789,13 +5789,13 @@ impl Extension for Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.addp(lent_a, s, t);
-                c.uldusi(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.addp(borrowed_a, s, t);
+                c.uldusi(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5804,15 +5804,15 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.lduci(lent_a, s, (i) as i64 as i32);
-                c.lduci(lent_b, s, (i.wrapping_add(1_i64)) as i64 as i32);
-                c.lshui(lent_b, lent_b, (8) as i64 as u32);
-                c.oru(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.lduci(borrowed_a, s, (i) as i64 as i32);
+                c.lduci(borrowed_b, s, (i.wrapping_add(1_i64)) as i64 as i32);
+                c.lshui(borrowed_b, borrowed_b, (8) as i64 as u32);
+                c.oru(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5825,7 +5825,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.uldusi(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5833,13 +5833,13 @@ impl Extension for Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.addp(lent_a, s, t);
-                c.uldsi(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.addp(borrowed_a, s, t);
+                c.uldsi(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5848,15 +5848,15 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.lduci(lent_a, s, (i) as i64 as i32);
-                c.ldci(lent_b, s, (i.wrapping_add(1_i64)) as i64 as i32);
-                c.lshii(lent_b, lent_b, (8) as i64 as i32);
-                c.ori(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.lduci(borrowed_a, s, (i) as i64 as i32);
+                c.ldci(borrowed_b, s, (i.wrapping_add(1_i64)) as i64 as i32);
+                c.lshii(borrowed_b, borrowed_b, (8) as i64 as i32);
+                c.ori(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5869,7 +5869,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.uldsi(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5877,13 +5877,13 @@ impl Extension for Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.addp(lent_a, s, t);
-                c.uldui(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.addp(borrowed_a, s, t);
+                c.uldui(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5892,21 +5892,21 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.lduci(lent_a, s, (i) as i64 as i32);
-                c.lduci(lent_b, s, (i.wrapping_add(1_i64)) as i64 as i32);
-                c.lduci(lent_c, s, (i.wrapping_add(2_i64)) as i64 as i32);
-                c.lduci(lent_e, s, (i.wrapping_add(3_i64)) as i64 as i32);
-                c.lshui(lent_b, lent_b, (8) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_b);
-                c.lshui(lent_c, lent_c, (16) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_c);
-                c.lshui(lent_e, lent_e, (24) as i64 as u32);
-                c.oru(d, lent_a, lent_e);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_c, borrowed_e] = c.borrow_registers([d, s]);
+                c.lduci(borrowed_a, s, (i) as i64 as i32);
+                c.lduci(borrowed_b, s, (i.wrapping_add(1_i64)) as i64 as i32);
+                c.lduci(borrowed_c, s, (i.wrapping_add(2_i64)) as i64 as i32);
+                c.lduci(borrowed_e, s, (i.wrapping_add(3_i64)) as i64 as i32);
+                c.lshui(borrowed_b, borrowed_b, (8) as i64 as u32);
+                c.oru(borrowed_a, borrowed_a, borrowed_b);
+                c.lshui(borrowed_c, borrowed_c, (16) as i64 as u32);
+                c.oru(borrowed_a, borrowed_a, borrowed_c);
+                c.lshui(borrowed_e, borrowed_e, (24) as i64 as u32);
+                c.oru(d, borrowed_a, borrowed_e);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c, borrowed_e]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5919,7 +5919,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.uldui(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5930,7 +5930,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.uldu(d, s, t);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5942,7 +5942,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.uldui(d, s, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5955,7 +5955,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.uldii(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5963,13 +5963,13 @@ impl Extension for Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.addp(lent_a, s, t);
-                c.ulduli(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.addp(borrowed_a, s, t);
+                c.ulduli(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5978,17 +5978,17 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.uldui(lent_a, s, (i) as i64 as i32);
-                c.uldui(lent_b, s, (i.wrapping_add(4_i64)) as i64 as i32);
-                c.cvu2ul(lent_a, lent_a);
-                c.cvu2ul(lent_b, lent_b);
-                c.lshuli(lent_b, lent_b, (32) as i64 as u64);
-                c.orul(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.uldui(borrowed_a, s, (i) as i64 as i32);
+                c.uldui(borrowed_b, s, (i.wrapping_add(4_i64)) as i64 as i32);
+                c.cvu2ul(borrowed_a, borrowed_a);
+                c.cvu2ul(borrowed_b, borrowed_b);
+                c.lshuli(borrowed_b, borrowed_b, (32) as i64 as u64);
+                c.orul(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6001,7 +6001,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.ulduli(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6012,7 +6012,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.uldul(d, s, t);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6024,7 +6024,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.ulduli(d, s, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6037,7 +6037,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.uldli(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6048,7 +6048,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.uldul(d, s, t);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6060,7 +6060,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.ulduli(d, s, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6073,7 +6073,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.uldpi(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6081,13 +6081,13 @@ impl Extension for Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.addp(lent_a, s, t);
-                c.ustusi(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.addp(borrowed_a, s, t);
+                c.ustusi(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6096,14 +6096,14 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
                 c.stuci(d, s, (i) as i64 as i32);
-                c.rshui(lent_a, d, (8) as i64 as u32);
-                c.stuci(lent_a, s, (i.wrapping_add(1_i64)) as i64 as i32);
-                c.give_back([lent_a]);
+                c.rshui(borrowed_a, d, (8) as i64 as u32);
+                c.stuci(borrowed_a, s, (i.wrapping_add(1_i64)) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6112,13 +6112,13 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Riscv64::frame_address(c, lent_a, i + c.lowered(1));
-                c.ustusi(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Riscv64::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.ustusi(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6129,7 +6129,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.ustus(d, s, t);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6141,7 +6141,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.ustusi(d, s, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6150,13 +6150,13 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Riscv64::frame_address(c, lent_a, i + c.lowered(1));
-                c.ustsi(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Riscv64::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.ustsi(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6164,13 +6164,13 @@ impl Extension for Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.addp(lent_a, s, t);
-                c.ustui(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.addp(borrowed_a, s, t);
+                c.ustui(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6179,18 +6179,18 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
                 c.stuci(d, s, (i) as i64 as i32);
-                c.rshui(lent_a, d, (8) as i64 as u32);
-                c.stuci(lent_a, s, (i.wrapping_add(1_i64)) as i64 as i32);
-                c.rshui(lent_a, d, (16) as i64 as u32);
-                c.stuci(lent_a, s, (i.wrapping_add(2_i64)) as i64 as i32);
-                c.rshui(lent_a, d, (24) as i64 as u32);
-                c.stuci(lent_a, s, (i.wrapping_add(3_i64)) as i64 as i32);
-                c.give_back([lent_a]);
+                c.rshui(borrowed_a, d, (8) as i64 as u32);
+                c.stuci(borrowed_a, s, (i.wrapping_add(1_i64)) as i64 as i32);
+                c.rshui(borrowed_a, d, (16) as i64 as u32);
+                c.stuci(borrowed_a, s, (i.wrapping_add(2_i64)) as i64 as i32);
+                c.rshui(borrowed_a, d, (24) as i64 as u32);
+                c.stuci(borrowed_a, s, (i.wrapping_add(3_i64)) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6199,13 +6199,13 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Riscv64::frame_address(c, lent_a, i + c.lowered(1));
-                c.ustui(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Riscv64::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.ustui(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6216,7 +6216,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.ustu(d, s, t);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6228,7 +6228,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.ustui(d, s, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6237,13 +6237,13 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Riscv64::frame_address(c, lent_a, i + c.lowered(1));
-                c.ustii(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Riscv64::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.ustii(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6251,13 +6251,13 @@ impl Extension for Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.addp(lent_a, s, t);
-                c.ustuli(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.addp(borrowed_a, s, t);
+                c.ustuli(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6266,16 +6266,16 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.cvul2u(lent_a, d);
-                c.ustui(lent_a, s, (i) as i64 as i32);
-                c.rshuli(lent_a, d, (32) as i64 as u64);
-                c.cvul2u(lent_a, lent_a);
-                c.ustui(lent_a, s, (i.wrapping_add(4_i64)) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.cvul2u(borrowed_a, d);
+                c.ustui(borrowed_a, s, (i) as i64 as i32);
+                c.rshuli(borrowed_a, d, (32) as i64 as u64);
+                c.cvul2u(borrowed_a, borrowed_a);
+                c.ustui(borrowed_a, s, (i.wrapping_add(4_i64)) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6284,13 +6284,13 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Riscv64::frame_address(c, lent_a, i + c.lowered(1));
-                c.ustuli(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Riscv64::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.ustuli(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6301,7 +6301,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.ustul(d, s, t);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6313,7 +6313,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.ustuli(d, s, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6322,13 +6322,13 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Riscv64::frame_address(c, lent_a, i + c.lowered(1));
-                c.ustli(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Riscv64::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.ustli(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6339,7 +6339,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.ustul(d, s, t);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6351,7 +6351,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.ustuli(d, s, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6360,13 +6360,13 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Riscv64::frame_address(c, lent_a, i + c.lowered(1));
-                c.ustpi(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Riscv64::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.ustpi(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6378,7 +6378,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.bswapus(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6391,7 +6391,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.bswapus(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6404,7 +6404,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.bldusi(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6416,7 +6416,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.bswapu(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6429,7 +6429,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.bswapu(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6442,7 +6442,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.bldui(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6454,7 +6454,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.bswapul(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6467,7 +6467,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.bswapul(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6480,7 +6480,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.blduli(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6488,13 +6488,13 @@ impl Extension for Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.bswapus(lent_a, d);
-                c.stus(lent_a, s, t);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.bswapus(borrowed_a, d);
+                c.stus(borrowed_a, s, t);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6503,13 +6503,13 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.bswapus(lent_a, d);
-                c.stusi(lent_a, s, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.bswapus(borrowed_a, d);
+                c.stusi(borrowed_a, s, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6518,13 +6518,13 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Riscv64::frame_address(c, lent_a, i + c.lowered(1));
-                c.bstusi(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Riscv64::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.bstusi(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6532,13 +6532,13 @@ impl Extension for Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.bswapu(lent_a, d);
-                c.stu(lent_a, s, t);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.bswapu(borrowed_a, d);
+                c.stu(borrowed_a, s, t);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6547,13 +6547,13 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.bswapu(lent_a, d);
-                c.stui(lent_a, s, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.bswapu(borrowed_a, d);
+                c.stui(borrowed_a, s, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6562,13 +6562,13 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Riscv64::frame_address(c, lent_a, i + c.lowered(1));
-                c.bstui(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Riscv64::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.bstui(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6576,13 +6576,13 @@ impl Extension for Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.bswapul(lent_a, d);
-                c.stul(lent_a, s, t);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.bswapul(borrowed_a, d);
+                c.stul(borrowed_a, s, t);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6591,13 +6591,13 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.bswapul(lent_a, d);
-                c.stuli(lent_a, s, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.bswapul(borrowed_a, d);
+                c.stuli(borrowed_a, s, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6606,13 +6606,13 @@ impl Extension for Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Riscv64::frame_address(c, lent_a, i + c.lowered(1));
-                c.bstuli(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Riscv64::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.bstuli(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -7027,7 +7027,7 @@ impl Extension for Asm<'_, Riscv64> {
                 c.nop();
             }
         }
-        self.aside(|c| write(c, s, i));
+        self.out_of_line(|c| write(c, s, i));
     }
 }
 
@@ -7038,16 +7038,16 @@ impl Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshui(lent_a, s, (8) as i64 as u32);
-                c.andui(lent_a, lent_a, (255) as i64 as u32);
-                c.andui(lent_b, s, (255) as i64 as u32);
-                c.lshui(lent_b, lent_b, (8) as i64 as u32);
-                c.oru(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.rshui(borrowed_a, s, (8) as i64 as u32);
+                c.andui(borrowed_a, borrowed_a, (255) as i64 as u32);
+                c.andui(borrowed_b, s, (255) as i64 as u32);
+                c.lshui(borrowed_b, borrowed_b, (8) as i64 as u32);
+                c.oru(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -7055,20 +7055,20 @@ impl Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.lshui(lent_a, s, (24) as i64 as u32);
-                c.rshui(lent_b, s, (24) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_b);
-                c.rshui(lent_b, s, (8) as i64 as u32);
-                c.andui(lent_b, lent_b, (65280) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_b);
-                c.andui(lent_b, s, (65280) as i64 as u32);
-                c.lshui(lent_b, lent_b, (8) as i64 as u32);
-                c.oru(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.lshui(borrowed_a, s, (24) as i64 as u32);
+                c.rshui(borrowed_b, s, (24) as i64 as u32);
+                c.oru(borrowed_a, borrowed_a, borrowed_b);
+                c.rshui(borrowed_b, s, (8) as i64 as u32);
+                c.andui(borrowed_b, borrowed_b, (65280) as i64 as u32);
+                c.oru(borrowed_a, borrowed_a, borrowed_b);
+                c.andui(borrowed_b, s, (65280) as i64 as u32);
+                c.lshui(borrowed_b, borrowed_b, (8) as i64 as u32);
+                c.oru(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -7076,20 +7076,20 @@ impl Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.cvul2u(lent_a, s);
-                c.rshuli(lent_b, s, (32) as i64 as u64);
-                c.cvul2u(lent_b, lent_b);
-                c.bswapu(lent_a, lent_a);
-                c.bswapu(lent_b, lent_b);
-                c.cvu2ul(lent_a, lent_a);
-                c.cvu2ul(lent_b, lent_b);
-                c.lshuli(lent_a, lent_a, (32) as i64 as u64);
-                c.orul(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.cvul2u(borrowed_a, s);
+                c.rshuli(borrowed_b, s, (32) as i64 as u64);
+                c.cvul2u(borrowed_b, borrowed_b);
+                c.bswapu(borrowed_a, borrowed_a);
+                c.bswapu(borrowed_b, borrowed_b);
+                c.cvu2ul(borrowed_a, borrowed_a);
+                c.cvu2ul(borrowed_b, borrowed_b);
+                c.lshuli(borrowed_a, borrowed_a, (32) as i64 as u64);
+                c.orul(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -7097,23 +7097,23 @@ impl Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshui(lent_a, s, (1) as i64 as u32);
-                c.andui(lent_a, lent_a, (1431655765) as i64 as u32);
-                c.subu(lent_a, s, lent_a);
-                c.rshui(lent_b, lent_a, (2) as i64 as u32);
-                c.andui(lent_b, lent_b, (858993459) as i64 as u32);
-                c.andui(lent_a, lent_a, (858993459) as i64 as u32);
-                c.addu(lent_a, lent_a, lent_b);
-                c.rshui(lent_b, lent_a, (4) as i64 as u32);
-                c.addu(lent_a, lent_a, lent_b);
-                c.andui(lent_a, lent_a, (252645135) as i64 as u32);
-                c.mului(lent_a, lent_a, (16843009) as i64 as u32);
-                c.rshui(d, lent_a, (24) as i64 as u32);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.rshui(borrowed_a, s, (1) as i64 as u32);
+                c.andui(borrowed_a, borrowed_a, (1431655765) as i64 as u32);
+                c.subu(borrowed_a, s, borrowed_a);
+                c.rshui(borrowed_b, borrowed_a, (2) as i64 as u32);
+                c.andui(borrowed_b, borrowed_b, (858993459) as i64 as u32);
+                c.andui(borrowed_a, borrowed_a, (858993459) as i64 as u32);
+                c.addu(borrowed_a, borrowed_a, borrowed_b);
+                c.rshui(borrowed_b, borrowed_a, (4) as i64 as u32);
+                c.addu(borrowed_a, borrowed_a, borrowed_b);
+                c.andui(borrowed_a, borrowed_a, (252645135) as i64 as u32);
+                c.mului(borrowed_a, borrowed_a, (16843009) as i64 as u32);
+                c.rshui(d, borrowed_a, (24) as i64 as u32);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -7121,23 +7121,23 @@ impl Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshuli(lent_a, s, (1) as i64 as u64);
-                c.anduli(lent_a, lent_a, (6148914691236517205) as i64 as u64);
-                c.subul(lent_a, s, lent_a);
-                c.rshuli(lent_b, lent_a, (2) as i64 as u64);
-                c.anduli(lent_b, lent_b, (3689348814741910323) as i64 as u64);
-                c.anduli(lent_a, lent_a, (3689348814741910323) as i64 as u64);
-                c.addul(lent_a, lent_a, lent_b);
-                c.rshuli(lent_b, lent_a, (4) as i64 as u64);
-                c.addul(lent_a, lent_a, lent_b);
-                c.anduli(lent_a, lent_a, (1085102592571150095) as i64 as u64);
-                c.mululi(lent_a, lent_a, (72340172838076673) as i64 as u64);
-                c.rshuli(d, lent_a, (56) as i64 as u64);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.rshuli(borrowed_a, s, (1) as i64 as u64);
+                c.anduli(borrowed_a, borrowed_a, (6148914691236517205) as i64 as u64);
+                c.subul(borrowed_a, s, borrowed_a);
+                c.rshuli(borrowed_b, borrowed_a, (2) as i64 as u64);
+                c.anduli(borrowed_b, borrowed_b, (3689348814741910323) as i64 as u64);
+                c.anduli(borrowed_a, borrowed_a, (3689348814741910323) as i64 as u64);
+                c.addul(borrowed_a, borrowed_a, borrowed_b);
+                c.rshuli(borrowed_b, borrowed_a, (4) as i64 as u64);
+                c.addul(borrowed_a, borrowed_a, borrowed_b);
+                c.anduli(borrowed_a, borrowed_a, (1085102592571150095) as i64 as u64);
+                c.mululi(borrowed_a, borrowed_a, (72340172838076673) as i64 as u64);
+                c.rshuli(d, borrowed_a, (56) as i64 as u64);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -7145,23 +7145,23 @@ impl Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshui(lent_a, s, (1) as i64 as u32);
-                c.oru(lent_a, lent_a, s);
-                c.rshui(lent_b, lent_a, (2) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_b);
-                c.rshui(lent_b, lent_a, (4) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_b);
-                c.rshui(lent_b, lent_a, (8) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_b);
-                c.rshui(lent_b, lent_a, (16) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_b);
-                c.comu(lent_a, lent_a);
-                c.popcountu(d, lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.rshui(borrowed_a, s, (1) as i64 as u32);
+                c.oru(borrowed_a, borrowed_a, s);
+                c.rshui(borrowed_b, borrowed_a, (2) as i64 as u32);
+                c.oru(borrowed_a, borrowed_a, borrowed_b);
+                c.rshui(borrowed_b, borrowed_a, (4) as i64 as u32);
+                c.oru(borrowed_a, borrowed_a, borrowed_b);
+                c.rshui(borrowed_b, borrowed_a, (8) as i64 as u32);
+                c.oru(borrowed_a, borrowed_a, borrowed_b);
+                c.rshui(borrowed_b, borrowed_a, (16) as i64 as u32);
+                c.oru(borrowed_a, borrowed_a, borrowed_b);
+                c.comu(borrowed_a, borrowed_a);
+                c.popcountu(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -7169,25 +7169,25 @@ impl Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshuli(lent_a, s, (1) as i64 as u64);
-                c.orul(lent_a, lent_a, s);
-                c.rshuli(lent_b, lent_a, (2) as i64 as u64);
-                c.orul(lent_a, lent_a, lent_b);
-                c.rshuli(lent_b, lent_a, (4) as i64 as u64);
-                c.orul(lent_a, lent_a, lent_b);
-                c.rshuli(lent_b, lent_a, (8) as i64 as u64);
-                c.orul(lent_a, lent_a, lent_b);
-                c.rshuli(lent_b, lent_a, (16) as i64 as u64);
-                c.orul(lent_a, lent_a, lent_b);
-                c.rshuli(lent_b, lent_a, (32) as i64 as u64);
-                c.orul(lent_a, lent_a, lent_b);
-                c.comul(lent_a, lent_a);
-                c.popcountul(d, lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.rshuli(borrowed_a, s, (1) as i64 as u64);
+                c.orul(borrowed_a, borrowed_a, s);
+                c.rshuli(borrowed_b, borrowed_a, (2) as i64 as u64);
+                c.orul(borrowed_a, borrowed_a, borrowed_b);
+                c.rshuli(borrowed_b, borrowed_a, (4) as i64 as u64);
+                c.orul(borrowed_a, borrowed_a, borrowed_b);
+                c.rshuli(borrowed_b, borrowed_a, (8) as i64 as u64);
+                c.orul(borrowed_a, borrowed_a, borrowed_b);
+                c.rshuli(borrowed_b, borrowed_a, (16) as i64 as u64);
+                c.orul(borrowed_a, borrowed_a, borrowed_b);
+                c.rshuli(borrowed_b, borrowed_a, (32) as i64 as u64);
+                c.orul(borrowed_a, borrowed_a, borrowed_b);
+                c.comul(borrowed_a, borrowed_a);
+                c.popcountul(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -7195,15 +7195,15 @@ impl Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.subui(lent_a, s, (1) as i64 as u32);
-                c.comu(lent_b, s);
-                c.andu(lent_a, lent_a, lent_b);
-                c.popcountu(d, lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.subui(borrowed_a, s, (1) as i64 as u32);
+                c.comu(borrowed_b, s);
+                c.andu(borrowed_a, borrowed_a, borrowed_b);
+                c.popcountu(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -7211,15 +7211,15 @@ impl Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.subuli(lent_a, s, (1) as i64 as u64);
-                c.comul(lent_b, s);
-                c.andul(lent_a, lent_a, lent_b);
-                c.popcountul(d, lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.subuli(borrowed_a, s, (1) as i64 as u64);
+                c.comul(borrowed_b, s);
+                c.andul(borrowed_a, borrowed_a, borrowed_b);
+                c.popcountul(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -7227,17 +7227,17 @@ impl Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.setu(lent_a, (32) as i64 as u32);
-                c.subu(lent_a, lent_a, t);
-                c.andui(lent_a, lent_a, (31) as i64 as u32);
-                c.rshu(lent_a, s, lent_a);
-                c.lshu(lent_b, s, t);
-                c.oru(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.setu(borrowed_a, (32) as i64 as u32);
+                c.subu(borrowed_a, borrowed_a, t);
+                c.andui(borrowed_a, borrowed_a, (31) as i64 as u32);
+                c.rshu(borrowed_a, s, borrowed_a);
+                c.lshu(borrowed_b, s, t);
+                c.oru(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -7249,14 +7249,14 @@ impl Asm<'_, Riscv64> {
             if i == 0_i64 {
                 c.movu(d, s);
             } else {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshui(lent_a, s, (32_i64.wrapping_sub(i)) as i64 as u32);
-                c.lshui(lent_b, s, (i) as i64 as u32);
-                c.oru(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.rshui(borrowed_a, s, (32_i64.wrapping_sub(i)) as i64 as u32);
+                c.lshui(borrowed_b, s, (i) as i64 as u32);
+                c.oru(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -7264,17 +7264,17 @@ impl Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.setul(lent_a, (64) as i64 as u64);
-                c.subul(lent_a, lent_a, t);
-                c.anduli(lent_a, lent_a, (63) as i64 as u64);
-                c.rshul(lent_a, s, lent_a);
-                c.lshul(lent_b, s, t);
-                c.orul(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.setul(borrowed_a, (64) as i64 as u64);
+                c.subul(borrowed_a, borrowed_a, t);
+                c.anduli(borrowed_a, borrowed_a, (63) as i64 as u64);
+                c.rshul(borrowed_a, s, borrowed_a);
+                c.lshul(borrowed_b, s, t);
+                c.orul(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -7286,14 +7286,14 @@ impl Asm<'_, Riscv64> {
             if i == 0_i64 {
                 c.movul(d, s);
             } else {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshuli(lent_a, s, (64_i64.wrapping_sub(i)) as i64 as u64);
-                c.lshuli(lent_b, s, (i) as i64 as u64);
-                c.orul(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.rshuli(borrowed_a, s, (64_i64.wrapping_sub(i)) as i64 as u64);
+                c.lshuli(borrowed_b, s, (i) as i64 as u64);
+                c.orul(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -7301,17 +7301,17 @@ impl Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.setu(lent_a, (32) as i64 as u32);
-                c.subu(lent_a, lent_a, t);
-                c.andui(lent_a, lent_a, (31) as i64 as u32);
-                c.lshu(lent_a, s, lent_a);
-                c.rshu(lent_b, s, t);
-                c.oru(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.setu(borrowed_a, (32) as i64 as u32);
+                c.subu(borrowed_a, borrowed_a, t);
+                c.andui(borrowed_a, borrowed_a, (31) as i64 as u32);
+                c.lshu(borrowed_a, s, borrowed_a);
+                c.rshu(borrowed_b, s, t);
+                c.oru(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -7323,14 +7323,14 @@ impl Asm<'_, Riscv64> {
             if i == 0_i64 {
                 c.movu(d, s);
             } else {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.lshui(lent_a, s, (32_i64.wrapping_sub(i)) as i64 as u32);
-                c.rshui(lent_b, s, (i) as i64 as u32);
-                c.oru(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.lshui(borrowed_a, s, (32_i64.wrapping_sub(i)) as i64 as u32);
+                c.rshui(borrowed_b, s, (i) as i64 as u32);
+                c.oru(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -7338,17 +7338,17 @@ impl Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.setul(lent_a, (64) as i64 as u64);
-                c.subul(lent_a, lent_a, t);
-                c.anduli(lent_a, lent_a, (63) as i64 as u64);
-                c.lshul(lent_a, s, lent_a);
-                c.rshul(lent_b, s, t);
-                c.orul(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.setul(borrowed_a, (64) as i64 as u64);
+                c.subul(borrowed_a, borrowed_a, t);
+                c.anduli(borrowed_a, borrowed_a, (63) as i64 as u64);
+                c.lshul(borrowed_a, s, borrowed_a);
+                c.rshul(borrowed_b, s, t);
+                c.orul(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -7360,14 +7360,14 @@ impl Asm<'_, Riscv64> {
             if i == 0_i64 {
                 c.movul(d, s);
             } else {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.lshuli(lent_a, s, (64_i64.wrapping_sub(i)) as i64 as u64);
-                c.rshuli(lent_b, s, (i) as i64 as u64);
-                c.orul(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.lshuli(borrowed_a, s, (64_i64.wrapping_sub(i)) as i64 as u64);
+                c.rshuli(borrowed_b, s, (i) as i64 as u64);
+                c.orul(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -7392,7 +7392,7 @@ impl Asm<'_, Riscv64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -7401,13 +7401,13 @@ impl Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.seti(lent_a, (i) as i64 as i32);
-                c.mini(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.seti(borrowed_a, (i) as i64 as i32);
+                c.mini(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -7432,7 +7432,7 @@ impl Asm<'_, Riscv64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -7441,13 +7441,13 @@ impl Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: u32) {
             let i = i64::from(i as i32);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setu(lent_a, (i) as i64 as u32);
-                c.minu(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setu(borrowed_a, (i) as i64 as u32);
+                c.minu(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -7472,7 +7472,7 @@ impl Asm<'_, Riscv64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -7480,13 +7480,13 @@ impl Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: i64) {
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setl(lent_a, (i) as i64);
-                c.minl(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setl(borrowed_a, (i) as i64);
+                c.minl(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -7511,7 +7511,7 @@ impl Asm<'_, Riscv64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -7520,13 +7520,13 @@ impl Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: u64) {
             let i = i as i64;
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setul(lent_a, (i) as i64 as u64);
-                c.minul(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setul(borrowed_a, (i) as i64 as u64);
+                c.minul(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -7551,7 +7551,7 @@ impl Asm<'_, Riscv64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -7560,13 +7560,13 @@ impl Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.seti(lent_a, (i) as i64 as i32);
-                c.maxi(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.seti(borrowed_a, (i) as i64 as i32);
+                c.maxi(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -7591,7 +7591,7 @@ impl Asm<'_, Riscv64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -7600,13 +7600,13 @@ impl Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: u32) {
             let i = i64::from(i as i32);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setu(lent_a, (i) as i64 as u32);
-                c.maxu(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setu(borrowed_a, (i) as i64 as u32);
+                c.maxu(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -7631,7 +7631,7 @@ impl Asm<'_, Riscv64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -7639,13 +7639,13 @@ impl Asm<'_, Riscv64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: i64) {
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setl(lent_a, (i) as i64);
-                c.maxl(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setl(borrowed_a, (i) as i64);
+                c.maxl(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -7670,7 +7670,7 @@ impl Asm<'_, Riscv64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -7679,12 +7679,12 @@ impl Asm<'_, Riscv64> {
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: u64) {
             let i = i as i64;
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setul(lent_a, (i) as i64 as u64);
-                c.maxul(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setul(borrowed_a, (i) as i64 as u64);
+                c.maxul(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 }

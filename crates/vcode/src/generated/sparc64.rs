@@ -188,7 +188,7 @@ pub struct Sparc64;
 impl Architecture for Sparc64 {
     type Reg = Reg;
     type Float = Float;
-    const SPACE: &'static [u8] = &[
+    const MAX_BYTES: &'static [u8] = &[
         4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 4, 4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 4, 4, 36, 4, 36, 4, 36, 4, 36,
         4, 4, 12, 44, 12, 44, 4, 36, 4, 36, 4, 4, 20, 52, 20, 52, 12, 44, 12, 44, 4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4,
         36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 16,
@@ -224,9 +224,9 @@ impl Architecture for Sparc64 {
     const FLOAT_SCRATCH: Float = Float::new(30);
     const RESULT: Reg = Reg::new(8);
     const FLOAT_RESULT: Float = Float::new(0);
-    const LINKS: bool = true;
-    const HOLDS: bool = true;
-    const REACH: u32 = 4294967295;
+    const HAS_LINK_REGISTER: bool = true;
+    const CLOBBERS_SPECIAL_REGISTERS: bool = true;
+    const SHORT_BRANCH_RANGE: u32 = 4294967295;
 
     #[inline(always)]
     fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool {
@@ -296,7 +296,7 @@ impl Machine for Sparc64 {
     }
 
     #[inline]
-    fn hold(c: &mut Asm<'_, Self>, i: i64) {
+    fn save_special(c: &mut Asm<'_, Self>, i: i64) {
         c.space(4);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((i as u32 & 0x1fff) | 0xc32ba000);
@@ -306,7 +306,7 @@ impl Machine for Sparc64 {
     }
 
     #[inline]
-    fn release(c: &mut Asm<'_, Self>, i: i64) {
+    fn restore_special(c: &mut Asm<'_, Self>, i: i64) {
         c.space(4);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((i as u32 & 0x1fff) | 0xc30ba000);
@@ -315,11 +315,11 @@ impl Machine for Sparc64 {
         }
     }
 
-    fn link(c: &mut Asm<'_, Self>, i: i64) {
+    fn save_link(c: &mut Asm<'_, Self>, i: i64) {
         Self::save(c, Reg::new(15), i as i32);
     }
 
-    fn unlink(c: &mut Asm<'_, Self>, i: i64) {
+    fn restore_link(c: &mut Asm<'_, Self>, i: i64) {
         Self::restore(c, Reg::new(15), i as i32);
     }
 
@@ -3738,7 +3738,7 @@ impl Core for Asm<'_, Sparc64> {
     #[inline(always)]
     fn jal(&mut self, b: Label) {
         let c = self;
-        c.links();
+        c.note_call();
         c.space(8);
         let at = c.target(b);
         c.cursor.word_big(0x40000000);
@@ -3749,7 +3749,7 @@ impl Core for Asm<'_, Sparc64> {
     #[inline(always)]
     fn jalr(&mut self, s: Reg) {
         let c = self;
-        c.links();
+        c.note_call();
         c.space(8);
         c.cursor.word_big((s.n & 0x7c000) | 0x9fc02000);
         c.cursor.word_big(0x01000000);
@@ -3769,16 +3769,16 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshui(lent_a, s, (8) as i64 as u32);
-                c.andui(lent_a, lent_a, (255) as i64 as u32);
-                c.andui(lent_b, s, (255) as i64 as u32);
-                c.lshui(lent_b, lent_b, (8) as i64 as u32);
-                c.oru(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.rshui(borrowed_a, s, (8) as i64 as u32);
+                c.andui(borrowed_a, borrowed_a, (255) as i64 as u32);
+                c.andui(borrowed_b, s, (255) as i64 as u32);
+                c.lshui(borrowed_b, borrowed_b, (8) as i64 as u32);
+                c.oru(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -3786,20 +3786,20 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.lshui(lent_a, s, (24) as i64 as u32);
-                c.rshui(lent_b, s, (24) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_b);
-                c.rshui(lent_b, s, (8) as i64 as u32);
-                c.andui(lent_b, lent_b, (65280) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_b);
-                c.andui(lent_b, s, (65280) as i64 as u32);
-                c.lshui(lent_b, lent_b, (8) as i64 as u32);
-                c.oru(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.lshui(borrowed_a, s, (24) as i64 as u32);
+                c.rshui(borrowed_b, s, (24) as i64 as u32);
+                c.oru(borrowed_a, borrowed_a, borrowed_b);
+                c.rshui(borrowed_b, s, (8) as i64 as u32);
+                c.andui(borrowed_b, borrowed_b, (65280) as i64 as u32);
+                c.oru(borrowed_a, borrowed_a, borrowed_b);
+                c.andui(borrowed_b, s, (65280) as i64 as u32);
+                c.lshui(borrowed_b, borrowed_b, (8) as i64 as u32);
+                c.oru(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -3807,20 +3807,20 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.cvul2u(lent_a, s);
-                c.rshuli(lent_b, s, (32) as i64 as u64);
-                c.cvul2u(lent_b, lent_b);
-                c.bswapu(lent_a, lent_a);
-                c.bswapu(lent_b, lent_b);
-                c.cvu2ul(lent_a, lent_a);
-                c.cvu2ul(lent_b, lent_b);
-                c.lshuli(lent_a, lent_a, (32) as i64 as u64);
-                c.orul(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.cvul2u(borrowed_a, s);
+                c.rshuli(borrowed_b, s, (32) as i64 as u64);
+                c.cvul2u(borrowed_b, borrowed_b);
+                c.bswapu(borrowed_a, borrowed_a);
+                c.bswapu(borrowed_b, borrowed_b);
+                c.cvu2ul(borrowed_a, borrowed_a);
+                c.cvu2ul(borrowed_b, borrowed_b);
+                c.lshuli(borrowed_a, borrowed_a, (32) as i64 as u64);
+                c.orul(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -3828,23 +3828,23 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshui(lent_a, s, (1) as i64 as u32);
-                c.andui(lent_a, lent_a, (1431655765) as i64 as u32);
-                c.subu(lent_a, s, lent_a);
-                c.rshui(lent_b, lent_a, (2) as i64 as u32);
-                c.andui(lent_b, lent_b, (858993459) as i64 as u32);
-                c.andui(lent_a, lent_a, (858993459) as i64 as u32);
-                c.addu(lent_a, lent_a, lent_b);
-                c.rshui(lent_b, lent_a, (4) as i64 as u32);
-                c.addu(lent_a, lent_a, lent_b);
-                c.andui(lent_a, lent_a, (252645135) as i64 as u32);
-                c.mului(lent_a, lent_a, (16843009) as i64 as u32);
-                c.rshui(d, lent_a, (24) as i64 as u32);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.rshui(borrowed_a, s, (1) as i64 as u32);
+                c.andui(borrowed_a, borrowed_a, (1431655765) as i64 as u32);
+                c.subu(borrowed_a, s, borrowed_a);
+                c.rshui(borrowed_b, borrowed_a, (2) as i64 as u32);
+                c.andui(borrowed_b, borrowed_b, (858993459) as i64 as u32);
+                c.andui(borrowed_a, borrowed_a, (858993459) as i64 as u32);
+                c.addu(borrowed_a, borrowed_a, borrowed_b);
+                c.rshui(borrowed_b, borrowed_a, (4) as i64 as u32);
+                c.addu(borrowed_a, borrowed_a, borrowed_b);
+                c.andui(borrowed_a, borrowed_a, (252645135) as i64 as u32);
+                c.mului(borrowed_a, borrowed_a, (16843009) as i64 as u32);
+                c.rshui(d, borrowed_a, (24) as i64 as u32);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -3852,23 +3852,23 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshuli(lent_a, s, (1) as i64 as u64);
-                c.anduli(lent_a, lent_a, (6148914691236517205) as i64 as u64);
-                c.subul(lent_a, s, lent_a);
-                c.rshuli(lent_b, lent_a, (2) as i64 as u64);
-                c.anduli(lent_b, lent_b, (3689348814741910323) as i64 as u64);
-                c.anduli(lent_a, lent_a, (3689348814741910323) as i64 as u64);
-                c.addul(lent_a, lent_a, lent_b);
-                c.rshuli(lent_b, lent_a, (4) as i64 as u64);
-                c.addul(lent_a, lent_a, lent_b);
-                c.anduli(lent_a, lent_a, (1085102592571150095) as i64 as u64);
-                c.mululi(lent_a, lent_a, (72340172838076673) as i64 as u64);
-                c.rshuli(d, lent_a, (56) as i64 as u64);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.rshuli(borrowed_a, s, (1) as i64 as u64);
+                c.anduli(borrowed_a, borrowed_a, (6148914691236517205) as i64 as u64);
+                c.subul(borrowed_a, s, borrowed_a);
+                c.rshuli(borrowed_b, borrowed_a, (2) as i64 as u64);
+                c.anduli(borrowed_b, borrowed_b, (3689348814741910323) as i64 as u64);
+                c.anduli(borrowed_a, borrowed_a, (3689348814741910323) as i64 as u64);
+                c.addul(borrowed_a, borrowed_a, borrowed_b);
+                c.rshuli(borrowed_b, borrowed_a, (4) as i64 as u64);
+                c.addul(borrowed_a, borrowed_a, borrowed_b);
+                c.anduli(borrowed_a, borrowed_a, (1085102592571150095) as i64 as u64);
+                c.mululi(borrowed_a, borrowed_a, (72340172838076673) as i64 as u64);
+                c.rshuli(d, borrowed_a, (56) as i64 as u64);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -3876,23 +3876,23 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshui(lent_a, s, (1) as i64 as u32);
-                c.oru(lent_a, lent_a, s);
-                c.rshui(lent_b, lent_a, (2) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_b);
-                c.rshui(lent_b, lent_a, (4) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_b);
-                c.rshui(lent_b, lent_a, (8) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_b);
-                c.rshui(lent_b, lent_a, (16) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_b);
-                c.comu(lent_a, lent_a);
-                c.popcountu(d, lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.rshui(borrowed_a, s, (1) as i64 as u32);
+                c.oru(borrowed_a, borrowed_a, s);
+                c.rshui(borrowed_b, borrowed_a, (2) as i64 as u32);
+                c.oru(borrowed_a, borrowed_a, borrowed_b);
+                c.rshui(borrowed_b, borrowed_a, (4) as i64 as u32);
+                c.oru(borrowed_a, borrowed_a, borrowed_b);
+                c.rshui(borrowed_b, borrowed_a, (8) as i64 as u32);
+                c.oru(borrowed_a, borrowed_a, borrowed_b);
+                c.rshui(borrowed_b, borrowed_a, (16) as i64 as u32);
+                c.oru(borrowed_a, borrowed_a, borrowed_b);
+                c.comu(borrowed_a, borrowed_a);
+                c.popcountu(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -3900,25 +3900,25 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshuli(lent_a, s, (1) as i64 as u64);
-                c.orul(lent_a, lent_a, s);
-                c.rshuli(lent_b, lent_a, (2) as i64 as u64);
-                c.orul(lent_a, lent_a, lent_b);
-                c.rshuli(lent_b, lent_a, (4) as i64 as u64);
-                c.orul(lent_a, lent_a, lent_b);
-                c.rshuli(lent_b, lent_a, (8) as i64 as u64);
-                c.orul(lent_a, lent_a, lent_b);
-                c.rshuli(lent_b, lent_a, (16) as i64 as u64);
-                c.orul(lent_a, lent_a, lent_b);
-                c.rshuli(lent_b, lent_a, (32) as i64 as u64);
-                c.orul(lent_a, lent_a, lent_b);
-                c.comul(lent_a, lent_a);
-                c.popcountul(d, lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.rshuli(borrowed_a, s, (1) as i64 as u64);
+                c.orul(borrowed_a, borrowed_a, s);
+                c.rshuli(borrowed_b, borrowed_a, (2) as i64 as u64);
+                c.orul(borrowed_a, borrowed_a, borrowed_b);
+                c.rshuli(borrowed_b, borrowed_a, (4) as i64 as u64);
+                c.orul(borrowed_a, borrowed_a, borrowed_b);
+                c.rshuli(borrowed_b, borrowed_a, (8) as i64 as u64);
+                c.orul(borrowed_a, borrowed_a, borrowed_b);
+                c.rshuli(borrowed_b, borrowed_a, (16) as i64 as u64);
+                c.orul(borrowed_a, borrowed_a, borrowed_b);
+                c.rshuli(borrowed_b, borrowed_a, (32) as i64 as u64);
+                c.orul(borrowed_a, borrowed_a, borrowed_b);
+                c.comul(borrowed_a, borrowed_a);
+                c.popcountul(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -3926,15 +3926,15 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.subui(lent_a, s, (1) as i64 as u32);
-                c.comu(lent_b, s);
-                c.andu(lent_a, lent_a, lent_b);
-                c.popcountu(d, lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.subui(borrowed_a, s, (1) as i64 as u32);
+                c.comu(borrowed_b, s);
+                c.andu(borrowed_a, borrowed_a, borrowed_b);
+                c.popcountu(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -3942,15 +3942,15 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.subuli(lent_a, s, (1) as i64 as u64);
-                c.comul(lent_b, s);
-                c.andul(lent_a, lent_a, lent_b);
-                c.popcountul(d, lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.subuli(borrowed_a, s, (1) as i64 as u64);
+                c.comul(borrowed_b, s);
+                c.andul(borrowed_a, borrowed_a, borrowed_b);
+                c.popcountul(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -3972,17 +3972,17 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.setu(lent_a, (32) as i64 as u32);
-                c.subu(lent_a, lent_a, t);
-                c.andui(lent_a, lent_a, (31) as i64 as u32);
-                c.rshu(lent_a, s, lent_a);
-                c.lshu(lent_b, s, t);
-                c.oru(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.setu(borrowed_a, (32) as i64 as u32);
+                c.subu(borrowed_a, borrowed_a, t);
+                c.andui(borrowed_a, borrowed_a, (31) as i64 as u32);
+                c.rshu(borrowed_a, s, borrowed_a);
+                c.lshu(borrowed_b, s, t);
+                c.oru(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -3994,14 +3994,14 @@ impl Extension for Asm<'_, Sparc64> {
             if i == 0_i64 {
                 c.movu(d, s);
             } else {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshui(lent_a, s, (32_i64.wrapping_sub(i)) as i64 as u32);
-                c.lshui(lent_b, s, (i) as i64 as u32);
-                c.oru(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.rshui(borrowed_a, s, (32_i64.wrapping_sub(i)) as i64 as u32);
+                c.lshui(borrowed_b, s, (i) as i64 as u32);
+                c.oru(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4009,17 +4009,17 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.setul(lent_a, (64) as i64 as u64);
-                c.subul(lent_a, lent_a, t);
-                c.anduli(lent_a, lent_a, (63) as i64 as u64);
-                c.rshul(lent_a, s, lent_a);
-                c.lshul(lent_b, s, t);
-                c.orul(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.setul(borrowed_a, (64) as i64 as u64);
+                c.subul(borrowed_a, borrowed_a, t);
+                c.anduli(borrowed_a, borrowed_a, (63) as i64 as u64);
+                c.rshul(borrowed_a, s, borrowed_a);
+                c.lshul(borrowed_b, s, t);
+                c.orul(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4031,14 +4031,14 @@ impl Extension for Asm<'_, Sparc64> {
             if i == 0_i64 {
                 c.movul(d, s);
             } else {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshuli(lent_a, s, (64_i64.wrapping_sub(i)) as i64 as u64);
-                c.lshuli(lent_b, s, (i) as i64 as u64);
-                c.orul(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.rshuli(borrowed_a, s, (64_i64.wrapping_sub(i)) as i64 as u64);
+                c.lshuli(borrowed_b, s, (i) as i64 as u64);
+                c.orul(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4046,17 +4046,17 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.setu(lent_a, (32) as i64 as u32);
-                c.subu(lent_a, lent_a, t);
-                c.andui(lent_a, lent_a, (31) as i64 as u32);
-                c.lshu(lent_a, s, lent_a);
-                c.rshu(lent_b, s, t);
-                c.oru(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.setu(borrowed_a, (32) as i64 as u32);
+                c.subu(borrowed_a, borrowed_a, t);
+                c.andui(borrowed_a, borrowed_a, (31) as i64 as u32);
+                c.lshu(borrowed_a, s, borrowed_a);
+                c.rshu(borrowed_b, s, t);
+                c.oru(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4068,14 +4068,14 @@ impl Extension for Asm<'_, Sparc64> {
             if i == 0_i64 {
                 c.movu(d, s);
             } else {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.lshui(lent_a, s, (32_i64.wrapping_sub(i)) as i64 as u32);
-                c.rshui(lent_b, s, (i) as i64 as u32);
-                c.oru(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.lshui(borrowed_a, s, (32_i64.wrapping_sub(i)) as i64 as u32);
+                c.rshui(borrowed_b, s, (i) as i64 as u32);
+                c.oru(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4083,17 +4083,17 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.setul(lent_a, (64) as i64 as u64);
-                c.subul(lent_a, lent_a, t);
-                c.anduli(lent_a, lent_a, (63) as i64 as u64);
-                c.lshul(lent_a, s, lent_a);
-                c.rshul(lent_b, s, t);
-                c.orul(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.setul(borrowed_a, (64) as i64 as u64);
+                c.subul(borrowed_a, borrowed_a, t);
+                c.anduli(borrowed_a, borrowed_a, (63) as i64 as u64);
+                c.lshul(borrowed_a, s, borrowed_a);
+                c.rshul(borrowed_b, s, t);
+                c.orul(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4105,14 +4105,14 @@ impl Extension for Asm<'_, Sparc64> {
             if i == 0_i64 {
                 c.movul(d, s);
             } else {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.lshuli(lent_a, s, (64_i64.wrapping_sub(i)) as i64 as u64);
-                c.rshuli(lent_b, s, (i) as i64 as u64);
-                c.orul(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.lshuli(borrowed_a, s, (64_i64.wrapping_sub(i)) as i64 as u64);
+                c.rshuli(borrowed_b, s, (i) as i64 as u64);
+                c.orul(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4120,16 +4120,16 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.cvi2l(lent_a, s);
-                c.cvi2l(lent_b, t);
-                c.mull(lent_a, lent_a, lent_b);
-                c.rshli(lent_a, lent_a, (32) as i64);
-                c.cvl2i(d, lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.cvi2l(borrowed_a, s);
+                c.cvi2l(borrowed_b, t);
+                c.mull(borrowed_a, borrowed_a, borrowed_b);
+                c.rshli(borrowed_a, borrowed_a, (32) as i64);
+                c.cvl2i(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4138,13 +4138,13 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.seti(lent_a, (i) as i64 as i32);
-                c.mulhii(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.seti(borrowed_a, (i) as i64 as i32);
+                c.mulhii(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4152,16 +4152,16 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.cvu2ul(lent_a, s);
-                c.cvu2ul(lent_b, t);
-                c.mulul(lent_a, lent_a, lent_b);
-                c.rshuli(lent_a, lent_a, (32) as i64 as u64);
-                c.cvul2u(d, lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.cvu2ul(borrowed_a, s);
+                c.cvu2ul(borrowed_b, t);
+                c.mulul(borrowed_a, borrowed_a, borrowed_b);
+                c.rshuli(borrowed_a, borrowed_a, (32) as i64 as u64);
+                c.cvul2u(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4170,13 +4170,13 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: u32) {
             let i = i64::from(i as i32);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setu(lent_a, (i) as i64 as u32);
-                c.mulhiu(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setu(borrowed_a, (i) as i64 as u32);
+                c.mulhiu(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4184,18 +4184,18 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.mulhiul(lent_a, s, t);
-                c.rshli(lent_b, s, (63) as i64);
-                c.andl(lent_b, lent_b, t);
-                c.subl(lent_a, lent_a, lent_b);
-                c.rshli(lent_b, t, (63) as i64);
-                c.andl(lent_b, lent_b, s);
-                c.subl(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.mulhiul(borrowed_a, s, t);
+                c.rshli(borrowed_b, s, (63) as i64);
+                c.andl(borrowed_b, borrowed_b, t);
+                c.subl(borrowed_a, borrowed_a, borrowed_b);
+                c.rshli(borrowed_b, t, (63) as i64);
+                c.andl(borrowed_b, borrowed_b, s);
+                c.subl(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4203,13 +4203,13 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i64) {
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setl(lent_a, (i) as i64);
-                c.mulhil(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setl(borrowed_a, (i) as i64);
+                c.mulhil(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4217,30 +4217,30 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a, lent_b, lent_e, lent_f, lent_g] = c.borrow([d, s, t]);
-                c.rshuli(lent_a, s, (32) as i64 as u64);
-                c.lshuli(lent_e, s, (32) as i64 as u64);
-                c.rshuli(lent_e, lent_e, (32) as i64 as u64);
-                c.rshuli(lent_b, t, (32) as i64 as u64);
-                c.lshuli(lent_f, t, (32) as i64 as u64);
-                c.rshuli(lent_f, lent_f, (32) as i64 as u64);
-                c.mulul(lent_g, lent_e, lent_f);
-                c.rshuli(lent_g, lent_g, (32) as i64 as u64);
-                c.mulul(lent_f, lent_a, lent_f);
-                c.addul(lent_f, lent_f, lent_g);
-                c.mulul(lent_e, lent_e, lent_b);
-                c.lshuli(lent_g, lent_f, (32) as i64 as u64);
-                c.rshuli(lent_g, lent_g, (32) as i64 as u64);
-                c.addul(lent_e, lent_e, lent_g);
-                c.rshuli(lent_f, lent_f, (32) as i64 as u64);
-                c.rshuli(lent_e, lent_e, (32) as i64 as u64);
-                c.mulul(lent_a, lent_a, lent_b);
-                c.addul(lent_a, lent_a, lent_f);
-                c.addul(d, lent_a, lent_e);
-                c.give_back([lent_a, lent_b, lent_e, lent_f, lent_g]);
+                let [borrowed_a, borrowed_b, borrowed_e, borrowed_f, borrowed_g] = c.borrow_registers([d, s, t]);
+                c.rshuli(borrowed_a, s, (32) as i64 as u64);
+                c.lshuli(borrowed_e, s, (32) as i64 as u64);
+                c.rshuli(borrowed_e, borrowed_e, (32) as i64 as u64);
+                c.rshuli(borrowed_b, t, (32) as i64 as u64);
+                c.lshuli(borrowed_f, t, (32) as i64 as u64);
+                c.rshuli(borrowed_f, borrowed_f, (32) as i64 as u64);
+                c.mulul(borrowed_g, borrowed_e, borrowed_f);
+                c.rshuli(borrowed_g, borrowed_g, (32) as i64 as u64);
+                c.mulul(borrowed_f, borrowed_a, borrowed_f);
+                c.addul(borrowed_f, borrowed_f, borrowed_g);
+                c.mulul(borrowed_e, borrowed_e, borrowed_b);
+                c.lshuli(borrowed_g, borrowed_f, (32) as i64 as u64);
+                c.rshuli(borrowed_g, borrowed_g, (32) as i64 as u64);
+                c.addul(borrowed_e, borrowed_e, borrowed_g);
+                c.rshuli(borrowed_f, borrowed_f, (32) as i64 as u64);
+                c.rshuli(borrowed_e, borrowed_e, (32) as i64 as u64);
+                c.mulul(borrowed_a, borrowed_a, borrowed_b);
+                c.addul(borrowed_a, borrowed_a, borrowed_f);
+                c.addul(d, borrowed_a, borrowed_e);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_e, borrowed_f, borrowed_g]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4249,13 +4249,13 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: u64) {
             let i = i as i64;
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setul(lent_a, (i) as i64 as u64);
-                c.mulhiul(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setul(borrowed_a, (i) as i64 as u64);
+                c.mulhiul(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4280,7 +4280,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4289,13 +4289,13 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.seti(lent_a, (i) as i64 as i32);
-                c.mini(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.seti(borrowed_a, (i) as i64 as i32);
+                c.mini(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4320,7 +4320,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4329,13 +4329,13 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: u32) {
             let i = i64::from(i as i32);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setu(lent_a, (i) as i64 as u32);
-                c.minu(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setu(borrowed_a, (i) as i64 as u32);
+                c.minu(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4360,7 +4360,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4368,13 +4368,13 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i64) {
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setl(lent_a, (i) as i64);
-                c.minl(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setl(borrowed_a, (i) as i64);
+                c.minl(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4399,7 +4399,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4408,13 +4408,13 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: u64) {
             let i = i as i64;
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setul(lent_a, (i) as i64 as u64);
-                c.minul(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setul(borrowed_a, (i) as i64 as u64);
+                c.minul(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4439,7 +4439,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4464,7 +4464,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4489,7 +4489,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4498,13 +4498,13 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.seti(lent_a, (i) as i64 as i32);
-                c.maxi(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.seti(borrowed_a, (i) as i64 as i32);
+                c.maxi(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4529,7 +4529,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4538,13 +4538,13 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: u32) {
             let i = i64::from(i as i32);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setu(lent_a, (i) as i64 as u32);
-                c.maxu(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setu(borrowed_a, (i) as i64 as u32);
+                c.maxu(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4569,7 +4569,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4577,13 +4577,13 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i64) {
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setl(lent_a, (i) as i64);
-                c.maxl(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setl(borrowed_a, (i) as i64);
+                c.maxl(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4608,7 +4608,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4617,13 +4617,13 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: u64) {
             let i = i as i64;
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setul(lent_a, (i) as i64 as u64);
-                c.maxul(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setul(borrowed_a, (i) as i64 as u64);
+                c.maxul(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4648,7 +4648,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4673,7 +4673,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4682,23 +4682,23 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
             {
                 let label_l = c.label();
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.andui(lent_a, t, (255) as i64 as u32);
-                c.xoru(lent_a, lent_a, s);
-                c.setu(lent_b, (8) as i64 as u32);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.andui(borrowed_a, t, (255) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, s);
+                c.setu(borrowed_b, (8) as i64 as u32);
                 c.bind(label_l);
-                c.andui(lent_c, lent_a, (1) as i64 as u32);
-                c.negu(lent_c, lent_c);
-                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
-                c.rshui(lent_a, lent_a, (1) as i64 as u32);
-                c.xoru(lent_a, lent_a, lent_c);
-                c.subui(lent_b, lent_b, (1) as i64 as u32);
-                c.bneui(lent_b, (0) as i64 as u32, label_l);
-                c.movu(d, lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                c.andui(borrowed_c, borrowed_a, (1) as i64 as u32);
+                c.negu(borrowed_c, borrowed_c);
+                c.andui(borrowed_c, borrowed_c, (2197175160) as i64 as u32);
+                c.rshui(borrowed_a, borrowed_a, (1) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, borrowed_c);
+                c.subui(borrowed_b, borrowed_b, (1) as i64 as u32);
+                c.bneui(borrowed_b, (0) as i64 as u32, label_l);
+                c.movu(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4707,13 +4707,13 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setu(lent_a, (i) as i64 as u32);
-                c.crc32cuc(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setu(borrowed_a, (i) as i64 as u32);
+                c.crc32cuc(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4722,23 +4722,23 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
             {
                 let label_l = c.label();
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.andui(lent_a, t, (65535) as i64 as u32);
-                c.xoru(lent_a, lent_a, s);
-                c.setu(lent_b, (16) as i64 as u32);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.andui(borrowed_a, t, (65535) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, s);
+                c.setu(borrowed_b, (16) as i64 as u32);
                 c.bind(label_l);
-                c.andui(lent_c, lent_a, (1) as i64 as u32);
-                c.negu(lent_c, lent_c);
-                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
-                c.rshui(lent_a, lent_a, (1) as i64 as u32);
-                c.xoru(lent_a, lent_a, lent_c);
-                c.subui(lent_b, lent_b, (1) as i64 as u32);
-                c.bneui(lent_b, (0) as i64 as u32, label_l);
-                c.movu(d, lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                c.andui(borrowed_c, borrowed_a, (1) as i64 as u32);
+                c.negu(borrowed_c, borrowed_c);
+                c.andui(borrowed_c, borrowed_c, (2197175160) as i64 as u32);
+                c.rshui(borrowed_a, borrowed_a, (1) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, borrowed_c);
+                c.subui(borrowed_b, borrowed_b, (1) as i64 as u32);
+                c.bneui(borrowed_b, (0) as i64 as u32, label_l);
+                c.movu(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4747,13 +4747,13 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setu(lent_a, (i) as i64 as u32);
-                c.crc32cus(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setu(borrowed_a, (i) as i64 as u32);
+                c.crc32cus(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4762,22 +4762,22 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
             {
                 let label_l = c.label();
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.xoru(lent_a, t, s);
-                c.setu(lent_b, (32) as i64 as u32);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.xoru(borrowed_a, t, s);
+                c.setu(borrowed_b, (32) as i64 as u32);
                 c.bind(label_l);
-                c.andui(lent_c, lent_a, (1) as i64 as u32);
-                c.negu(lent_c, lent_c);
-                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
-                c.rshui(lent_a, lent_a, (1) as i64 as u32);
-                c.xoru(lent_a, lent_a, lent_c);
-                c.subui(lent_b, lent_b, (1) as i64 as u32);
-                c.bneui(lent_b, (0) as i64 as u32, label_l);
-                c.movu(d, lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                c.andui(borrowed_c, borrowed_a, (1) as i64 as u32);
+                c.negu(borrowed_c, borrowed_c);
+                c.andui(borrowed_c, borrowed_c, (2197175160) as i64 as u32);
+                c.rshui(borrowed_a, borrowed_a, (1) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, borrowed_c);
+                c.subui(borrowed_b, borrowed_b, (1) as i64 as u32);
+                c.bneui(borrowed_b, (0) as i64 as u32, label_l);
+                c.movu(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4786,13 +4786,13 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: u32) {
             let i = i64::from(i as i32);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setu(lent_a, (i) as i64 as u32);
-                c.crc32cu(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setu(borrowed_a, (i) as i64 as u32);
+                c.crc32cu(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4800,16 +4800,16 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.rshuli(lent_a, t, (32) as i64 as u64);
-                c.cvul2u(lent_a, lent_a);
-                c.cvul2u(lent_b, t);
-                c.crc32cu(lent_b, s, lent_b);
-                c.crc32cu(d, lent_b, lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.rshuli(borrowed_a, t, (32) as i64 as u64);
+                c.cvul2u(borrowed_a, borrowed_a);
+                c.cvul2u(borrowed_b, t);
+                c.crc32cu(borrowed_b, s, borrowed_b);
+                c.crc32cu(d, borrowed_b, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4818,13 +4818,13 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: u64) {
             let i = i as i64;
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setul(lent_a, (i) as i64 as u64);
-                c.crc32cul(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setul(borrowed_a, (i) as i64 as u64);
+                c.crc32cul(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4838,7 +4838,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4852,7 +4852,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4887,7 +4887,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4901,7 +4901,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.bind(label_l);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -4930,18 +4930,18 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.addi(lent_a, s, t);
-                c.xori(lent_b, s, lent_a);
-                c.xori(lent_c, t, lent_a);
-                c.andi(lent_b, lent_b, lent_c);
-                c.movi(d, lent_a);
-                c.movi(Reg::new(1), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.addi(borrowed_a, s, t);
+                c.xori(borrowed_b, s, borrowed_a);
+                c.xori(borrowed_c, t, borrowed_a);
+                c.andi(borrowed_b, borrowed_b, borrowed_c);
+                c.movi(d, borrowed_a);
+                c.movi(Reg::new(1), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(1), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -4950,18 +4950,18 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32, b: Label) {
             let i = i64::from(i);
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s]);
-                c.addii(lent_a, s, (i) as i64 as i32);
-                c.xori(lent_b, s, lent_a);
-                c.xorii(lent_c, lent_a, (i) as i64 as i32);
-                c.andi(lent_b, lent_b, lent_c);
-                c.movi(d, lent_a);
-                c.movi(Reg::new(1), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s]);
+                c.addii(borrowed_a, s, (i) as i64 as i32);
+                c.xori(borrowed_b, s, borrowed_a);
+                c.xorii(borrowed_c, borrowed_a, (i) as i64 as i32);
+                c.andi(borrowed_b, borrowed_b, borrowed_c);
+                c.movi(d, borrowed_a);
+                c.movi(Reg::new(1), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(1), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -4969,20 +4969,20 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.addu(lent_a, s, t);
-                c.oru(lent_b, s, t);
-                c.comu(lent_c, lent_a);
-                c.andu(lent_b, lent_b, lent_c);
-                c.andu(lent_c, s, t);
-                c.oru(lent_b, lent_b, lent_c);
-                c.movu(d, lent_a);
-                c.movi(Reg::new(1), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.addu(borrowed_a, s, t);
+                c.oru(borrowed_b, s, t);
+                c.comu(borrowed_c, borrowed_a);
+                c.andu(borrowed_b, borrowed_b, borrowed_c);
+                c.andu(borrowed_c, s, t);
+                c.oru(borrowed_b, borrowed_b, borrowed_c);
+                c.movu(d, borrowed_a);
+                c.movi(Reg::new(1), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(1), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -4991,21 +4991,21 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: u32, b: Label) {
             let i = i64::from(i as i32);
             {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.setu(lent_e, (i) as i64 as u32);
-                c.addu(lent_a, s, lent_e);
-                c.oru(lent_b, s, lent_e);
-                c.comu(lent_c, lent_a);
-                c.andu(lent_b, lent_b, lent_c);
-                c.andu(lent_c, s, lent_e);
-                c.oru(lent_b, lent_b, lent_c);
-                c.movu(d, lent_a);
-                c.movi(Reg::new(1), lent_b);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_c, borrowed_e] = c.borrow_registers([d, s]);
+                c.setu(borrowed_e, (i) as i64 as u32);
+                c.addu(borrowed_a, s, borrowed_e);
+                c.oru(borrowed_b, s, borrowed_e);
+                c.comu(borrowed_c, borrowed_a);
+                c.andu(borrowed_b, borrowed_b, borrowed_c);
+                c.andu(borrowed_c, s, borrowed_e);
+                c.oru(borrowed_b, borrowed_b, borrowed_c);
+                c.movu(d, borrowed_a);
+                c.movi(Reg::new(1), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c, borrowed_e]);
                 c.bltii(Reg::new(1), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5013,18 +5013,18 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.addl(lent_a, s, t);
-                c.xorl(lent_b, s, lent_a);
-                c.xorl(lent_c, t, lent_a);
-                c.andl(lent_b, lent_b, lent_c);
-                c.movl(d, lent_a);
-                c.movl(Reg::new(1), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.addl(borrowed_a, s, t);
+                c.xorl(borrowed_b, s, borrowed_a);
+                c.xorl(borrowed_c, t, borrowed_a);
+                c.andl(borrowed_b, borrowed_b, borrowed_c);
+                c.movl(d, borrowed_a);
+                c.movl(Reg::new(1), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltli(Reg::new(1), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5032,18 +5032,18 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i64, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s]);
-                c.addli(lent_a, s, (i) as i64);
-                c.xorl(lent_b, s, lent_a);
-                c.xorli(lent_c, lent_a, (i) as i64);
-                c.andl(lent_b, lent_b, lent_c);
-                c.movl(d, lent_a);
-                c.movl(Reg::new(1), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s]);
+                c.addli(borrowed_a, s, (i) as i64);
+                c.xorl(borrowed_b, s, borrowed_a);
+                c.xorli(borrowed_c, borrowed_a, (i) as i64);
+                c.andl(borrowed_b, borrowed_b, borrowed_c);
+                c.movl(d, borrowed_a);
+                c.movl(Reg::new(1), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltli(Reg::new(1), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5051,20 +5051,20 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.addul(lent_a, s, t);
-                c.orul(lent_b, s, t);
-                c.comul(lent_c, lent_a);
-                c.andul(lent_b, lent_b, lent_c);
-                c.andul(lent_c, s, t);
-                c.orul(lent_b, lent_b, lent_c);
-                c.movul(d, lent_a);
-                c.movl(Reg::new(1), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.addul(borrowed_a, s, t);
+                c.orul(borrowed_b, s, t);
+                c.comul(borrowed_c, borrowed_a);
+                c.andul(borrowed_b, borrowed_b, borrowed_c);
+                c.andul(borrowed_c, s, t);
+                c.orul(borrowed_b, borrowed_b, borrowed_c);
+                c.movul(d, borrowed_a);
+                c.movl(Reg::new(1), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltli(Reg::new(1), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5073,21 +5073,21 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: u64, b: Label) {
             let i = i as i64;
             {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.setul(lent_e, (i) as i64 as u64);
-                c.addul(lent_a, s, lent_e);
-                c.orul(lent_b, s, lent_e);
-                c.comul(lent_c, lent_a);
-                c.andul(lent_b, lent_b, lent_c);
-                c.andul(lent_c, s, lent_e);
-                c.orul(lent_b, lent_b, lent_c);
-                c.movul(d, lent_a);
-                c.movl(Reg::new(1), lent_b);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_c, borrowed_e] = c.borrow_registers([d, s]);
+                c.setul(borrowed_e, (i) as i64 as u64);
+                c.addul(borrowed_a, s, borrowed_e);
+                c.orul(borrowed_b, s, borrowed_e);
+                c.comul(borrowed_c, borrowed_a);
+                c.andul(borrowed_b, borrowed_b, borrowed_c);
+                c.andul(borrowed_c, s, borrowed_e);
+                c.orul(borrowed_b, borrowed_b, borrowed_c);
+                c.movul(d, borrowed_a);
+                c.movl(Reg::new(1), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c, borrowed_e]);
                 c.bltli(Reg::new(1), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5095,18 +5095,18 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.subi(lent_a, s, t);
-                c.xori(lent_b, s, t);
-                c.xori(lent_c, s, lent_a);
-                c.andi(lent_b, lent_b, lent_c);
-                c.movi(d, lent_a);
-                c.movi(Reg::new(1), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.subi(borrowed_a, s, t);
+                c.xori(borrowed_b, s, t);
+                c.xori(borrowed_c, s, borrowed_a);
+                c.andi(borrowed_b, borrowed_b, borrowed_c);
+                c.movi(d, borrowed_a);
+                c.movi(Reg::new(1), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(1), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5115,18 +5115,18 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32, b: Label) {
             let i = i64::from(i);
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s]);
-                c.subii(lent_a, s, (i) as i64 as i32);
-                c.xorii(lent_b, s, (i) as i64 as i32);
-                c.xori(lent_c, s, lent_a);
-                c.andi(lent_b, lent_b, lent_c);
-                c.movi(d, lent_a);
-                c.movi(Reg::new(1), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s]);
+                c.subii(borrowed_a, s, (i) as i64 as i32);
+                c.xorii(borrowed_b, s, (i) as i64 as i32);
+                c.xori(borrowed_c, s, borrowed_a);
+                c.andi(borrowed_b, borrowed_b, borrowed_c);
+                c.movi(d, borrowed_a);
+                c.movi(Reg::new(1), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(1), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5134,20 +5134,20 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.subu(lent_a, s, t);
-                c.comu(lent_b, s);
-                c.andu(lent_c, lent_b, t);
-                c.oru(lent_b, lent_b, t);
-                c.andu(lent_b, lent_b, lent_a);
-                c.oru(lent_b, lent_b, lent_c);
-                c.movu(d, lent_a);
-                c.movi(Reg::new(1), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.subu(borrowed_a, s, t);
+                c.comu(borrowed_b, s);
+                c.andu(borrowed_c, borrowed_b, t);
+                c.oru(borrowed_b, borrowed_b, t);
+                c.andu(borrowed_b, borrowed_b, borrowed_a);
+                c.oru(borrowed_b, borrowed_b, borrowed_c);
+                c.movu(d, borrowed_a);
+                c.movi(Reg::new(1), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltii(Reg::new(1), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5156,21 +5156,21 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: u32, b: Label) {
             let i = i64::from(i as i32);
             {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.setu(lent_e, (i) as i64 as u32);
-                c.subu(lent_a, s, lent_e);
-                c.comu(lent_b, s);
-                c.andu(lent_c, lent_b, lent_e);
-                c.oru(lent_b, lent_b, lent_e);
-                c.andu(lent_b, lent_b, lent_a);
-                c.oru(lent_b, lent_b, lent_c);
-                c.movu(d, lent_a);
-                c.movi(Reg::new(1), lent_b);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_c, borrowed_e] = c.borrow_registers([d, s]);
+                c.setu(borrowed_e, (i) as i64 as u32);
+                c.subu(borrowed_a, s, borrowed_e);
+                c.comu(borrowed_b, s);
+                c.andu(borrowed_c, borrowed_b, borrowed_e);
+                c.oru(borrowed_b, borrowed_b, borrowed_e);
+                c.andu(borrowed_b, borrowed_b, borrowed_a);
+                c.oru(borrowed_b, borrowed_b, borrowed_c);
+                c.movu(d, borrowed_a);
+                c.movi(Reg::new(1), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c, borrowed_e]);
                 c.bltii(Reg::new(1), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5178,18 +5178,18 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.subl(lent_a, s, t);
-                c.xorl(lent_b, s, t);
-                c.xorl(lent_c, s, lent_a);
-                c.andl(lent_b, lent_b, lent_c);
-                c.movl(d, lent_a);
-                c.movl(Reg::new(1), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.subl(borrowed_a, s, t);
+                c.xorl(borrowed_b, s, t);
+                c.xorl(borrowed_c, s, borrowed_a);
+                c.andl(borrowed_b, borrowed_b, borrowed_c);
+                c.movl(d, borrowed_a);
+                c.movl(Reg::new(1), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltli(Reg::new(1), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5197,18 +5197,18 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i64, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s]);
-                c.subli(lent_a, s, (i) as i64);
-                c.xorli(lent_b, s, (i) as i64);
-                c.xorl(lent_c, s, lent_a);
-                c.andl(lent_b, lent_b, lent_c);
-                c.movl(d, lent_a);
-                c.movl(Reg::new(1), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s]);
+                c.subli(borrowed_a, s, (i) as i64);
+                c.xorli(borrowed_b, s, (i) as i64);
+                c.xorl(borrowed_c, s, borrowed_a);
+                c.andl(borrowed_b, borrowed_b, borrowed_c);
+                c.movl(d, borrowed_a);
+                c.movl(Reg::new(1), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltli(Reg::new(1), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5216,20 +5216,20 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.subul(lent_a, s, t);
-                c.comul(lent_b, s);
-                c.andul(lent_c, lent_b, t);
-                c.orul(lent_b, lent_b, t);
-                c.andul(lent_b, lent_b, lent_a);
-                c.orul(lent_b, lent_b, lent_c);
-                c.movul(d, lent_a);
-                c.movl(Reg::new(1), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.subul(borrowed_a, s, t);
+                c.comul(borrowed_b, s);
+                c.andul(borrowed_c, borrowed_b, t);
+                c.orul(borrowed_b, borrowed_b, t);
+                c.andul(borrowed_b, borrowed_b, borrowed_a);
+                c.orul(borrowed_b, borrowed_b, borrowed_c);
+                c.movul(d, borrowed_a);
+                c.movl(Reg::new(1), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bltli(Reg::new(1), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5238,21 +5238,21 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: u64, b: Label) {
             let i = i as i64;
             {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.setul(lent_e, (i) as i64 as u64);
-                c.subul(lent_a, s, lent_e);
-                c.comul(lent_b, s);
-                c.andul(lent_c, lent_b, lent_e);
-                c.orul(lent_b, lent_b, lent_e);
-                c.andul(lent_b, lent_b, lent_a);
-                c.orul(lent_b, lent_b, lent_c);
-                c.movul(d, lent_a);
-                c.movl(Reg::new(1), lent_b);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_c, borrowed_e] = c.borrow_registers([d, s]);
+                c.setul(borrowed_e, (i) as i64 as u64);
+                c.subul(borrowed_a, s, borrowed_e);
+                c.comul(borrowed_b, s);
+                c.andul(borrowed_c, borrowed_b, borrowed_e);
+                c.orul(borrowed_b, borrowed_b, borrowed_e);
+                c.andul(borrowed_b, borrowed_b, borrowed_a);
+                c.orul(borrowed_b, borrowed_b, borrowed_c);
+                c.movul(d, borrowed_a);
+                c.movl(Reg::new(1), borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c, borrowed_e]);
                 c.bltli(Reg::new(1), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5260,18 +5260,18 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.mulhii(lent_a, s, t);
-                c.muli(lent_b, s, t);
-                c.rshii(lent_c, lent_b, (31) as i64 as i32);
-                c.xori(lent_a, lent_a, lent_c);
-                c.movi(d, lent_b);
-                c.movi(Reg::new(1), lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.mulhii(borrowed_a, s, t);
+                c.muli(borrowed_b, s, t);
+                c.rshii(borrowed_c, borrowed_b, (31) as i64 as i32);
+                c.xori(borrowed_a, borrowed_a, borrowed_c);
+                c.movi(d, borrowed_b);
+                c.movi(Reg::new(1), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bneii(Reg::new(1), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5280,19 +5280,19 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32, b: Label) {
             let i = i64::from(i);
             {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.seti(lent_e, (i) as i64 as i32);
-                c.mulhii(lent_a, s, lent_e);
-                c.muli(lent_b, s, lent_e);
-                c.rshii(lent_c, lent_b, (31) as i64 as i32);
-                c.xori(lent_a, lent_a, lent_c);
-                c.movi(d, lent_b);
-                c.movi(Reg::new(1), lent_a);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_c, borrowed_e] = c.borrow_registers([d, s]);
+                c.seti(borrowed_e, (i) as i64 as i32);
+                c.mulhii(borrowed_a, s, borrowed_e);
+                c.muli(borrowed_b, s, borrowed_e);
+                c.rshii(borrowed_c, borrowed_b, (31) as i64 as i32);
+                c.xori(borrowed_a, borrowed_a, borrowed_c);
+                c.movi(d, borrowed_b);
+                c.movi(Reg::new(1), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c, borrowed_e]);
                 c.bneii(Reg::new(1), (0) as i64 as i32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5300,16 +5300,16 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.mulhiu(lent_a, s, t);
-                c.mulu(lent_b, s, t);
-                c.movu(d, lent_b);
-                c.movu(Reg::new(1), lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.mulhiu(borrowed_a, s, t);
+                c.mulu(borrowed_b, s, t);
+                c.movu(d, borrowed_b);
+                c.movu(Reg::new(1), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
                 c.bneui(Reg::new(1), (0) as i64 as u32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5318,17 +5318,17 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: u32, b: Label) {
             let i = i64::from(i as i32);
             {
-                let [lent_a, lent_b, lent_e] = c.borrow([d, s]);
-                c.setu(lent_e, (i) as i64 as u32);
-                c.mulhiu(lent_a, s, lent_e);
-                c.mulu(lent_b, s, lent_e);
-                c.movu(d, lent_b);
-                c.movu(Reg::new(1), lent_a);
-                c.give_back([lent_a, lent_b, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_e] = c.borrow_registers([d, s]);
+                c.setu(borrowed_e, (i) as i64 as u32);
+                c.mulhiu(borrowed_a, s, borrowed_e);
+                c.mulu(borrowed_b, s, borrowed_e);
+                c.movu(d, borrowed_b);
+                c.movu(Reg::new(1), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_e]);
                 c.bneui(Reg::new(1), (0) as i64 as u32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5336,18 +5336,18 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.mulhil(lent_a, s, t);
-                c.mull(lent_b, s, t);
-                c.rshli(lent_c, lent_b, (63) as i64);
-                c.xorl(lent_a, lent_a, lent_c);
-                c.movl(d, lent_b);
-                c.movl(Reg::new(1), lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.mulhil(borrowed_a, s, t);
+                c.mull(borrowed_b, s, t);
+                c.rshli(borrowed_c, borrowed_b, (63) as i64);
+                c.xorl(borrowed_a, borrowed_a, borrowed_c);
+                c.movl(d, borrowed_b);
+                c.movl(Reg::new(1), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
                 c.bneli(Reg::new(1), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5355,19 +5355,19 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i64, b: Label) {
             {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.setl(lent_e, (i) as i64);
-                c.mulhil(lent_a, s, lent_e);
-                c.mull(lent_b, s, lent_e);
-                c.rshli(lent_c, lent_b, (63) as i64);
-                c.xorl(lent_a, lent_a, lent_c);
-                c.movl(d, lent_b);
-                c.movl(Reg::new(1), lent_a);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_c, borrowed_e] = c.borrow_registers([d, s]);
+                c.setl(borrowed_e, (i) as i64);
+                c.mulhil(borrowed_a, s, borrowed_e);
+                c.mull(borrowed_b, s, borrowed_e);
+                c.rshli(borrowed_c, borrowed_b, (63) as i64);
+                c.xorl(borrowed_a, borrowed_a, borrowed_c);
+                c.movl(d, borrowed_b);
+                c.movl(Reg::new(1), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c, borrowed_e]);
                 c.bneli(Reg::new(1), (0) as i64, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5375,16 +5375,16 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.mulhiul(lent_a, s, t);
-                c.mulul(lent_b, s, t);
-                c.movul(d, lent_b);
-                c.movul(Reg::new(1), lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.mulhiul(borrowed_a, s, t);
+                c.mulul(borrowed_b, s, t);
+                c.movul(d, borrowed_b);
+                c.movul(Reg::new(1), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
                 c.bneuli(Reg::new(1), (0) as i64 as u64, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -5393,17 +5393,17 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: u64, b: Label) {
             let i = i as i64;
             {
-                let [lent_a, lent_b, lent_e] = c.borrow([d, s]);
-                c.setul(lent_e, (i) as i64 as u64);
-                c.mulhiul(lent_a, s, lent_e);
-                c.mulul(lent_b, s, lent_e);
-                c.movul(d, lent_b);
-                c.movul(Reg::new(1), lent_a);
-                c.give_back([lent_a, lent_b, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_e] = c.borrow_registers([d, s]);
+                c.setul(borrowed_e, (i) as i64 as u64);
+                c.mulhiul(borrowed_a, s, borrowed_e);
+                c.mulul(borrowed_b, s, borrowed_e);
+                c.movul(d, borrowed_b);
+                c.movul(Reg::new(1), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_e]);
                 c.bneuli(Reg::new(1), (0) as i64 as u64, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5411,13 +5411,13 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.addp(lent_a, s, t);
-                c.uldusi(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.addp(borrowed_a, s, t);
+                c.uldusi(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5426,15 +5426,15 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.lduci(lent_a, s, (i) as i64 as i32);
-                c.lduci(lent_b, s, (i.wrapping_add(1_i64)) as i64 as i32);
-                c.lshui(lent_a, lent_a, (8) as i64 as u32);
-                c.oru(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.lduci(borrowed_a, s, (i) as i64 as i32);
+                c.lduci(borrowed_b, s, (i.wrapping_add(1_i64)) as i64 as i32);
+                c.lshui(borrowed_a, borrowed_a, (8) as i64 as u32);
+                c.oru(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5447,7 +5447,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.uldusi(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5455,13 +5455,13 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.addp(lent_a, s, t);
-                c.uldsi(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.addp(borrowed_a, s, t);
+                c.uldsi(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5470,15 +5470,15 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.ldci(lent_a, s, (i) as i64 as i32);
-                c.lduci(lent_b, s, (i.wrapping_add(1_i64)) as i64 as i32);
-                c.lshii(lent_a, lent_a, (8) as i64 as i32);
-                c.ori(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.ldci(borrowed_a, s, (i) as i64 as i32);
+                c.lduci(borrowed_b, s, (i.wrapping_add(1_i64)) as i64 as i32);
+                c.lshii(borrowed_a, borrowed_a, (8) as i64 as i32);
+                c.ori(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5491,7 +5491,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.uldsi(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5499,13 +5499,13 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.addp(lent_a, s, t);
-                c.uldui(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.addp(borrowed_a, s, t);
+                c.uldui(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5514,21 +5514,21 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.lduci(lent_a, s, (i) as i64 as i32);
-                c.lduci(lent_b, s, (i.wrapping_add(1_i64)) as i64 as i32);
-                c.lduci(lent_c, s, (i.wrapping_add(2_i64)) as i64 as i32);
-                c.lduci(lent_e, s, (i.wrapping_add(3_i64)) as i64 as i32);
-                c.lshui(lent_a, lent_a, (24) as i64 as u32);
-                c.lshui(lent_b, lent_b, (16) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_b);
-                c.lshui(lent_c, lent_c, (8) as i64 as u32);
-                c.oru(lent_a, lent_a, lent_c);
-                c.oru(d, lent_a, lent_e);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_c, borrowed_e] = c.borrow_registers([d, s]);
+                c.lduci(borrowed_a, s, (i) as i64 as i32);
+                c.lduci(borrowed_b, s, (i.wrapping_add(1_i64)) as i64 as i32);
+                c.lduci(borrowed_c, s, (i.wrapping_add(2_i64)) as i64 as i32);
+                c.lduci(borrowed_e, s, (i.wrapping_add(3_i64)) as i64 as i32);
+                c.lshui(borrowed_a, borrowed_a, (24) as i64 as u32);
+                c.lshui(borrowed_b, borrowed_b, (16) as i64 as u32);
+                c.oru(borrowed_a, borrowed_a, borrowed_b);
+                c.lshui(borrowed_c, borrowed_c, (8) as i64 as u32);
+                c.oru(borrowed_a, borrowed_a, borrowed_c);
+                c.oru(d, borrowed_a, borrowed_e);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c, borrowed_e]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5541,7 +5541,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.uldui(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5552,7 +5552,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.uldu(d, s, t);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5564,7 +5564,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.uldui(d, s, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5577,7 +5577,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.uldii(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5585,13 +5585,13 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.addp(lent_a, s, t);
-                c.ulduli(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.addp(borrowed_a, s, t);
+                c.ulduli(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5600,17 +5600,17 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.uldui(lent_a, s, (i) as i64 as i32);
-                c.uldui(lent_b, s, (i.wrapping_add(4_i64)) as i64 as i32);
-                c.cvu2ul(lent_a, lent_a);
-                c.cvu2ul(lent_b, lent_b);
-                c.lshuli(lent_a, lent_a, (32) as i64 as u64);
-                c.orul(d, lent_a, lent_b);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.uldui(borrowed_a, s, (i) as i64 as i32);
+                c.uldui(borrowed_b, s, (i.wrapping_add(4_i64)) as i64 as i32);
+                c.cvu2ul(borrowed_a, borrowed_a);
+                c.cvu2ul(borrowed_b, borrowed_b);
+                c.lshuli(borrowed_a, borrowed_a, (32) as i64 as u64);
+                c.orul(d, borrowed_a, borrowed_b);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5623,7 +5623,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.ulduli(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5634,7 +5634,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.uldul(d, s, t);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5646,7 +5646,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.ulduli(d, s, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5659,7 +5659,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.uldli(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5670,7 +5670,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.uldul(d, s, t);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5682,7 +5682,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.ulduli(d, s, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5695,7 +5695,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.uldpi(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5703,13 +5703,13 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.addp(lent_a, s, t);
-                c.ustusi(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.addp(borrowed_a, s, t);
+                c.ustusi(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5718,14 +5718,14 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.rshui(lent_a, d, (8) as i64 as u32);
-                c.stuci(lent_a, s, (i) as i64 as i32);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.rshui(borrowed_a, d, (8) as i64 as u32);
+                c.stuci(borrowed_a, s, (i) as i64 as i32);
                 c.stuci(d, s, (i.wrapping_add(1_i64)) as i64 as i32);
-                c.give_back([lent_a]);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5734,13 +5734,13 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Sparc64::frame_address(c, lent_a, i + c.lowered(1));
-                c.ustusi(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Sparc64::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.ustusi(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5751,7 +5751,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.ustus(d, s, t);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5763,7 +5763,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.ustusi(d, s, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5772,13 +5772,13 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Sparc64::frame_address(c, lent_a, i + c.lowered(1));
-                c.ustsi(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Sparc64::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.ustsi(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5786,13 +5786,13 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.addp(lent_a, s, t);
-                c.ustui(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.addp(borrowed_a, s, t);
+                c.ustui(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5801,18 +5801,18 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
                 c.stuci(d, s, (i.wrapping_add(3_i64)) as i64 as i32);
-                c.rshui(lent_a, d, (8) as i64 as u32);
-                c.stuci(lent_a, s, (i.wrapping_add(2_i64)) as i64 as i32);
-                c.rshui(lent_a, d, (16) as i64 as u32);
-                c.stuci(lent_a, s, (i.wrapping_add(1_i64)) as i64 as i32);
-                c.rshui(lent_a, d, (24) as i64 as u32);
-                c.stuci(lent_a, s, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                c.rshui(borrowed_a, d, (8) as i64 as u32);
+                c.stuci(borrowed_a, s, (i.wrapping_add(2_i64)) as i64 as i32);
+                c.rshui(borrowed_a, d, (16) as i64 as u32);
+                c.stuci(borrowed_a, s, (i.wrapping_add(1_i64)) as i64 as i32);
+                c.rshui(borrowed_a, d, (24) as i64 as u32);
+                c.stuci(borrowed_a, s, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5821,13 +5821,13 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Sparc64::frame_address(c, lent_a, i + c.lowered(1));
-                c.ustui(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Sparc64::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.ustui(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5838,7 +5838,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.ustu(d, s, t);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5850,7 +5850,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.ustui(d, s, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5859,13 +5859,13 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Sparc64::frame_address(c, lent_a, i + c.lowered(1));
-                c.ustii(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Sparc64::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.ustii(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5873,13 +5873,13 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.addp(lent_a, s, t);
-                c.ustuli(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.addp(borrowed_a, s, t);
+                c.ustuli(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5888,16 +5888,16 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.cvul2u(lent_a, d);
-                c.ustui(lent_a, s, (i.wrapping_add(4_i64)) as i64 as i32);
-                c.rshuli(lent_a, d, (32) as i64 as u64);
-                c.cvul2u(lent_a, lent_a);
-                c.ustui(lent_a, s, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.cvul2u(borrowed_a, d);
+                c.ustui(borrowed_a, s, (i.wrapping_add(4_i64)) as i64 as i32);
+                c.rshuli(borrowed_a, d, (32) as i64 as u64);
+                c.cvul2u(borrowed_a, borrowed_a);
+                c.ustui(borrowed_a, s, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5906,13 +5906,13 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Sparc64::frame_address(c, lent_a, i + c.lowered(1));
-                c.ustuli(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Sparc64::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.ustuli(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5923,7 +5923,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.ustul(d, s, t);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5935,7 +5935,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.ustuli(d, s, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5944,13 +5944,13 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Sparc64::frame_address(c, lent_a, i + c.lowered(1));
-                c.ustli(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Sparc64::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.ustli(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5961,7 +5961,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.ustul(d, s, t);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -5973,7 +5973,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.ustuli(d, s, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5982,13 +5982,13 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Sparc64::frame_address(c, lent_a, i + c.lowered(1));
-                c.ustpi(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Sparc64::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.ustpi(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6000,7 +6000,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.bswapus(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6013,7 +6013,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.bswapus(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6026,7 +6026,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.bldusi(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6038,7 +6038,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.bswapu(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6051,7 +6051,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.bswapu(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6064,7 +6064,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.bldui(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6076,7 +6076,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.bswapul(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6089,7 +6089,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.bswapul(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6102,7 +6102,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.blduli(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6110,13 +6110,13 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.bswapus(lent_a, d);
-                c.stus(lent_a, s, t);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.bswapus(borrowed_a, d);
+                c.stus(borrowed_a, s, t);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6125,13 +6125,13 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.bswapus(lent_a, d);
-                c.stusi(lent_a, s, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.bswapus(borrowed_a, d);
+                c.stusi(borrowed_a, s, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6140,13 +6140,13 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Sparc64::frame_address(c, lent_a, i + c.lowered(1));
-                c.bstusi(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Sparc64::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.bstusi(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6154,13 +6154,13 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.bswapu(lent_a, d);
-                c.stu(lent_a, s, t);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.bswapu(borrowed_a, d);
+                c.stu(borrowed_a, s, t);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6169,13 +6169,13 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.bswapu(lent_a, d);
-                c.stui(lent_a, s, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.bswapu(borrowed_a, d);
+                c.stui(borrowed_a, s, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6184,13 +6184,13 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Sparc64::frame_address(c, lent_a, i + c.lowered(1));
-                c.bstui(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Sparc64::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.bstui(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6198,13 +6198,13 @@ impl Extension for Asm<'_, Sparc64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.bswapul(lent_a, d);
-                c.stul(lent_a, s, t);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.bswapul(borrowed_a, d);
+                c.stul(borrowed_a, s, t);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6213,13 +6213,13 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.bswapul(lent_a, d);
-                c.stuli(lent_a, s, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.bswapul(borrowed_a, d);
+                c.stuli(borrowed_a, s, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6228,13 +6228,13 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                Sparc64::frame_address(c, lent_a, i + c.lowered(1));
-                c.bstuli(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                Sparc64::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.bstuli(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6247,7 +6247,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.ldci(d, d, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6260,7 +6260,7 @@ impl Extension for Asm<'_, Sparc64> {
                 c.lduci(d, d, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6269,18 +6269,18 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             if d.n == s.n {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (1) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.ldsi(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (1) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.ldsi(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             } else {
                 c.lshuli(d, t, (1) as i64 as u64);
                 c.addp(d, d, s);
                 c.ldsi(d, d, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6289,18 +6289,18 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             if d.n == s.n {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (1) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.ldusi(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (1) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.ldusi(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             } else {
                 c.lshuli(d, t, (1) as i64 as u64);
                 c.addp(d, d, s);
                 c.ldusi(d, d, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6309,18 +6309,18 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             if d.n == s.n {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (2) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.ldii(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (2) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.ldii(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             } else {
                 c.lshuli(d, t, (2) as i64 as u64);
                 c.addp(d, d, s);
                 c.ldii(d, d, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6329,18 +6329,18 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             if d.n == s.n {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (2) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.ldui(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (2) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.ldui(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             } else {
                 c.lshuli(d, t, (2) as i64 as u64);
                 c.addp(d, d, s);
                 c.ldui(d, d, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6349,18 +6349,18 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             if d.n == s.n {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (3) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.ldli(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (3) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.ldli(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             } else {
                 c.lshuli(d, t, (3) as i64 as u64);
                 c.addp(d, d, s);
                 c.ldli(d, d, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6369,18 +6369,18 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             if d.n == s.n {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (3) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.lduli(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (3) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.lduli(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             } else {
                 c.lshuli(d, t, (3) as i64 as u64);
                 c.addp(d, d, s);
                 c.lduli(d, d, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6389,18 +6389,18 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             if d.n == s.n {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (3) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.ldpi(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (3) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.ldpi(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             } else {
                 c.lshuli(d, t, (3) as i64 as u64);
                 c.addp(d, d, s);
                 c.ldpi(d, d, (i) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6409,13 +6409,13 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.addp(lent_a, s, t);
-                c.stci(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.addp(borrowed_a, s, t);
+                c.stci(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6424,13 +6424,13 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.addp(lent_a, s, t);
-                c.stuci(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.addp(borrowed_a, s, t);
+                c.stuci(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6439,14 +6439,14 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (1) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.stsi(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (1) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.stsi(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6455,14 +6455,14 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (1) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.stusi(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (1) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.stusi(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6471,14 +6471,14 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (2) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.stii(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (2) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.stii(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6487,14 +6487,14 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (2) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.stui(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (2) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.stui(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6503,14 +6503,14 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (3) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.stli(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (3) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.stli(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6519,14 +6519,14 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (3) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.stuli(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (3) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.stuli(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]
@@ -6535,14 +6535,14 @@ impl Extension for Asm<'_, Sparc64> {
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.lshuli(lent_a, t, (3) as i64 as u64);
-                c.addp(lent_a, lent_a, s);
-                c.stpi(d, lent_a, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.lshuli(borrowed_a, t, (3) as i64 as u64);
+                c.addp(borrowed_a, borrowed_a, s);
+                c.stpi(d, borrowed_a, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t, i));
+        self.out_of_line(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]

@@ -3,7 +3,7 @@
 use crate::asm::{Asm, Label};
 use crate::frame::Local;
 use crate::generated::core::{Core, Extension};
-use crate::layers::virtual_registers::{Moved, Temporaries, Virtual, VirtualReg, in_registers};
+use crate::layers::virtual_registers::{Detached, Temporaries, Virtual, VirtualReg, in_registers};
 use crate::machine::Machine;
 use crate::registers::Register;
 
@@ -19,9 +19,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.addi(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_addi(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[0] });
+            self.attach(moved, const { M::MAX_BYTES[0] });
         }
     }
     #[inline(always)]
@@ -29,9 +29,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.addii(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_addii(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[1] });
+            self.attach(moved, const { M::MAX_BYTES[1] });
         }
     }
     #[inline(always)]
@@ -39,9 +39,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.addu(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_addu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[2] });
+            self.attach(moved, const { M::MAX_BYTES[2] });
         }
     }
     #[inline(always)]
@@ -49,9 +49,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.addui(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_addui(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[3] });
+            self.attach(moved, const { M::MAX_BYTES[3] });
         }
     }
     #[inline(always)]
@@ -59,9 +59,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.addl(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_addl(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[4] });
+            self.attach(moved, const { M::MAX_BYTES[4] });
         }
     }
     #[inline(always)]
@@ -69,9 +69,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.addli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_addli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[5] });
+            self.attach(moved, const { M::MAX_BYTES[5] });
         }
     }
     #[inline(always)]
@@ -79,9 +79,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.addul(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_addul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[6] });
+            self.attach(moved, const { M::MAX_BYTES[6] });
         }
     }
     #[inline(always)]
@@ -89,9 +89,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.adduli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_adduli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[7] });
+            self.attach(moved, const { M::MAX_BYTES[7] });
         }
     }
     #[inline(always)]
@@ -99,9 +99,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.addp(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_addp(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[8] });
+            self.attach(moved, const { M::MAX_BYTES[8] });
         }
     }
     #[inline(always)]
@@ -109,9 +109,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.addpi(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_addpi(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[9] });
+            self.attach(moved, const { M::MAX_BYTES[9] });
         }
     }
     #[inline(always)]
@@ -119,9 +119,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.addf(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_addf(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[10] });
+            self.attach(moved, const { M::MAX_BYTES[10] });
         }
     }
     #[inline(always)]
@@ -129,9 +129,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.addd(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_addd(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[11] });
+            self.attach(moved, const { M::MAX_BYTES[11] });
         }
     }
     #[inline(always)]
@@ -139,9 +139,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.subi(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_subi(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[12] });
+            self.attach(moved, const { M::MAX_BYTES[12] });
         }
     }
     #[inline(always)]
@@ -149,9 +149,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.subii(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_subii(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[13] });
+            self.attach(moved, const { M::MAX_BYTES[13] });
         }
     }
     #[inline(always)]
@@ -159,9 +159,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.subu(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_subu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[14] });
+            self.attach(moved, const { M::MAX_BYTES[14] });
         }
     }
     #[inline(always)]
@@ -169,9 +169,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.subui(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_subui(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[15] });
+            self.attach(moved, const { M::MAX_BYTES[15] });
         }
     }
     #[inline(always)]
@@ -179,9 +179,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.subl(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_subl(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[16] });
+            self.attach(moved, const { M::MAX_BYTES[16] });
         }
     }
     #[inline(always)]
@@ -189,9 +189,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.subli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_subli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[17] });
+            self.attach(moved, const { M::MAX_BYTES[17] });
         }
     }
     #[inline(always)]
@@ -199,9 +199,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.subul(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_subul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[18] });
+            self.attach(moved, const { M::MAX_BYTES[18] });
         }
     }
     #[inline(always)]
@@ -209,9 +209,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.subuli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_subuli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[19] });
+            self.attach(moved, const { M::MAX_BYTES[19] });
         }
     }
     #[inline(always)]
@@ -219,9 +219,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.subp(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_subp(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[20] });
+            self.attach(moved, const { M::MAX_BYTES[20] });
         }
     }
     #[inline(always)]
@@ -229,9 +229,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.subpi(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_subpi(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[21] });
+            self.attach(moved, const { M::MAX_BYTES[21] });
         }
     }
     #[inline(always)]
@@ -239,9 +239,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.subf(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_subf(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[22] });
+            self.attach(moved, const { M::MAX_BYTES[22] });
         }
     }
     #[inline(always)]
@@ -249,9 +249,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.subd(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_subd(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[23] });
+            self.attach(moved, const { M::MAX_BYTES[23] });
         }
     }
     #[inline(always)]
@@ -259,9 +259,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.muli(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_muli(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[24] });
+            self.attach(moved, const { M::MAX_BYTES[24] });
         }
     }
     #[inline(always)]
@@ -269,9 +269,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.mulii(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_mulii(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[25] });
+            self.attach(moved, const { M::MAX_BYTES[25] });
         }
     }
     #[inline(always)]
@@ -279,9 +279,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.mulu(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_mulu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[26] });
+            self.attach(moved, const { M::MAX_BYTES[26] });
         }
     }
     #[inline(always)]
@@ -289,9 +289,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.mului(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_mului(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[27] });
+            self.attach(moved, const { M::MAX_BYTES[27] });
         }
     }
     #[inline(always)]
@@ -299,9 +299,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.mull(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_mull(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[28] });
+            self.attach(moved, const { M::MAX_BYTES[28] });
         }
     }
     #[inline(always)]
@@ -309,9 +309,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.mulli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_mulli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[29] });
+            self.attach(moved, const { M::MAX_BYTES[29] });
         }
     }
     #[inline(always)]
@@ -319,9 +319,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.mulul(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_mulul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[30] });
+            self.attach(moved, const { M::MAX_BYTES[30] });
         }
     }
     #[inline(always)]
@@ -329,9 +329,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.mululi(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_mululi(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[31] });
+            self.attach(moved, const { M::MAX_BYTES[31] });
         }
     }
     #[inline(always)]
@@ -339,9 +339,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.mulf(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_mulf(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[32] });
+            self.attach(moved, const { M::MAX_BYTES[32] });
         }
     }
     #[inline(always)]
@@ -349,9 +349,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.muld(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_muld(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[33] });
+            self.attach(moved, const { M::MAX_BYTES[33] });
         }
     }
     #[inline(always)]
@@ -359,9 +359,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.divi(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_divi(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[34] });
+            self.attach(moved, const { M::MAX_BYTES[34] });
         }
     }
     #[inline(always)]
@@ -369,9 +369,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.divii(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_divii(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[35] });
+            self.attach(moved, const { M::MAX_BYTES[35] });
         }
     }
     #[inline(always)]
@@ -379,9 +379,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.divu(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_divu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[36] });
+            self.attach(moved, const { M::MAX_BYTES[36] });
         }
     }
     #[inline(always)]
@@ -389,9 +389,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.divui(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_divui(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[37] });
+            self.attach(moved, const { M::MAX_BYTES[37] });
         }
     }
     #[inline(always)]
@@ -399,9 +399,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.divl(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_divl(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[38] });
+            self.attach(moved, const { M::MAX_BYTES[38] });
         }
     }
     #[inline(always)]
@@ -409,9 +409,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.divli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_divli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[39] });
+            self.attach(moved, const { M::MAX_BYTES[39] });
         }
     }
     #[inline(always)]
@@ -419,9 +419,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.divul(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_divul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[40] });
+            self.attach(moved, const { M::MAX_BYTES[40] });
         }
     }
     #[inline(always)]
@@ -429,9 +429,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.divuli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_divuli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[41] });
+            self.attach(moved, const { M::MAX_BYTES[41] });
         }
     }
     #[inline(always)]
@@ -439,9 +439,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.divf(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_divf(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[42] });
+            self.attach(moved, const { M::MAX_BYTES[42] });
         }
     }
     #[inline(always)]
@@ -449,9 +449,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.divd(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_divd(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[43] });
+            self.attach(moved, const { M::MAX_BYTES[43] });
         }
     }
     #[inline(always)]
@@ -459,9 +459,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.modi(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_modi(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[44] });
+            self.attach(moved, const { M::MAX_BYTES[44] });
         }
     }
     #[inline(always)]
@@ -469,9 +469,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.modii(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_modii(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[45] });
+            self.attach(moved, const { M::MAX_BYTES[45] });
         }
     }
     #[inline(always)]
@@ -479,9 +479,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.modu(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_modu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[46] });
+            self.attach(moved, const { M::MAX_BYTES[46] });
         }
     }
     #[inline(always)]
@@ -489,9 +489,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.modui(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_modui(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[47] });
+            self.attach(moved, const { M::MAX_BYTES[47] });
         }
     }
     #[inline(always)]
@@ -499,9 +499,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.modl(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_modl(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[48] });
+            self.attach(moved, const { M::MAX_BYTES[48] });
         }
     }
     #[inline(always)]
@@ -509,9 +509,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.modli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_modli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[49] });
+            self.attach(moved, const { M::MAX_BYTES[49] });
         }
     }
     #[inline(always)]
@@ -519,9 +519,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.modul(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_modul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[50] });
+            self.attach(moved, const { M::MAX_BYTES[50] });
         }
     }
     #[inline(always)]
@@ -529,9 +529,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.moduli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_moduli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[51] });
+            self.attach(moved, const { M::MAX_BYTES[51] });
         }
     }
     #[inline(always)]
@@ -539,9 +539,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.andi(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_andi(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[52] });
+            self.attach(moved, const { M::MAX_BYTES[52] });
         }
     }
     #[inline(always)]
@@ -549,9 +549,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.andii(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_andii(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[53] });
+            self.attach(moved, const { M::MAX_BYTES[53] });
         }
     }
     #[inline(always)]
@@ -559,9 +559,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.andu(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_andu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[54] });
+            self.attach(moved, const { M::MAX_BYTES[54] });
         }
     }
     #[inline(always)]
@@ -569,9 +569,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.andui(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_andui(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[55] });
+            self.attach(moved, const { M::MAX_BYTES[55] });
         }
     }
     #[inline(always)]
@@ -579,9 +579,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.andl(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_andl(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[56] });
+            self.attach(moved, const { M::MAX_BYTES[56] });
         }
     }
     #[inline(always)]
@@ -589,9 +589,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.andli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_andli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[57] });
+            self.attach(moved, const { M::MAX_BYTES[57] });
         }
     }
     #[inline(always)]
@@ -599,9 +599,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.andul(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_andul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[58] });
+            self.attach(moved, const { M::MAX_BYTES[58] });
         }
     }
     #[inline(always)]
@@ -609,9 +609,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.anduli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_anduli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[59] });
+            self.attach(moved, const { M::MAX_BYTES[59] });
         }
     }
     #[inline(always)]
@@ -619,9 +619,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ori(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ori(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[60] });
+            self.attach(moved, const { M::MAX_BYTES[60] });
         }
     }
     #[inline(always)]
@@ -629,9 +629,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.orii(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_orii(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[61] });
+            self.attach(moved, const { M::MAX_BYTES[61] });
         }
     }
     #[inline(always)]
@@ -639,9 +639,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.oru(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_oru(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[62] });
+            self.attach(moved, const { M::MAX_BYTES[62] });
         }
     }
     #[inline(always)]
@@ -649,9 +649,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.orui(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_orui(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[63] });
+            self.attach(moved, const { M::MAX_BYTES[63] });
         }
     }
     #[inline(always)]
@@ -659,9 +659,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.orl(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_orl(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[64] });
+            self.attach(moved, const { M::MAX_BYTES[64] });
         }
     }
     #[inline(always)]
@@ -669,9 +669,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.orli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_orli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[65] });
+            self.attach(moved, const { M::MAX_BYTES[65] });
         }
     }
     #[inline(always)]
@@ -679,9 +679,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.orul(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_orul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[66] });
+            self.attach(moved, const { M::MAX_BYTES[66] });
         }
     }
     #[inline(always)]
@@ -689,9 +689,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.oruli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_oruli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[67] });
+            self.attach(moved, const { M::MAX_BYTES[67] });
         }
     }
     #[inline(always)]
@@ -699,9 +699,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.xori(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_xori(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[68] });
+            self.attach(moved, const { M::MAX_BYTES[68] });
         }
     }
     #[inline(always)]
@@ -709,9 +709,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.xorii(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_xorii(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[69] });
+            self.attach(moved, const { M::MAX_BYTES[69] });
         }
     }
     #[inline(always)]
@@ -719,9 +719,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.xoru(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_xoru(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[70] });
+            self.attach(moved, const { M::MAX_BYTES[70] });
         }
     }
     #[inline(always)]
@@ -729,9 +729,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.xorui(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_xorui(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[71] });
+            self.attach(moved, const { M::MAX_BYTES[71] });
         }
     }
     #[inline(always)]
@@ -739,9 +739,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.xorl(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_xorl(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[72] });
+            self.attach(moved, const { M::MAX_BYTES[72] });
         }
     }
     #[inline(always)]
@@ -749,9 +749,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.xorli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_xorli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[73] });
+            self.attach(moved, const { M::MAX_BYTES[73] });
         }
     }
     #[inline(always)]
@@ -759,9 +759,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.xorul(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_xorul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[74] });
+            self.attach(moved, const { M::MAX_BYTES[74] });
         }
     }
     #[inline(always)]
@@ -769,9 +769,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.xoruli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_xoruli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[75] });
+            self.attach(moved, const { M::MAX_BYTES[75] });
         }
     }
     #[inline(always)]
@@ -779,9 +779,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.lshi(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_lshi(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[76] });
+            self.attach(moved, const { M::MAX_BYTES[76] });
         }
     }
     #[inline(always)]
@@ -789,9 +789,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.lshii(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_lshii(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[77] });
+            self.attach(moved, const { M::MAX_BYTES[77] });
         }
     }
     #[inline(always)]
@@ -799,9 +799,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.lshu(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_lshu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[78] });
+            self.attach(moved, const { M::MAX_BYTES[78] });
         }
     }
     #[inline(always)]
@@ -809,9 +809,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.lshui(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_lshui(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[79] });
+            self.attach(moved, const { M::MAX_BYTES[79] });
         }
     }
     #[inline(always)]
@@ -819,9 +819,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.lshl(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_lshl(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[80] });
+            self.attach(moved, const { M::MAX_BYTES[80] });
         }
     }
     #[inline(always)]
@@ -829,9 +829,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.lshli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_lshli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[81] });
+            self.attach(moved, const { M::MAX_BYTES[81] });
         }
     }
     #[inline(always)]
@@ -839,9 +839,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.lshul(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_lshul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[82] });
+            self.attach(moved, const { M::MAX_BYTES[82] });
         }
     }
     #[inline(always)]
@@ -849,9 +849,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.lshuli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_lshuli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[83] });
+            self.attach(moved, const { M::MAX_BYTES[83] });
         }
     }
     #[inline(always)]
@@ -859,9 +859,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.rshi(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_rshi(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[84] });
+            self.attach(moved, const { M::MAX_BYTES[84] });
         }
     }
     #[inline(always)]
@@ -869,9 +869,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.rshii(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_rshii(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[85] });
+            self.attach(moved, const { M::MAX_BYTES[85] });
         }
     }
     #[inline(always)]
@@ -879,9 +879,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.rshu(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_rshu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[86] });
+            self.attach(moved, const { M::MAX_BYTES[86] });
         }
     }
     #[inline(always)]
@@ -889,9 +889,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.rshui(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_rshui(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[87] });
+            self.attach(moved, const { M::MAX_BYTES[87] });
         }
     }
     #[inline(always)]
@@ -899,9 +899,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.rshl(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_rshl(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[88] });
+            self.attach(moved, const { M::MAX_BYTES[88] });
         }
     }
     #[inline(always)]
@@ -909,9 +909,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.rshli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_rshli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[89] });
+            self.attach(moved, const { M::MAX_BYTES[89] });
         }
     }
     #[inline(always)]
@@ -919,9 +919,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.rshul(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_rshul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[90] });
+            self.attach(moved, const { M::MAX_BYTES[90] });
         }
     }
     #[inline(always)]
@@ -929,9 +929,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.rshuli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_rshuli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[91] });
+            self.attach(moved, const { M::MAX_BYTES[91] });
         }
     }
     #[inline(always)]
@@ -939,9 +939,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.comi(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_comi(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[92] });
+            self.attach(moved, const { M::MAX_BYTES[92] });
         }
     }
     #[inline(always)]
@@ -949,9 +949,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.comu(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_comu(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[93] });
+            self.attach(moved, const { M::MAX_BYTES[93] });
         }
     }
     #[inline(always)]
@@ -959,9 +959,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.coml(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_coml(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[94] });
+            self.attach(moved, const { M::MAX_BYTES[94] });
         }
     }
     #[inline(always)]
@@ -969,9 +969,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.comul(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_comul(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[95] });
+            self.attach(moved, const { M::MAX_BYTES[95] });
         }
     }
     #[inline(always)]
@@ -979,9 +979,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.noti(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_noti(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[96] });
+            self.attach(moved, const { M::MAX_BYTES[96] });
         }
     }
     #[inline(always)]
@@ -989,9 +989,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.notu(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_notu(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[97] });
+            self.attach(moved, const { M::MAX_BYTES[97] });
         }
     }
     #[inline(always)]
@@ -999,9 +999,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.notl(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_notl(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[98] });
+            self.attach(moved, const { M::MAX_BYTES[98] });
         }
     }
     #[inline(always)]
@@ -1009,9 +1009,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.notul(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_notul(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[99] });
+            self.attach(moved, const { M::MAX_BYTES[99] });
         }
     }
     #[inline(always)]
@@ -1019,9 +1019,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.movi(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_movi(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[100] });
+            self.attach(moved, const { M::MAX_BYTES[100] });
         }
     }
     #[inline(always)]
@@ -1029,9 +1029,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.movu(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_movu(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[101] });
+            self.attach(moved, const { M::MAX_BYTES[101] });
         }
     }
     #[inline(always)]
@@ -1039,9 +1039,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.movl(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_movl(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[102] });
+            self.attach(moved, const { M::MAX_BYTES[102] });
         }
     }
     #[inline(always)]
@@ -1049,9 +1049,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.movul(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_movul(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[103] });
+            self.attach(moved, const { M::MAX_BYTES[103] });
         }
     }
     #[inline(always)]
@@ -1059,9 +1059,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.movp(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_movp(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[104] });
+            self.attach(moved, const { M::MAX_BYTES[104] });
         }
     }
     #[inline(always)]
@@ -1069,9 +1069,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.movf(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_movf(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[105] });
+            self.attach(moved, const { M::MAX_BYTES[105] });
         }
     }
     #[inline(always)]
@@ -1079,9 +1079,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.movd(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_movd(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[106] });
+            self.attach(moved, const { M::MAX_BYTES[106] });
         }
     }
     #[inline(always)]
@@ -1089,9 +1089,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.negi(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_negi(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[107] });
+            self.attach(moved, const { M::MAX_BYTES[107] });
         }
     }
     #[inline(always)]
@@ -1099,9 +1099,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.negu(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_negu(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[108] });
+            self.attach(moved, const { M::MAX_BYTES[108] });
         }
     }
     #[inline(always)]
@@ -1109,9 +1109,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.negl(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_negl(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[109] });
+            self.attach(moved, const { M::MAX_BYTES[109] });
         }
     }
     #[inline(always)]
@@ -1119,9 +1119,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.negul(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_negul(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[110] });
+            self.attach(moved, const { M::MAX_BYTES[110] });
         }
     }
     #[inline(always)]
@@ -1129,9 +1129,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.negf(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_negf(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[111] });
+            self.attach(moved, const { M::MAX_BYTES[111] });
         }
     }
     #[inline(always)]
@@ -1139,9 +1139,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.negd(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_negd(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[112] });
+            self.attach(moved, const { M::MAX_BYTES[112] });
         }
     }
     #[inline(always)]
@@ -1149,9 +1149,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.seti(d.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_seti(asm, temporaries, d, i);
-            self.resume(moved, const { M::SPACE[113] });
+            self.attach(moved, const { M::MAX_BYTES[113] });
         }
     }
     #[inline(always)]
@@ -1159,9 +1159,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.setu(d.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_setu(asm, temporaries, d, i);
-            self.resume(moved, const { M::SPACE[114] });
+            self.attach(moved, const { M::MAX_BYTES[114] });
         }
     }
     #[inline(always)]
@@ -1169,9 +1169,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.setl(d.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_setl(asm, temporaries, d, i);
-            self.resume(moved, const { M::SPACE[115] });
+            self.attach(moved, const { M::MAX_BYTES[115] });
         }
     }
     #[inline(always)]
@@ -1179,9 +1179,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.setul(d.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_setul(asm, temporaries, d, i);
-            self.resume(moved, const { M::SPACE[116] });
+            self.attach(moved, const { M::MAX_BYTES[116] });
         }
     }
     #[inline(always)]
@@ -1189,9 +1189,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.setp(d.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_setp(asm, temporaries, d, i);
-            self.resume(moved, const { M::SPACE[117] });
+            self.attach(moved, const { M::MAX_BYTES[117] });
         }
     }
     #[inline(always)]
@@ -1199,9 +1199,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.setf(d.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_setf(asm, temporaries, d, i);
-            self.resume(moved, const { M::SPACE[118] });
+            self.attach(moved, const { M::MAX_BYTES[118] });
         }
     }
     #[inline(always)]
@@ -1209,9 +1209,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.setd(d.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_setd(asm, temporaries, d, i);
-            self.resume(moved, const { M::SPACE[119] });
+            self.attach(moved, const { M::MAX_BYTES[119] });
         }
     }
     #[inline(always)]
@@ -1219,9 +1219,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvi2u(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_cvi2u(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[120] });
+            self.attach(moved, const { M::MAX_BYTES[120] });
         }
     }
     #[inline(always)]
@@ -1229,9 +1229,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvi2l(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_cvi2l(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[121] });
+            self.attach(moved, const { M::MAX_BYTES[121] });
         }
     }
     #[inline(always)]
@@ -1239,9 +1239,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvi2ul(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_cvi2ul(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[122] });
+            self.attach(moved, const { M::MAX_BYTES[122] });
         }
     }
     #[inline(always)]
@@ -1249,9 +1249,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvi2f(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_cvi2f(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[123] });
+            self.attach(moved, const { M::MAX_BYTES[123] });
         }
     }
     #[inline(always)]
@@ -1259,9 +1259,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvi2d(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_cvi2d(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[124] });
+            self.attach(moved, const { M::MAX_BYTES[124] });
         }
     }
     #[inline(always)]
@@ -1269,9 +1269,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvu2i(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_cvu2i(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[125] });
+            self.attach(moved, const { M::MAX_BYTES[125] });
         }
     }
     #[inline(always)]
@@ -1279,9 +1279,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvu2l(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_cvu2l(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[126] });
+            self.attach(moved, const { M::MAX_BYTES[126] });
         }
     }
     #[inline(always)]
@@ -1289,9 +1289,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvu2ul(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_cvu2ul(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[127] });
+            self.attach(moved, const { M::MAX_BYTES[127] });
         }
     }
     #[inline(always)]
@@ -1299,9 +1299,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvu2f(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_cvu2f(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[128] });
+            self.attach(moved, const { M::MAX_BYTES[128] });
         }
     }
     #[inline(always)]
@@ -1309,9 +1309,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvu2d(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_cvu2d(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[129] });
+            self.attach(moved, const { M::MAX_BYTES[129] });
         }
     }
     #[inline(always)]
@@ -1319,9 +1319,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvl2i(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_cvl2i(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[130] });
+            self.attach(moved, const { M::MAX_BYTES[130] });
         }
     }
     #[inline(always)]
@@ -1329,9 +1329,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvl2u(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_cvl2u(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[131] });
+            self.attach(moved, const { M::MAX_BYTES[131] });
         }
     }
     #[inline(always)]
@@ -1339,9 +1339,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvl2ul(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_cvl2ul(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[132] });
+            self.attach(moved, const { M::MAX_BYTES[132] });
         }
     }
     #[inline(always)]
@@ -1349,9 +1349,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvl2f(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_cvl2f(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[133] });
+            self.attach(moved, const { M::MAX_BYTES[133] });
         }
     }
     #[inline(always)]
@@ -1359,9 +1359,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvl2d(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_cvl2d(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[134] });
+            self.attach(moved, const { M::MAX_BYTES[134] });
         }
     }
     #[inline(always)]
@@ -1369,9 +1369,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvul2i(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_cvul2i(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[135] });
+            self.attach(moved, const { M::MAX_BYTES[135] });
         }
     }
     #[inline(always)]
@@ -1379,9 +1379,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvul2u(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_cvul2u(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[136] });
+            self.attach(moved, const { M::MAX_BYTES[136] });
         }
     }
     #[inline(always)]
@@ -1389,9 +1389,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvul2l(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_cvul2l(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[137] });
+            self.attach(moved, const { M::MAX_BYTES[137] });
         }
     }
     #[inline(always)]
@@ -1399,9 +1399,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvul2p(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_cvul2p(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[138] });
+            self.attach(moved, const { M::MAX_BYTES[138] });
         }
     }
     #[inline(always)]
@@ -1409,9 +1409,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvp2ul(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_cvp2ul(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[139] });
+            self.attach(moved, const { M::MAX_BYTES[139] });
         }
     }
     #[inline(always)]
@@ -1419,9 +1419,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvf2l(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_cvf2l(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[140] });
+            self.attach(moved, const { M::MAX_BYTES[140] });
         }
     }
     #[inline(always)]
@@ -1429,9 +1429,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvf2d(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_cvf2d(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[141] });
+            self.attach(moved, const { M::MAX_BYTES[141] });
         }
     }
     #[inline(always)]
@@ -1439,9 +1439,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvd2l(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_cvd2l(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[142] });
+            self.attach(moved, const { M::MAX_BYTES[142] });
         }
     }
     #[inline(always)]
@@ -1449,9 +1449,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvd2f(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_cvd2f(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[143] });
+            self.attach(moved, const { M::MAX_BYTES[143] });
         }
     }
     #[inline(always)]
@@ -1459,9 +1459,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ldc(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldc(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[144] });
+            self.attach(moved, const { M::MAX_BYTES[144] });
         }
     }
     #[inline(always)]
@@ -1469,9 +1469,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.ldci(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldci(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[145] });
+            self.attach(moved, const { M::MAX_BYTES[145] });
         }
     }
     #[inline(always)]
@@ -1479,9 +1479,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.ldc_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldc_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[146] });
+            self.attach(moved, const { M::MAX_BYTES[146] });
         }
     }
     #[inline(always)]
@@ -1489,9 +1489,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.lduc(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_lduc(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[147] });
+            self.attach(moved, const { M::MAX_BYTES[147] });
         }
     }
     #[inline(always)]
@@ -1499,9 +1499,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.lduci(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_lduci(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[148] });
+            self.attach(moved, const { M::MAX_BYTES[148] });
         }
     }
     #[inline(always)]
@@ -1509,9 +1509,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.lduc_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_lduc_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[149] });
+            self.attach(moved, const { M::MAX_BYTES[149] });
         }
     }
     #[inline(always)]
@@ -1519,9 +1519,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.lds(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_lds(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[150] });
+            self.attach(moved, const { M::MAX_BYTES[150] });
         }
     }
     #[inline(always)]
@@ -1529,9 +1529,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.ldsi(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldsi(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[151] });
+            self.attach(moved, const { M::MAX_BYTES[151] });
         }
     }
     #[inline(always)]
@@ -1539,9 +1539,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.lds_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_lds_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[152] });
+            self.attach(moved, const { M::MAX_BYTES[152] });
         }
     }
     #[inline(always)]
@@ -1549,9 +1549,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ldus(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldus(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[153] });
+            self.attach(moved, const { M::MAX_BYTES[153] });
         }
     }
     #[inline(always)]
@@ -1559,9 +1559,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.ldusi(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldusi(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[154] });
+            self.attach(moved, const { M::MAX_BYTES[154] });
         }
     }
     #[inline(always)]
@@ -1569,9 +1569,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.ldus_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldus_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[155] });
+            self.attach(moved, const { M::MAX_BYTES[155] });
         }
     }
     #[inline(always)]
@@ -1579,9 +1579,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ldi(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldi(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[156] });
+            self.attach(moved, const { M::MAX_BYTES[156] });
         }
     }
     #[inline(always)]
@@ -1589,9 +1589,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.ldii(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldii(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[157] });
+            self.attach(moved, const { M::MAX_BYTES[157] });
         }
     }
     #[inline(always)]
@@ -1599,9 +1599,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.ldi_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldi_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[158] });
+            self.attach(moved, const { M::MAX_BYTES[158] });
         }
     }
     #[inline(always)]
@@ -1609,9 +1609,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ldu(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[159] });
+            self.attach(moved, const { M::MAX_BYTES[159] });
         }
     }
     #[inline(always)]
@@ -1619,9 +1619,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.ldui(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldui(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[160] });
+            self.attach(moved, const { M::MAX_BYTES[160] });
         }
     }
     #[inline(always)]
@@ -1629,9 +1629,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.ldu_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldu_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[161] });
+            self.attach(moved, const { M::MAX_BYTES[161] });
         }
     }
     #[inline(always)]
@@ -1639,9 +1639,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ldl(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldl(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[162] });
+            self.attach(moved, const { M::MAX_BYTES[162] });
         }
     }
     #[inline(always)]
@@ -1649,9 +1649,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.ldli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[163] });
+            self.attach(moved, const { M::MAX_BYTES[163] });
         }
     }
     #[inline(always)]
@@ -1659,9 +1659,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.ldl_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldl_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[164] });
+            self.attach(moved, const { M::MAX_BYTES[164] });
         }
     }
     #[inline(always)]
@@ -1669,9 +1669,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ldul(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[165] });
+            self.attach(moved, const { M::MAX_BYTES[165] });
         }
     }
     #[inline(always)]
@@ -1679,9 +1679,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.lduli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_lduli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[166] });
+            self.attach(moved, const { M::MAX_BYTES[166] });
         }
     }
     #[inline(always)]
@@ -1689,9 +1689,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.ldul_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldul_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[167] });
+            self.attach(moved, const { M::MAX_BYTES[167] });
         }
     }
     #[inline(always)]
@@ -1699,9 +1699,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ldp(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldp(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[168] });
+            self.attach(moved, const { M::MAX_BYTES[168] });
         }
     }
     #[inline(always)]
@@ -1709,9 +1709,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.ldpi(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldpi(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[169] });
+            self.attach(moved, const { M::MAX_BYTES[169] });
         }
     }
     #[inline(always)]
@@ -1719,9 +1719,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.ldp_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldp_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[170] });
+            self.attach(moved, const { M::MAX_BYTES[170] });
         }
     }
     #[inline(always)]
@@ -1729,9 +1729,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ldf(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldf(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[171] });
+            self.attach(moved, const { M::MAX_BYTES[171] });
         }
     }
     #[inline(always)]
@@ -1739,9 +1739,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.ldfi(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldfi(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[172] });
+            self.attach(moved, const { M::MAX_BYTES[172] });
         }
     }
     #[inline(always)]
@@ -1749,9 +1749,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.ldf_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldf_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[173] });
+            self.attach(moved, const { M::MAX_BYTES[173] });
         }
     }
     #[inline(always)]
@@ -1759,9 +1759,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ldd(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldd(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[174] });
+            self.attach(moved, const { M::MAX_BYTES[174] });
         }
     }
     #[inline(always)]
@@ -1769,9 +1769,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.lddi(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_lddi(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[175] });
+            self.attach(moved, const { M::MAX_BYTES[175] });
         }
     }
     #[inline(always)]
@@ -1779,9 +1779,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.ldd_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldd_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[176] });
+            self.attach(moved, const { M::MAX_BYTES[176] });
         }
     }
     #[inline(always)]
@@ -1789,9 +1789,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.stc(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stc(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[177] });
+            self.attach(moved, const { M::MAX_BYTES[177] });
         }
     }
     #[inline(always)]
@@ -1799,9 +1799,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.stci(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stci(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[178] });
+            self.attach(moved, const { M::MAX_BYTES[178] });
         }
     }
     #[inline(always)]
@@ -1809,9 +1809,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.stc_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stc_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[179] });
+            self.attach(moved, const { M::MAX_BYTES[179] });
         }
     }
     #[inline(always)]
@@ -1819,9 +1819,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.stuc(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stuc(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[180] });
+            self.attach(moved, const { M::MAX_BYTES[180] });
         }
     }
     #[inline(always)]
@@ -1829,9 +1829,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.stuci(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stuci(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[181] });
+            self.attach(moved, const { M::MAX_BYTES[181] });
         }
     }
     #[inline(always)]
@@ -1839,9 +1839,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.stuc_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stuc_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[182] });
+            self.attach(moved, const { M::MAX_BYTES[182] });
         }
     }
     #[inline(always)]
@@ -1849,9 +1849,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.sts(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_sts(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[183] });
+            self.attach(moved, const { M::MAX_BYTES[183] });
         }
     }
     #[inline(always)]
@@ -1859,9 +1859,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.stsi(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stsi(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[184] });
+            self.attach(moved, const { M::MAX_BYTES[184] });
         }
     }
     #[inline(always)]
@@ -1869,9 +1869,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.sts_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_sts_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[185] });
+            self.attach(moved, const { M::MAX_BYTES[185] });
         }
     }
     #[inline(always)]
@@ -1879,9 +1879,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.stus(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stus(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[186] });
+            self.attach(moved, const { M::MAX_BYTES[186] });
         }
     }
     #[inline(always)]
@@ -1889,9 +1889,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.stusi(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stusi(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[187] });
+            self.attach(moved, const { M::MAX_BYTES[187] });
         }
     }
     #[inline(always)]
@@ -1899,9 +1899,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.stus_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stus_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[188] });
+            self.attach(moved, const { M::MAX_BYTES[188] });
         }
     }
     #[inline(always)]
@@ -1909,9 +1909,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.sti(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_sti(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[189] });
+            self.attach(moved, const { M::MAX_BYTES[189] });
         }
     }
     #[inline(always)]
@@ -1919,9 +1919,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.stii(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stii(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[190] });
+            self.attach(moved, const { M::MAX_BYTES[190] });
         }
     }
     #[inline(always)]
@@ -1929,9 +1929,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.sti_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_sti_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[191] });
+            self.attach(moved, const { M::MAX_BYTES[191] });
         }
     }
     #[inline(always)]
@@ -1939,9 +1939,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.stu(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[192] });
+            self.attach(moved, const { M::MAX_BYTES[192] });
         }
     }
     #[inline(always)]
@@ -1949,9 +1949,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.stui(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stui(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[193] });
+            self.attach(moved, const { M::MAX_BYTES[193] });
         }
     }
     #[inline(always)]
@@ -1959,9 +1959,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.stu_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stu_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[194] });
+            self.attach(moved, const { M::MAX_BYTES[194] });
         }
     }
     #[inline(always)]
@@ -1969,9 +1969,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.stl(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stl(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[195] });
+            self.attach(moved, const { M::MAX_BYTES[195] });
         }
     }
     #[inline(always)]
@@ -1979,9 +1979,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.stli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[196] });
+            self.attach(moved, const { M::MAX_BYTES[196] });
         }
     }
     #[inline(always)]
@@ -1989,9 +1989,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.stl_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stl_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[197] });
+            self.attach(moved, const { M::MAX_BYTES[197] });
         }
     }
     #[inline(always)]
@@ -1999,9 +1999,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.stul(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[198] });
+            self.attach(moved, const { M::MAX_BYTES[198] });
         }
     }
     #[inline(always)]
@@ -2009,9 +2009,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.stuli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stuli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[199] });
+            self.attach(moved, const { M::MAX_BYTES[199] });
         }
     }
     #[inline(always)]
@@ -2019,9 +2019,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.stul_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stul_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[200] });
+            self.attach(moved, const { M::MAX_BYTES[200] });
         }
     }
     #[inline(always)]
@@ -2029,9 +2029,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.stp(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stp(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[201] });
+            self.attach(moved, const { M::MAX_BYTES[201] });
         }
     }
     #[inline(always)]
@@ -2039,9 +2039,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.stpi(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stpi(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[202] });
+            self.attach(moved, const { M::MAX_BYTES[202] });
         }
     }
     #[inline(always)]
@@ -2049,9 +2049,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.stp_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stp_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[203] });
+            self.attach(moved, const { M::MAX_BYTES[203] });
         }
     }
     #[inline(always)]
@@ -2059,9 +2059,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.stf(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stf(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[204] });
+            self.attach(moved, const { M::MAX_BYTES[204] });
         }
     }
     #[inline(always)]
@@ -2069,9 +2069,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.stfi(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stfi(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[205] });
+            self.attach(moved, const { M::MAX_BYTES[205] });
         }
     }
     #[inline(always)]
@@ -2079,9 +2079,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.stf_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stf_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[206] });
+            self.attach(moved, const { M::MAX_BYTES[206] });
         }
     }
     #[inline(always)]
@@ -2089,9 +2089,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.std(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_std(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[207] });
+            self.attach(moved, const { M::MAX_BYTES[207] });
         }
     }
     #[inline(always)]
@@ -2099,9 +2099,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.stdi(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stdi(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[208] });
+            self.attach(moved, const { M::MAX_BYTES[208] });
         }
     }
     #[inline(always)]
@@ -2109,9 +2109,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.std_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_std_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[209] });
+            self.attach(moved, const { M::MAX_BYTES[209] });
         }
     }
     #[inline(always)]
@@ -2123,9 +2123,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.reti(s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_reti(asm, temporaries, s);
-            self.resume(moved, const { M::SPACE[211] });
+            self.attach(moved, const { M::MAX_BYTES[211] });
         }
     }
     #[inline(always)]
@@ -2133,9 +2133,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.retu(s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_retu(asm, temporaries, s);
-            self.resume(moved, const { M::SPACE[212] });
+            self.attach(moved, const { M::MAX_BYTES[212] });
         }
     }
     #[inline(always)]
@@ -2143,9 +2143,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.retl(s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_retl(asm, temporaries, s);
-            self.resume(moved, const { M::SPACE[213] });
+            self.attach(moved, const { M::MAX_BYTES[213] });
         }
     }
     #[inline(always)]
@@ -2153,9 +2153,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.retul(s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_retul(asm, temporaries, s);
-            self.resume(moved, const { M::SPACE[214] });
+            self.attach(moved, const { M::MAX_BYTES[214] });
         }
     }
     #[inline(always)]
@@ -2163,9 +2163,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.retp(s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_retp(asm, temporaries, s);
-            self.resume(moved, const { M::SPACE[215] });
+            self.attach(moved, const { M::MAX_BYTES[215] });
         }
     }
     #[inline(always)]
@@ -2173,9 +2173,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.retf(s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_retf(asm, temporaries, s);
-            self.resume(moved, const { M::SPACE[216] });
+            self.attach(moved, const { M::MAX_BYTES[216] });
         }
     }
     #[inline(always)]
@@ -2183,9 +2183,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.retd(s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_retd(asm, temporaries, s);
-            self.resume(moved, const { M::SPACE[217] });
+            self.attach(moved, const { M::MAX_BYTES[217] });
         }
     }
     #[inline(always)]
@@ -2193,9 +2193,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.blti(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_blti(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[218] });
+            self.attach(moved, const { M::MAX_BYTES[218] });
         }
     }
     #[inline(always)]
@@ -2203,9 +2203,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.bltii(s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bltii(asm, temporaries, s, i, b);
-            self.resume(moved, const { M::SPACE[219] });
+            self.attach(moved, const { M::MAX_BYTES[219] });
         }
     }
     #[inline(always)]
@@ -2213,9 +2213,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bltu(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bltu(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[220] });
+            self.attach(moved, const { M::MAX_BYTES[220] });
         }
     }
     #[inline(always)]
@@ -2223,9 +2223,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.bltui(s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bltui(asm, temporaries, s, i, b);
-            self.resume(moved, const { M::SPACE[221] });
+            self.attach(moved, const { M::MAX_BYTES[221] });
         }
     }
     #[inline(always)]
@@ -2233,9 +2233,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bltl(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bltl(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[222] });
+            self.attach(moved, const { M::MAX_BYTES[222] });
         }
     }
     #[inline(always)]
@@ -2243,9 +2243,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.bltli(s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bltli(asm, temporaries, s, i, b);
-            self.resume(moved, const { M::SPACE[223] });
+            self.attach(moved, const { M::MAX_BYTES[223] });
         }
     }
     #[inline(always)]
@@ -2253,9 +2253,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bltul(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bltul(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[224] });
+            self.attach(moved, const { M::MAX_BYTES[224] });
         }
     }
     #[inline(always)]
@@ -2263,9 +2263,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.bltuli(s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bltuli(asm, temporaries, s, i, b);
-            self.resume(moved, const { M::SPACE[225] });
+            self.attach(moved, const { M::MAX_BYTES[225] });
         }
     }
     #[inline(always)]
@@ -2273,9 +2273,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bltp(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bltp(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[226] });
+            self.attach(moved, const { M::MAX_BYTES[226] });
         }
     }
     #[inline(always)]
@@ -2283,9 +2283,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.bltpi(s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bltpi(asm, temporaries, s, i, b);
-            self.resume(moved, const { M::SPACE[227] });
+            self.attach(moved, const { M::MAX_BYTES[227] });
         }
     }
     #[inline(always)]
@@ -2293,9 +2293,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bltf(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bltf(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[228] });
+            self.attach(moved, const { M::MAX_BYTES[228] });
         }
     }
     #[inline(always)]
@@ -2303,9 +2303,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bltd(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bltd(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[229] });
+            self.attach(moved, const { M::MAX_BYTES[229] });
         }
     }
     #[inline(always)]
@@ -2313,9 +2313,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.blei(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_blei(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[230] });
+            self.attach(moved, const { M::MAX_BYTES[230] });
         }
     }
     #[inline(always)]
@@ -2323,9 +2323,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.bleii(s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bleii(asm, temporaries, s, i, b);
-            self.resume(moved, const { M::SPACE[231] });
+            self.attach(moved, const { M::MAX_BYTES[231] });
         }
     }
     #[inline(always)]
@@ -2333,9 +2333,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bleu(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bleu(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[232] });
+            self.attach(moved, const { M::MAX_BYTES[232] });
         }
     }
     #[inline(always)]
@@ -2343,9 +2343,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.bleui(s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bleui(asm, temporaries, s, i, b);
-            self.resume(moved, const { M::SPACE[233] });
+            self.attach(moved, const { M::MAX_BYTES[233] });
         }
     }
     #[inline(always)]
@@ -2353,9 +2353,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.blel(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_blel(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[234] });
+            self.attach(moved, const { M::MAX_BYTES[234] });
         }
     }
     #[inline(always)]
@@ -2363,9 +2363,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.bleli(s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bleli(asm, temporaries, s, i, b);
-            self.resume(moved, const { M::SPACE[235] });
+            self.attach(moved, const { M::MAX_BYTES[235] });
         }
     }
     #[inline(always)]
@@ -2373,9 +2373,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bleul(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bleul(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[236] });
+            self.attach(moved, const { M::MAX_BYTES[236] });
         }
     }
     #[inline(always)]
@@ -2383,9 +2383,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.bleuli(s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bleuli(asm, temporaries, s, i, b);
-            self.resume(moved, const { M::SPACE[237] });
+            self.attach(moved, const { M::MAX_BYTES[237] });
         }
     }
     #[inline(always)]
@@ -2393,9 +2393,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.blep(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_blep(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[238] });
+            self.attach(moved, const { M::MAX_BYTES[238] });
         }
     }
     #[inline(always)]
@@ -2403,9 +2403,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.blepi(s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_blepi(asm, temporaries, s, i, b);
-            self.resume(moved, const { M::SPACE[239] });
+            self.attach(moved, const { M::MAX_BYTES[239] });
         }
     }
     #[inline(always)]
@@ -2413,9 +2413,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.blef(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_blef(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[240] });
+            self.attach(moved, const { M::MAX_BYTES[240] });
         }
     }
     #[inline(always)]
@@ -2423,9 +2423,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bled(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bled(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[241] });
+            self.attach(moved, const { M::MAX_BYTES[241] });
         }
     }
     #[inline(always)]
@@ -2433,9 +2433,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bgti(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bgti(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[242] });
+            self.attach(moved, const { M::MAX_BYTES[242] });
         }
     }
     #[inline(always)]
@@ -2443,9 +2443,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.bgtii(s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bgtii(asm, temporaries, s, i, b);
-            self.resume(moved, const { M::SPACE[243] });
+            self.attach(moved, const { M::MAX_BYTES[243] });
         }
     }
     #[inline(always)]
@@ -2453,9 +2453,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bgtu(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bgtu(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[244] });
+            self.attach(moved, const { M::MAX_BYTES[244] });
         }
     }
     #[inline(always)]
@@ -2463,9 +2463,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.bgtui(s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bgtui(asm, temporaries, s, i, b);
-            self.resume(moved, const { M::SPACE[245] });
+            self.attach(moved, const { M::MAX_BYTES[245] });
         }
     }
     #[inline(always)]
@@ -2473,9 +2473,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bgtl(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bgtl(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[246] });
+            self.attach(moved, const { M::MAX_BYTES[246] });
         }
     }
     #[inline(always)]
@@ -2483,9 +2483,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.bgtli(s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bgtli(asm, temporaries, s, i, b);
-            self.resume(moved, const { M::SPACE[247] });
+            self.attach(moved, const { M::MAX_BYTES[247] });
         }
     }
     #[inline(always)]
@@ -2493,9 +2493,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bgtul(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bgtul(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[248] });
+            self.attach(moved, const { M::MAX_BYTES[248] });
         }
     }
     #[inline(always)]
@@ -2503,9 +2503,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.bgtuli(s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bgtuli(asm, temporaries, s, i, b);
-            self.resume(moved, const { M::SPACE[249] });
+            self.attach(moved, const { M::MAX_BYTES[249] });
         }
     }
     #[inline(always)]
@@ -2513,9 +2513,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bgtp(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bgtp(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[250] });
+            self.attach(moved, const { M::MAX_BYTES[250] });
         }
     }
     #[inline(always)]
@@ -2523,9 +2523,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.bgtpi(s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bgtpi(asm, temporaries, s, i, b);
-            self.resume(moved, const { M::SPACE[251] });
+            self.attach(moved, const { M::MAX_BYTES[251] });
         }
     }
     #[inline(always)]
@@ -2533,9 +2533,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bgtf(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bgtf(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[252] });
+            self.attach(moved, const { M::MAX_BYTES[252] });
         }
     }
     #[inline(always)]
@@ -2543,9 +2543,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bgtd(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bgtd(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[253] });
+            self.attach(moved, const { M::MAX_BYTES[253] });
         }
     }
     #[inline(always)]
@@ -2553,9 +2553,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bgei(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bgei(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[254] });
+            self.attach(moved, const { M::MAX_BYTES[254] });
         }
     }
     #[inline(always)]
@@ -2563,9 +2563,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.bgeii(s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bgeii(asm, temporaries, s, i, b);
-            self.resume(moved, const { M::SPACE[255] });
+            self.attach(moved, const { M::MAX_BYTES[255] });
         }
     }
     #[inline(always)]
@@ -2573,9 +2573,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bgeu(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bgeu(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[256] });
+            self.attach(moved, const { M::MAX_BYTES[256] });
         }
     }
     #[inline(always)]
@@ -2583,9 +2583,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.bgeui(s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bgeui(asm, temporaries, s, i, b);
-            self.resume(moved, const { M::SPACE[257] });
+            self.attach(moved, const { M::MAX_BYTES[257] });
         }
     }
     #[inline(always)]
@@ -2593,9 +2593,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bgel(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bgel(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[258] });
+            self.attach(moved, const { M::MAX_BYTES[258] });
         }
     }
     #[inline(always)]
@@ -2603,9 +2603,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.bgeli(s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bgeli(asm, temporaries, s, i, b);
-            self.resume(moved, const { M::SPACE[259] });
+            self.attach(moved, const { M::MAX_BYTES[259] });
         }
     }
     #[inline(always)]
@@ -2613,9 +2613,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bgeul(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bgeul(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[260] });
+            self.attach(moved, const { M::MAX_BYTES[260] });
         }
     }
     #[inline(always)]
@@ -2623,9 +2623,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.bgeuli(s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bgeuli(asm, temporaries, s, i, b);
-            self.resume(moved, const { M::SPACE[261] });
+            self.attach(moved, const { M::MAX_BYTES[261] });
         }
     }
     #[inline(always)]
@@ -2633,9 +2633,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bgep(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bgep(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[262] });
+            self.attach(moved, const { M::MAX_BYTES[262] });
         }
     }
     #[inline(always)]
@@ -2643,9 +2643,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.bgepi(s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bgepi(asm, temporaries, s, i, b);
-            self.resume(moved, const { M::SPACE[263] });
+            self.attach(moved, const { M::MAX_BYTES[263] });
         }
     }
     #[inline(always)]
@@ -2653,9 +2653,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bgef(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bgef(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[264] });
+            self.attach(moved, const { M::MAX_BYTES[264] });
         }
     }
     #[inline(always)]
@@ -2663,9 +2663,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bged(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bged(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[265] });
+            self.attach(moved, const { M::MAX_BYTES[265] });
         }
     }
     #[inline(always)]
@@ -2673,9 +2673,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.beqi(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_beqi(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[266] });
+            self.attach(moved, const { M::MAX_BYTES[266] });
         }
     }
     #[inline(always)]
@@ -2683,9 +2683,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.beqii(s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_beqii(asm, temporaries, s, i, b);
-            self.resume(moved, const { M::SPACE[267] });
+            self.attach(moved, const { M::MAX_BYTES[267] });
         }
     }
     #[inline(always)]
@@ -2693,9 +2693,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bequ(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bequ(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[268] });
+            self.attach(moved, const { M::MAX_BYTES[268] });
         }
     }
     #[inline(always)]
@@ -2703,9 +2703,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.bequi(s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bequi(asm, temporaries, s, i, b);
-            self.resume(moved, const { M::SPACE[269] });
+            self.attach(moved, const { M::MAX_BYTES[269] });
         }
     }
     #[inline(always)]
@@ -2713,9 +2713,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.beql(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_beql(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[270] });
+            self.attach(moved, const { M::MAX_BYTES[270] });
         }
     }
     #[inline(always)]
@@ -2723,9 +2723,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.beqli(s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_beqli(asm, temporaries, s, i, b);
-            self.resume(moved, const { M::SPACE[271] });
+            self.attach(moved, const { M::MAX_BYTES[271] });
         }
     }
     #[inline(always)]
@@ -2733,9 +2733,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bequl(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bequl(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[272] });
+            self.attach(moved, const { M::MAX_BYTES[272] });
         }
     }
     #[inline(always)]
@@ -2743,9 +2743,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.bequli(s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bequli(asm, temporaries, s, i, b);
-            self.resume(moved, const { M::SPACE[273] });
+            self.attach(moved, const { M::MAX_BYTES[273] });
         }
     }
     #[inline(always)]
@@ -2753,9 +2753,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.beqp(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_beqp(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[274] });
+            self.attach(moved, const { M::MAX_BYTES[274] });
         }
     }
     #[inline(always)]
@@ -2763,9 +2763,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.beqpi(s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_beqpi(asm, temporaries, s, i, b);
-            self.resume(moved, const { M::SPACE[275] });
+            self.attach(moved, const { M::MAX_BYTES[275] });
         }
     }
     #[inline(always)]
@@ -2773,9 +2773,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.beqf(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_beqf(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[276] });
+            self.attach(moved, const { M::MAX_BYTES[276] });
         }
     }
     #[inline(always)]
@@ -2783,9 +2783,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.beqd(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_beqd(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[277] });
+            self.attach(moved, const { M::MAX_BYTES[277] });
         }
     }
     #[inline(always)]
@@ -2793,9 +2793,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bnei(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bnei(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[278] });
+            self.attach(moved, const { M::MAX_BYTES[278] });
         }
     }
     #[inline(always)]
@@ -2803,9 +2803,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.bneii(s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bneii(asm, temporaries, s, i, b);
-            self.resume(moved, const { M::SPACE[279] });
+            self.attach(moved, const { M::MAX_BYTES[279] });
         }
     }
     #[inline(always)]
@@ -2813,9 +2813,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bneu(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bneu(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[280] });
+            self.attach(moved, const { M::MAX_BYTES[280] });
         }
     }
     #[inline(always)]
@@ -2823,9 +2823,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.bneui(s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bneui(asm, temporaries, s, i, b);
-            self.resume(moved, const { M::SPACE[281] });
+            self.attach(moved, const { M::MAX_BYTES[281] });
         }
     }
     #[inline(always)]
@@ -2833,9 +2833,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bnel(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bnel(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[282] });
+            self.attach(moved, const { M::MAX_BYTES[282] });
         }
     }
     #[inline(always)]
@@ -2843,9 +2843,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.bneli(s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bneli(asm, temporaries, s, i, b);
-            self.resume(moved, const { M::SPACE[283] });
+            self.attach(moved, const { M::MAX_BYTES[283] });
         }
     }
     #[inline(always)]
@@ -2853,9 +2853,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bneul(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bneul(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[284] });
+            self.attach(moved, const { M::MAX_BYTES[284] });
         }
     }
     #[inline(always)]
@@ -2863,9 +2863,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.bneuli(s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bneuli(asm, temporaries, s, i, b);
-            self.resume(moved, const { M::SPACE[285] });
+            self.attach(moved, const { M::MAX_BYTES[285] });
         }
     }
     #[inline(always)]
@@ -2873,9 +2873,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bnep(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bnep(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[286] });
+            self.attach(moved, const { M::MAX_BYTES[286] });
         }
     }
     #[inline(always)]
@@ -2883,9 +2883,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.bnepi(s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bnepi(asm, temporaries, s, i, b);
-            self.resume(moved, const { M::SPACE[287] });
+            self.attach(moved, const { M::MAX_BYTES[287] });
         }
     }
     #[inline(always)]
@@ -2893,9 +2893,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bnef(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bnef(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[288] });
+            self.attach(moved, const { M::MAX_BYTES[288] });
         }
     }
     #[inline(always)]
@@ -2903,9 +2903,9 @@ where
         if in_registers(s.register.mark() | t.register.mark()) {
             self.asm.bned(s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bned(asm, temporaries, s, t, b);
-            self.resume(moved, const { M::SPACE[289] });
+            self.attach(moved, const { M::MAX_BYTES[289] });
         }
     }
     #[inline(always)]
@@ -2917,9 +2917,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.jr(s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_jr(asm, temporaries, s);
-            self.resume(moved, const { M::SPACE[291] });
+            self.attach(moved, const { M::MAX_BYTES[291] });
         }
     }
     #[inline(always)]
@@ -2931,9 +2931,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.jalr(s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_jalr(asm, temporaries, s);
-            self.resume(moved, const { M::SPACE[293] });
+            self.attach(moved, const { M::MAX_BYTES[293] });
         }
     }
     #[inline(always)]
@@ -2951,9 +2951,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.bswapus(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bswapus(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[295] });
+            self.attach(moved, const { M::MAX_BYTES[295] });
         }
     }
     #[inline(always)]
@@ -2961,9 +2961,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.bswapu(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bswapu(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[296] });
+            self.attach(moved, const { M::MAX_BYTES[296] });
         }
     }
     #[inline(always)]
@@ -2971,9 +2971,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.bswapul(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bswapul(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[297] });
+            self.attach(moved, const { M::MAX_BYTES[297] });
         }
     }
     #[inline(always)]
@@ -2981,9 +2981,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.popcountu(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_popcountu(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[298] });
+            self.attach(moved, const { M::MAX_BYTES[298] });
         }
     }
     #[inline(always)]
@@ -2991,9 +2991,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.popcountul(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_popcountul(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[299] });
+            self.attach(moved, const { M::MAX_BYTES[299] });
         }
     }
     #[inline(always)]
@@ -3001,9 +3001,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.clzu(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_clzu(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[300] });
+            self.attach(moved, const { M::MAX_BYTES[300] });
         }
     }
     #[inline(always)]
@@ -3011,9 +3011,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.clzul(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_clzul(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[301] });
+            self.attach(moved, const { M::MAX_BYTES[301] });
         }
     }
     #[inline(always)]
@@ -3021,9 +3021,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.ctzu(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ctzu(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[302] });
+            self.attach(moved, const { M::MAX_BYTES[302] });
         }
     }
     #[inline(always)]
@@ -3031,9 +3031,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.ctzul(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ctzul(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[303] });
+            self.attach(moved, const { M::MAX_BYTES[303] });
         }
     }
     #[inline(always)]
@@ -3041,9 +3041,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.sqrtf(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_sqrtf(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[304] });
+            self.attach(moved, const { M::MAX_BYTES[304] });
         }
     }
     #[inline(always)]
@@ -3051,9 +3051,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.sqrtd(d.register, s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_sqrtd(asm, temporaries, d, s);
-            self.resume(moved, const { M::SPACE[305] });
+            self.attach(moved, const { M::MAX_BYTES[305] });
         }
     }
     #[inline(always)]
@@ -3061,9 +3061,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.rotlu(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_rotlu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[306] });
+            self.attach(moved, const { M::MAX_BYTES[306] });
         }
     }
     #[inline(always)]
@@ -3071,9 +3071,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.rotlui(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_rotlui(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[307] });
+            self.attach(moved, const { M::MAX_BYTES[307] });
         }
     }
     #[inline(always)]
@@ -3081,9 +3081,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.rotlul(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_rotlul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[308] });
+            self.attach(moved, const { M::MAX_BYTES[308] });
         }
     }
     #[inline(always)]
@@ -3091,9 +3091,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.rotluli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_rotluli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[309] });
+            self.attach(moved, const { M::MAX_BYTES[309] });
         }
     }
     #[inline(always)]
@@ -3101,9 +3101,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.rotru(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_rotru(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[310] });
+            self.attach(moved, const { M::MAX_BYTES[310] });
         }
     }
     #[inline(always)]
@@ -3111,9 +3111,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.rotrui(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_rotrui(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[311] });
+            self.attach(moved, const { M::MAX_BYTES[311] });
         }
     }
     #[inline(always)]
@@ -3121,9 +3121,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.rotrul(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_rotrul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[312] });
+            self.attach(moved, const { M::MAX_BYTES[312] });
         }
     }
     #[inline(always)]
@@ -3131,9 +3131,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.rotruli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_rotruli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[313] });
+            self.attach(moved, const { M::MAX_BYTES[313] });
         }
     }
     #[inline(always)]
@@ -3141,9 +3141,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.mulhii(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_mulhii(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[314] });
+            self.attach(moved, const { M::MAX_BYTES[314] });
         }
     }
     #[inline(always)]
@@ -3151,9 +3151,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.mulhiii(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_mulhiii(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[315] });
+            self.attach(moved, const { M::MAX_BYTES[315] });
         }
     }
     #[inline(always)]
@@ -3161,9 +3161,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.mulhiu(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_mulhiu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[316] });
+            self.attach(moved, const { M::MAX_BYTES[316] });
         }
     }
     #[inline(always)]
@@ -3171,9 +3171,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.mulhiui(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_mulhiui(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[317] });
+            self.attach(moved, const { M::MAX_BYTES[317] });
         }
     }
     #[inline(always)]
@@ -3181,9 +3181,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.mulhil(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_mulhil(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[318] });
+            self.attach(moved, const { M::MAX_BYTES[318] });
         }
     }
     #[inline(always)]
@@ -3191,9 +3191,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.mulhili(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_mulhili(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[319] });
+            self.attach(moved, const { M::MAX_BYTES[319] });
         }
     }
     #[inline(always)]
@@ -3201,9 +3201,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.mulhiul(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_mulhiul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[320] });
+            self.attach(moved, const { M::MAX_BYTES[320] });
         }
     }
     #[inline(always)]
@@ -3211,9 +3211,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.mulhiuli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_mulhiuli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[321] });
+            self.attach(moved, const { M::MAX_BYTES[321] });
         }
     }
     #[inline(always)]
@@ -3221,9 +3221,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.mini(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_mini(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[322] });
+            self.attach(moved, const { M::MAX_BYTES[322] });
         }
     }
     #[inline(always)]
@@ -3231,9 +3231,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.minii(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_minii(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[323] });
+            self.attach(moved, const { M::MAX_BYTES[323] });
         }
     }
     #[inline(always)]
@@ -3241,9 +3241,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.minu(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_minu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[324] });
+            self.attach(moved, const { M::MAX_BYTES[324] });
         }
     }
     #[inline(always)]
@@ -3251,9 +3251,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.minui(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_minui(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[325] });
+            self.attach(moved, const { M::MAX_BYTES[325] });
         }
     }
     #[inline(always)]
@@ -3261,9 +3261,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.minl(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_minl(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[326] });
+            self.attach(moved, const { M::MAX_BYTES[326] });
         }
     }
     #[inline(always)]
@@ -3271,9 +3271,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.minli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_minli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[327] });
+            self.attach(moved, const { M::MAX_BYTES[327] });
         }
     }
     #[inline(always)]
@@ -3281,9 +3281,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.minul(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_minul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[328] });
+            self.attach(moved, const { M::MAX_BYTES[328] });
         }
     }
     #[inline(always)]
@@ -3291,9 +3291,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.minuli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_minuli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[329] });
+            self.attach(moved, const { M::MAX_BYTES[329] });
         }
     }
     #[inline(always)]
@@ -3301,9 +3301,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.minf(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_minf(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[330] });
+            self.attach(moved, const { M::MAX_BYTES[330] });
         }
     }
     #[inline(always)]
@@ -3311,9 +3311,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.mind(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_mind(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[331] });
+            self.attach(moved, const { M::MAX_BYTES[331] });
         }
     }
     #[inline(always)]
@@ -3321,9 +3321,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.maxi(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_maxi(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[332] });
+            self.attach(moved, const { M::MAX_BYTES[332] });
         }
     }
     #[inline(always)]
@@ -3331,9 +3331,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.maxii(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_maxii(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[333] });
+            self.attach(moved, const { M::MAX_BYTES[333] });
         }
     }
     #[inline(always)]
@@ -3341,9 +3341,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.maxu(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_maxu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[334] });
+            self.attach(moved, const { M::MAX_BYTES[334] });
         }
     }
     #[inline(always)]
@@ -3351,9 +3351,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.maxui(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_maxui(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[335] });
+            self.attach(moved, const { M::MAX_BYTES[335] });
         }
     }
     #[inline(always)]
@@ -3361,9 +3361,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.maxl(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_maxl(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[336] });
+            self.attach(moved, const { M::MAX_BYTES[336] });
         }
     }
     #[inline(always)]
@@ -3371,9 +3371,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.maxli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_maxli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[337] });
+            self.attach(moved, const { M::MAX_BYTES[337] });
         }
     }
     #[inline(always)]
@@ -3381,9 +3381,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.maxul(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_maxul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[338] });
+            self.attach(moved, const { M::MAX_BYTES[338] });
         }
     }
     #[inline(always)]
@@ -3391,9 +3391,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.maxuli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_maxuli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[339] });
+            self.attach(moved, const { M::MAX_BYTES[339] });
         }
     }
     #[inline(always)]
@@ -3401,9 +3401,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.maxf(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_maxf(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[340] });
+            self.attach(moved, const { M::MAX_BYTES[340] });
         }
     }
     #[inline(always)]
@@ -3411,9 +3411,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.maxd(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_maxd(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[341] });
+            self.attach(moved, const { M::MAX_BYTES[341] });
         }
     }
     #[inline(always)]
@@ -3421,9 +3421,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.crc32cuc(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_crc32cuc(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[342] });
+            self.attach(moved, const { M::MAX_BYTES[342] });
         }
     }
     #[inline(always)]
@@ -3431,9 +3431,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.crc32cuci(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_crc32cuci(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[343] });
+            self.attach(moved, const { M::MAX_BYTES[343] });
         }
     }
     #[inline(always)]
@@ -3441,9 +3441,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.crc32cus(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_crc32cus(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[344] });
+            self.attach(moved, const { M::MAX_BYTES[344] });
         }
     }
     #[inline(always)]
@@ -3451,9 +3451,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.crc32cusi(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_crc32cusi(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[345] });
+            self.attach(moved, const { M::MAX_BYTES[345] });
         }
     }
     #[inline(always)]
@@ -3461,9 +3461,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.crc32cu(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_crc32cu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[346] });
+            self.attach(moved, const { M::MAX_BYTES[346] });
         }
     }
     #[inline(always)]
@@ -3471,9 +3471,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.crc32cui(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_crc32cui(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[347] });
+            self.attach(moved, const { M::MAX_BYTES[347] });
         }
     }
     #[inline(always)]
@@ -3481,9 +3481,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.crc32cul(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_crc32cul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[348] });
+            self.attach(moved, const { M::MAX_BYTES[348] });
         }
     }
     #[inline(always)]
@@ -3491,9 +3491,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.crc32culi(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_crc32culi(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[349] });
+            self.attach(moved, const { M::MAX_BYTES[349] });
         }
     }
     #[inline(always)]
@@ -3501,9 +3501,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.movnzi(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_movnzi(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[350] });
+            self.attach(moved, const { M::MAX_BYTES[350] });
         }
     }
     #[inline(always)]
@@ -3511,9 +3511,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.movnzu(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_movnzu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[351] });
+            self.attach(moved, const { M::MAX_BYTES[351] });
         }
     }
     #[inline(always)]
@@ -3521,9 +3521,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.movnzl(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_movnzl(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[352] });
+            self.attach(moved, const { M::MAX_BYTES[352] });
         }
     }
     #[inline(always)]
@@ -3531,9 +3531,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.movnzul(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_movnzul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[353] });
+            self.attach(moved, const { M::MAX_BYTES[353] });
         }
     }
     #[inline(always)]
@@ -3541,9 +3541,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.movnzp(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_movnzp(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[354] });
+            self.attach(moved, const { M::MAX_BYTES[354] });
         }
     }
     #[inline(always)]
@@ -3551,9 +3551,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.movzi(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_movzi(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[355] });
+            self.attach(moved, const { M::MAX_BYTES[355] });
         }
     }
     #[inline(always)]
@@ -3561,9 +3561,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.movzu(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_movzu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[356] });
+            self.attach(moved, const { M::MAX_BYTES[356] });
         }
     }
     #[inline(always)]
@@ -3571,9 +3571,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.movzl(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_movzl(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[357] });
+            self.attach(moved, const { M::MAX_BYTES[357] });
         }
     }
     #[inline(always)]
@@ -3581,9 +3581,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.movzul(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_movzul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[358] });
+            self.attach(moved, const { M::MAX_BYTES[358] });
         }
     }
     #[inline(always)]
@@ -3591,9 +3591,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.movzp(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_movzp(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[359] });
+            self.attach(moved, const { M::MAX_BYTES[359] });
         }
     }
     #[inline(always)]
@@ -3601,9 +3601,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.addoi(d.register, s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_addoi(asm, temporaries, d, s, t, b);
-            self.resume(moved, const { M::SPACE[360] });
+            self.attach(moved, const { M::MAX_BYTES[360] });
         }
     }
     #[inline(always)]
@@ -3611,9 +3611,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.addoii(d.register, s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_addoii(asm, temporaries, d, s, i, b);
-            self.resume(moved, const { M::SPACE[361] });
+            self.attach(moved, const { M::MAX_BYTES[361] });
         }
     }
     #[inline(always)]
@@ -3621,9 +3621,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.addou(d.register, s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_addou(asm, temporaries, d, s, t, b);
-            self.resume(moved, const { M::SPACE[362] });
+            self.attach(moved, const { M::MAX_BYTES[362] });
         }
     }
     #[inline(always)]
@@ -3631,9 +3631,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.addoui(d.register, s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_addoui(asm, temporaries, d, s, i, b);
-            self.resume(moved, const { M::SPACE[363] });
+            self.attach(moved, const { M::MAX_BYTES[363] });
         }
     }
     #[inline(always)]
@@ -3641,9 +3641,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.addol(d.register, s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_addol(asm, temporaries, d, s, t, b);
-            self.resume(moved, const { M::SPACE[364] });
+            self.attach(moved, const { M::MAX_BYTES[364] });
         }
     }
     #[inline(always)]
@@ -3651,9 +3651,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.addoli(d.register, s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_addoli(asm, temporaries, d, s, i, b);
-            self.resume(moved, const { M::SPACE[365] });
+            self.attach(moved, const { M::MAX_BYTES[365] });
         }
     }
     #[inline(always)]
@@ -3661,9 +3661,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.addoul(d.register, s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_addoul(asm, temporaries, d, s, t, b);
-            self.resume(moved, const { M::SPACE[366] });
+            self.attach(moved, const { M::MAX_BYTES[366] });
         }
     }
     #[inline(always)]
@@ -3671,9 +3671,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.addouli(d.register, s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_addouli(asm, temporaries, d, s, i, b);
-            self.resume(moved, const { M::SPACE[367] });
+            self.attach(moved, const { M::MAX_BYTES[367] });
         }
     }
     #[inline(always)]
@@ -3681,9 +3681,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.suboi(d.register, s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_suboi(asm, temporaries, d, s, t, b);
-            self.resume(moved, const { M::SPACE[368] });
+            self.attach(moved, const { M::MAX_BYTES[368] });
         }
     }
     #[inline(always)]
@@ -3691,9 +3691,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.suboii(d.register, s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_suboii(asm, temporaries, d, s, i, b);
-            self.resume(moved, const { M::SPACE[369] });
+            self.attach(moved, const { M::MAX_BYTES[369] });
         }
     }
     #[inline(always)]
@@ -3701,9 +3701,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.subou(d.register, s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_subou(asm, temporaries, d, s, t, b);
-            self.resume(moved, const { M::SPACE[370] });
+            self.attach(moved, const { M::MAX_BYTES[370] });
         }
     }
     #[inline(always)]
@@ -3711,9 +3711,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.suboui(d.register, s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_suboui(asm, temporaries, d, s, i, b);
-            self.resume(moved, const { M::SPACE[371] });
+            self.attach(moved, const { M::MAX_BYTES[371] });
         }
     }
     #[inline(always)]
@@ -3721,9 +3721,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.subol(d.register, s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_subol(asm, temporaries, d, s, t, b);
-            self.resume(moved, const { M::SPACE[372] });
+            self.attach(moved, const { M::MAX_BYTES[372] });
         }
     }
     #[inline(always)]
@@ -3731,9 +3731,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.suboli(d.register, s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_suboli(asm, temporaries, d, s, i, b);
-            self.resume(moved, const { M::SPACE[373] });
+            self.attach(moved, const { M::MAX_BYTES[373] });
         }
     }
     #[inline(always)]
@@ -3741,9 +3741,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.suboul(d.register, s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_suboul(asm, temporaries, d, s, t, b);
-            self.resume(moved, const { M::SPACE[374] });
+            self.attach(moved, const { M::MAX_BYTES[374] });
         }
     }
     #[inline(always)]
@@ -3751,9 +3751,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.subouli(d.register, s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_subouli(asm, temporaries, d, s, i, b);
-            self.resume(moved, const { M::SPACE[375] });
+            self.attach(moved, const { M::MAX_BYTES[375] });
         }
     }
     #[inline(always)]
@@ -3761,9 +3761,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.muloi(d.register, s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_muloi(asm, temporaries, d, s, t, b);
-            self.resume(moved, const { M::SPACE[376] });
+            self.attach(moved, const { M::MAX_BYTES[376] });
         }
     }
     #[inline(always)]
@@ -3771,9 +3771,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.muloii(d.register, s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_muloii(asm, temporaries, d, s, i, b);
-            self.resume(moved, const { M::SPACE[377] });
+            self.attach(moved, const { M::MAX_BYTES[377] });
         }
     }
     #[inline(always)]
@@ -3781,9 +3781,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.mulou(d.register, s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_mulou(asm, temporaries, d, s, t, b);
-            self.resume(moved, const { M::SPACE[378] });
+            self.attach(moved, const { M::MAX_BYTES[378] });
         }
     }
     #[inline(always)]
@@ -3791,9 +3791,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.muloui(d.register, s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_muloui(asm, temporaries, d, s, i, b);
-            self.resume(moved, const { M::SPACE[379] });
+            self.attach(moved, const { M::MAX_BYTES[379] });
         }
     }
     #[inline(always)]
@@ -3801,9 +3801,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.mulol(d.register, s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_mulol(asm, temporaries, d, s, t, b);
-            self.resume(moved, const { M::SPACE[380] });
+            self.attach(moved, const { M::MAX_BYTES[380] });
         }
     }
     #[inline(always)]
@@ -3811,9 +3811,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.muloli(d.register, s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_muloli(asm, temporaries, d, s, i, b);
-            self.resume(moved, const { M::SPACE[381] });
+            self.attach(moved, const { M::MAX_BYTES[381] });
         }
     }
     #[inline(always)]
@@ -3821,9 +3821,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.muloul(d.register, s.register, t.register, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_muloul(asm, temporaries, d, s, t, b);
-            self.resume(moved, const { M::SPACE[382] });
+            self.attach(moved, const { M::MAX_BYTES[382] });
         }
     }
     #[inline(always)]
@@ -3831,9 +3831,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.mulouli(d.register, s.register, i, b);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_mulouli(asm, temporaries, d, s, i, b);
-            self.resume(moved, const { M::SPACE[383] });
+            self.attach(moved, const { M::MAX_BYTES[383] });
         }
     }
     #[inline(always)]
@@ -3841,9 +3841,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.uldus(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_uldus(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[384] });
+            self.attach(moved, const { M::MAX_BYTES[384] });
         }
     }
     #[inline(always)]
@@ -3851,9 +3851,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.uldusi(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_uldusi(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[385] });
+            self.attach(moved, const { M::MAX_BYTES[385] });
         }
     }
     #[inline(always)]
@@ -3861,9 +3861,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.uldus_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_uldus_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[386] });
+            self.attach(moved, const { M::MAX_BYTES[386] });
         }
     }
     #[inline(always)]
@@ -3871,9 +3871,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ulds(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ulds(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[387] });
+            self.attach(moved, const { M::MAX_BYTES[387] });
         }
     }
     #[inline(always)]
@@ -3881,9 +3881,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.uldsi(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_uldsi(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[388] });
+            self.attach(moved, const { M::MAX_BYTES[388] });
         }
     }
     #[inline(always)]
@@ -3891,9 +3891,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.ulds_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ulds_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[389] });
+            self.attach(moved, const { M::MAX_BYTES[389] });
         }
     }
     #[inline(always)]
@@ -3901,9 +3901,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.uldu(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_uldu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[390] });
+            self.attach(moved, const { M::MAX_BYTES[390] });
         }
     }
     #[inline(always)]
@@ -3911,9 +3911,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.uldui(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_uldui(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[391] });
+            self.attach(moved, const { M::MAX_BYTES[391] });
         }
     }
     #[inline(always)]
@@ -3921,9 +3921,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.uldu_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_uldu_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[392] });
+            self.attach(moved, const { M::MAX_BYTES[392] });
         }
     }
     #[inline(always)]
@@ -3931,9 +3931,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.uldi(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_uldi(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[393] });
+            self.attach(moved, const { M::MAX_BYTES[393] });
         }
     }
     #[inline(always)]
@@ -3941,9 +3941,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.uldii(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_uldii(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[394] });
+            self.attach(moved, const { M::MAX_BYTES[394] });
         }
     }
     #[inline(always)]
@@ -3951,9 +3951,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.uldi_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_uldi_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[395] });
+            self.attach(moved, const { M::MAX_BYTES[395] });
         }
     }
     #[inline(always)]
@@ -3961,9 +3961,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.uldul(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_uldul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[396] });
+            self.attach(moved, const { M::MAX_BYTES[396] });
         }
     }
     #[inline(always)]
@@ -3971,9 +3971,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.ulduli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ulduli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[397] });
+            self.attach(moved, const { M::MAX_BYTES[397] });
         }
     }
     #[inline(always)]
@@ -3981,9 +3981,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.uldul_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_uldul_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[398] });
+            self.attach(moved, const { M::MAX_BYTES[398] });
         }
     }
     #[inline(always)]
@@ -3991,9 +3991,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.uldl(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_uldl(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[399] });
+            self.attach(moved, const { M::MAX_BYTES[399] });
         }
     }
     #[inline(always)]
@@ -4001,9 +4001,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.uldli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_uldli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[400] });
+            self.attach(moved, const { M::MAX_BYTES[400] });
         }
     }
     #[inline(always)]
@@ -4011,9 +4011,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.uldl_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_uldl_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[401] });
+            self.attach(moved, const { M::MAX_BYTES[401] });
         }
     }
     #[inline(always)]
@@ -4021,9 +4021,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.uldp(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_uldp(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[402] });
+            self.attach(moved, const { M::MAX_BYTES[402] });
         }
     }
     #[inline(always)]
@@ -4031,9 +4031,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.uldpi(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_uldpi(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[403] });
+            self.attach(moved, const { M::MAX_BYTES[403] });
         }
     }
     #[inline(always)]
@@ -4041,9 +4041,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.uldp_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_uldp_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[404] });
+            self.attach(moved, const { M::MAX_BYTES[404] });
         }
     }
     #[inline(always)]
@@ -4051,9 +4051,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ustus(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ustus(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[405] });
+            self.attach(moved, const { M::MAX_BYTES[405] });
         }
     }
     #[inline(always)]
@@ -4061,9 +4061,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.ustusi(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ustusi(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[406] });
+            self.attach(moved, const { M::MAX_BYTES[406] });
         }
     }
     #[inline(always)]
@@ -4071,9 +4071,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.ustus_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ustus_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[407] });
+            self.attach(moved, const { M::MAX_BYTES[407] });
         }
     }
     #[inline(always)]
@@ -4081,9 +4081,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.usts(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_usts(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[408] });
+            self.attach(moved, const { M::MAX_BYTES[408] });
         }
     }
     #[inline(always)]
@@ -4091,9 +4091,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.ustsi(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ustsi(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[409] });
+            self.attach(moved, const { M::MAX_BYTES[409] });
         }
     }
     #[inline(always)]
@@ -4101,9 +4101,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.usts_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_usts_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[410] });
+            self.attach(moved, const { M::MAX_BYTES[410] });
         }
     }
     #[inline(always)]
@@ -4111,9 +4111,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ustu(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ustu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[411] });
+            self.attach(moved, const { M::MAX_BYTES[411] });
         }
     }
     #[inline(always)]
@@ -4121,9 +4121,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.ustui(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ustui(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[412] });
+            self.attach(moved, const { M::MAX_BYTES[412] });
         }
     }
     #[inline(always)]
@@ -4131,9 +4131,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.ustu_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ustu_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[413] });
+            self.attach(moved, const { M::MAX_BYTES[413] });
         }
     }
     #[inline(always)]
@@ -4141,9 +4141,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.usti(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_usti(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[414] });
+            self.attach(moved, const { M::MAX_BYTES[414] });
         }
     }
     #[inline(always)]
@@ -4151,9 +4151,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.ustii(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ustii(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[415] });
+            self.attach(moved, const { M::MAX_BYTES[415] });
         }
     }
     #[inline(always)]
@@ -4161,9 +4161,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.usti_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_usti_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[416] });
+            self.attach(moved, const { M::MAX_BYTES[416] });
         }
     }
     #[inline(always)]
@@ -4171,9 +4171,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ustul(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ustul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[417] });
+            self.attach(moved, const { M::MAX_BYTES[417] });
         }
     }
     #[inline(always)]
@@ -4181,9 +4181,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.ustuli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ustuli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[418] });
+            self.attach(moved, const { M::MAX_BYTES[418] });
         }
     }
     #[inline(always)]
@@ -4191,9 +4191,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.ustul_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ustul_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[419] });
+            self.attach(moved, const { M::MAX_BYTES[419] });
         }
     }
     #[inline(always)]
@@ -4201,9 +4201,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ustl(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ustl(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[420] });
+            self.attach(moved, const { M::MAX_BYTES[420] });
         }
     }
     #[inline(always)]
@@ -4211,9 +4211,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.ustli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ustli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[421] });
+            self.attach(moved, const { M::MAX_BYTES[421] });
         }
     }
     #[inline(always)]
@@ -4221,9 +4221,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.ustl_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ustl_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[422] });
+            self.attach(moved, const { M::MAX_BYTES[422] });
         }
     }
     #[inline(always)]
@@ -4231,9 +4231,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ustp(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ustp(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[423] });
+            self.attach(moved, const { M::MAX_BYTES[423] });
         }
     }
     #[inline(always)]
@@ -4241,9 +4241,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.ustpi(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ustpi(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[424] });
+            self.attach(moved, const { M::MAX_BYTES[424] });
         }
     }
     #[inline(always)]
@@ -4251,9 +4251,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.ustp_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ustp_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[425] });
+            self.attach(moved, const { M::MAX_BYTES[425] });
         }
     }
     #[inline(always)]
@@ -4261,9 +4261,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.bldus(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bldus(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[426] });
+            self.attach(moved, const { M::MAX_BYTES[426] });
         }
     }
     #[inline(always)]
@@ -4271,9 +4271,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.bldusi(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bldusi(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[427] });
+            self.attach(moved, const { M::MAX_BYTES[427] });
         }
     }
     #[inline(always)]
@@ -4281,9 +4281,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.bldus_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bldus_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[428] });
+            self.attach(moved, const { M::MAX_BYTES[428] });
         }
     }
     #[inline(always)]
@@ -4291,9 +4291,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.bldu(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bldu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[429] });
+            self.attach(moved, const { M::MAX_BYTES[429] });
         }
     }
     #[inline(always)]
@@ -4301,9 +4301,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.bldui(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bldui(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[430] });
+            self.attach(moved, const { M::MAX_BYTES[430] });
         }
     }
     #[inline(always)]
@@ -4311,9 +4311,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.bldu_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bldu_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[431] });
+            self.attach(moved, const { M::MAX_BYTES[431] });
         }
     }
     #[inline(always)]
@@ -4321,9 +4321,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.bldul(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bldul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[432] });
+            self.attach(moved, const { M::MAX_BYTES[432] });
         }
     }
     #[inline(always)]
@@ -4331,9 +4331,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.blduli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_blduli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[433] });
+            self.attach(moved, const { M::MAX_BYTES[433] });
         }
     }
     #[inline(always)]
@@ -4341,9 +4341,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.bldul_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bldul_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[434] });
+            self.attach(moved, const { M::MAX_BYTES[434] });
         }
     }
     #[inline(always)]
@@ -4351,9 +4351,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.bstus(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bstus(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[435] });
+            self.attach(moved, const { M::MAX_BYTES[435] });
         }
     }
     #[inline(always)]
@@ -4361,9 +4361,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.bstusi(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bstusi(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[436] });
+            self.attach(moved, const { M::MAX_BYTES[436] });
         }
     }
     #[inline(always)]
@@ -4371,9 +4371,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.bstus_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bstus_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[437] });
+            self.attach(moved, const { M::MAX_BYTES[437] });
         }
     }
     #[inline(always)]
@@ -4381,9 +4381,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.bstu(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bstu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[438] });
+            self.attach(moved, const { M::MAX_BYTES[438] });
         }
     }
     #[inline(always)]
@@ -4391,9 +4391,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.bstui(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bstui(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[439] });
+            self.attach(moved, const { M::MAX_BYTES[439] });
         }
     }
     #[inline(always)]
@@ -4401,9 +4401,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.bstu_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bstu_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[440] });
+            self.attach(moved, const { M::MAX_BYTES[440] });
         }
     }
     #[inline(always)]
@@ -4411,9 +4411,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.bstul(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bstul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[441] });
+            self.attach(moved, const { M::MAX_BYTES[441] });
         }
     }
     #[inline(always)]
@@ -4421,9 +4421,9 @@ where
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.bstuli(d.register, s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bstuli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[442] });
+            self.attach(moved, const { M::MAX_BYTES[442] });
         }
     }
     #[inline(always)]
@@ -4431,9 +4431,9 @@ where
         if in_registers(d.register.mark()) {
             self.asm.bstul_local(d.register, local);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_bstul_local(asm, temporaries, d, local);
-            self.resume(moved, const { M::SPACE[443] });
+            self.attach(moved, const { M::MAX_BYTES[443] });
         }
     }
     #[inline(always)]
@@ -4441,9 +4441,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ldxc(d.register, s.register, t.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldxc(asm, temporaries, d, s, t, i);
-            self.resume(moved, const { M::SPACE[444] });
+            self.attach(moved, const { M::MAX_BYTES[444] });
         }
     }
     #[inline(always)]
@@ -4451,9 +4451,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ldxuc(d.register, s.register, t.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldxuc(asm, temporaries, d, s, t, i);
-            self.resume(moved, const { M::SPACE[445] });
+            self.attach(moved, const { M::MAX_BYTES[445] });
         }
     }
     #[inline(always)]
@@ -4461,9 +4461,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ldxs(d.register, s.register, t.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldxs(asm, temporaries, d, s, t, i);
-            self.resume(moved, const { M::SPACE[446] });
+            self.attach(moved, const { M::MAX_BYTES[446] });
         }
     }
     #[inline(always)]
@@ -4471,9 +4471,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ldxus(d.register, s.register, t.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldxus(asm, temporaries, d, s, t, i);
-            self.resume(moved, const { M::SPACE[447] });
+            self.attach(moved, const { M::MAX_BYTES[447] });
         }
     }
     #[inline(always)]
@@ -4481,9 +4481,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ldxi(d.register, s.register, t.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldxi(asm, temporaries, d, s, t, i);
-            self.resume(moved, const { M::SPACE[448] });
+            self.attach(moved, const { M::MAX_BYTES[448] });
         }
     }
     #[inline(always)]
@@ -4491,9 +4491,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ldxu(d.register, s.register, t.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldxu(asm, temporaries, d, s, t, i);
-            self.resume(moved, const { M::SPACE[449] });
+            self.attach(moved, const { M::MAX_BYTES[449] });
         }
     }
     #[inline(always)]
@@ -4501,9 +4501,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ldxl(d.register, s.register, t.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldxl(asm, temporaries, d, s, t, i);
-            self.resume(moved, const { M::SPACE[450] });
+            self.attach(moved, const { M::MAX_BYTES[450] });
         }
     }
     #[inline(always)]
@@ -4511,9 +4511,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ldxul(d.register, s.register, t.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldxul(asm, temporaries, d, s, t, i);
-            self.resume(moved, const { M::SPACE[451] });
+            self.attach(moved, const { M::MAX_BYTES[451] });
         }
     }
     #[inline(always)]
@@ -4521,9 +4521,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.ldxp(d.register, s.register, t.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_ldxp(asm, temporaries, d, s, t, i);
-            self.resume(moved, const { M::SPACE[452] });
+            self.attach(moved, const { M::MAX_BYTES[452] });
         }
     }
     #[inline(always)]
@@ -4531,9 +4531,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.stxc(d.register, s.register, t.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stxc(asm, temporaries, d, s, t, i);
-            self.resume(moved, const { M::SPACE[453] });
+            self.attach(moved, const { M::MAX_BYTES[453] });
         }
     }
     #[inline(always)]
@@ -4541,9 +4541,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.stxuc(d.register, s.register, t.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stxuc(asm, temporaries, d, s, t, i);
-            self.resume(moved, const { M::SPACE[454] });
+            self.attach(moved, const { M::MAX_BYTES[454] });
         }
     }
     #[inline(always)]
@@ -4551,9 +4551,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.stxs(d.register, s.register, t.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stxs(asm, temporaries, d, s, t, i);
-            self.resume(moved, const { M::SPACE[455] });
+            self.attach(moved, const { M::MAX_BYTES[455] });
         }
     }
     #[inline(always)]
@@ -4561,9 +4561,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.stxus(d.register, s.register, t.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stxus(asm, temporaries, d, s, t, i);
-            self.resume(moved, const { M::SPACE[456] });
+            self.attach(moved, const { M::MAX_BYTES[456] });
         }
     }
     #[inline(always)]
@@ -4571,9 +4571,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.stxi(d.register, s.register, t.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stxi(asm, temporaries, d, s, t, i);
-            self.resume(moved, const { M::SPACE[457] });
+            self.attach(moved, const { M::MAX_BYTES[457] });
         }
     }
     #[inline(always)]
@@ -4581,9 +4581,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.stxu(d.register, s.register, t.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stxu(asm, temporaries, d, s, t, i);
-            self.resume(moved, const { M::SPACE[458] });
+            self.attach(moved, const { M::MAX_BYTES[458] });
         }
     }
     #[inline(always)]
@@ -4591,9 +4591,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.stxl(d.register, s.register, t.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stxl(asm, temporaries, d, s, t, i);
-            self.resume(moved, const { M::SPACE[459] });
+            self.attach(moved, const { M::MAX_BYTES[459] });
         }
     }
     #[inline(always)]
@@ -4601,9 +4601,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.stxul(d.register, s.register, t.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stxul(asm, temporaries, d, s, t, i);
-            self.resume(moved, const { M::SPACE[460] });
+            self.attach(moved, const { M::MAX_BYTES[460] });
         }
     }
     #[inline(always)]
@@ -4611,9 +4611,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.stxp(d.register, s.register, t.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_stxp(asm, temporaries, d, s, t, i);
-            self.resume(moved, const { M::SPACE[461] });
+            self.attach(moved, const { M::MAX_BYTES[461] });
         }
     }
     #[inline(always)]
@@ -4621,9 +4621,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.casi(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_casi(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[462] });
+            self.attach(moved, const { M::MAX_BYTES[462] });
         }
     }
     #[inline(always)]
@@ -4631,9 +4631,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.casu(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_casu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[463] });
+            self.attach(moved, const { M::MAX_BYTES[463] });
         }
     }
     #[inline(always)]
@@ -4641,9 +4641,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.casl(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_casl(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[464] });
+            self.attach(moved, const { M::MAX_BYTES[464] });
         }
     }
     #[inline(always)]
@@ -4651,9 +4651,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.casul(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_casul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[465] });
+            self.attach(moved, const { M::MAX_BYTES[465] });
         }
     }
     #[inline(always)]
@@ -4661,9 +4661,9 @@ where
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.casp(d.register, s.register, t.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_casp(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[466] });
+            self.attach(moved, const { M::MAX_BYTES[466] });
         }
     }
     #[inline(always)]
@@ -4683,9 +4683,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.jtab(s.register);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_jtab(asm, temporaries, s);
-            self.resume(moved, const { M::SPACE[470] });
+            self.attach(moved, const { M::MAX_BYTES[470] });
         }
     }
     #[inline(always)]
@@ -4693,9 +4693,9 @@ where
         if in_registers(s.register.mark()) {
             self.asm.prefetch(s.register, i);
         } else {
-            let (asm, temporaries) = self.lend();
+            let (asm, temporaries) = self.detach();
             let moved = spilled_prefetch(asm, temporaries, s, i);
-            self.resume(moved, const { M::SPACE[471] });
+            self.attach(moved, const { M::MAX_BYTES[471] });
         }
     }
 }
@@ -4709,18 +4709,18 @@ fn spilled_addi<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[0] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[0] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.addi(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Addition. Type `i`. Operands `d, s, i`.
@@ -4732,17 +4732,17 @@ fn spilled_addii<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[1] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[1] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.addii(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Addition. Type `u`. Operands `d, s, t`.
@@ -4754,18 +4754,18 @@ fn spilled_addu<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[2] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[2] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.addu(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Addition. Type `u`. Operands `d, s, i`.
@@ -4777,17 +4777,17 @@ fn spilled_addui<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[3] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[3] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.addui(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Addition. Type `l`. Operands `d, s, t`.
@@ -4799,18 +4799,18 @@ fn spilled_addl<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[4] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[4] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.addl(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Addition. Type `l`. Operands `d, s, i`.
@@ -4822,17 +4822,17 @@ fn spilled_addli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i64,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[5] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[5] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.addli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Addition. Type `ul`. Operands `d, s, t`.
@@ -4844,18 +4844,18 @@ fn spilled_addul<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[6] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[6] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.addul(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Addition. Type `ul`. Operands `d, s, i`.
@@ -4867,17 +4867,17 @@ fn spilled_adduli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u64,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[7] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[7] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.adduli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Addition. Type `p`. Operands `d, s, t`.
@@ -4889,18 +4889,18 @@ fn spilled_addp<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[8] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[8] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.addp(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Addition. Type `p`. Operands `d, s, i`.
@@ -4912,17 +4912,17 @@ fn spilled_addpi<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u64,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[9] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[9] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.addpi(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Addition. Type `f`. Operands `d, s, t`.
@@ -4934,18 +4934,18 @@ fn spilled_addf<M: Machine>(
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Float>,
     t: VirtualReg<M::Float>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[10] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[10] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.addf(d, s, t);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Addition. Type `d`. Operands `d, s, t`.
@@ -4957,18 +4957,18 @@ fn spilled_addd<M: Machine>(
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Float>,
     t: VirtualReg<M::Float>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[11] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[11] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.addd(d, s, t);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Subtraction. Type `i`. Operands `d, s, t`.
@@ -4980,18 +4980,18 @@ fn spilled_subi<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[12] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[12] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.subi(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Subtraction. Type `i`. Operands `d, s, i`.
@@ -5003,17 +5003,17 @@ fn spilled_subii<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[13] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[13] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.subii(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Subtraction. Type `u`. Operands `d, s, t`.
@@ -5025,18 +5025,18 @@ fn spilled_subu<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[14] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[14] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.subu(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Subtraction. Type `u`. Operands `d, s, i`.
@@ -5048,17 +5048,17 @@ fn spilled_subui<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[15] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[15] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.subui(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Subtraction. Type `l`. Operands `d, s, t`.
@@ -5070,18 +5070,18 @@ fn spilled_subl<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[16] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[16] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.subl(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Subtraction. Type `l`. Operands `d, s, i`.
@@ -5093,17 +5093,17 @@ fn spilled_subli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i64,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[17] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[17] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.subli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Subtraction. Type `ul`. Operands `d, s, t`.
@@ -5115,18 +5115,18 @@ fn spilled_subul<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[18] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[18] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.subul(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Subtraction. Type `ul`. Operands `d, s, i`.
@@ -5138,17 +5138,17 @@ fn spilled_subuli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u64,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[19] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[19] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.subuli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Subtraction. Type `p`. Operands `d, s, t`.
@@ -5160,18 +5160,18 @@ fn spilled_subp<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[20] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[20] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.subp(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Subtraction. Type `p`. Operands `d, s, i`.
@@ -5183,17 +5183,17 @@ fn spilled_subpi<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u64,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[21] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[21] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.subpi(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Subtraction. Type `f`. Operands `d, s, t`.
@@ -5205,18 +5205,18 @@ fn spilled_subf<M: Machine>(
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Float>,
     t: VirtualReg<M::Float>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[22] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[22] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.subf(d, s, t);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Subtraction. Type `d`. Operands `d, s, t`.
@@ -5228,18 +5228,18 @@ fn spilled_subd<M: Machine>(
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Float>,
     t: VirtualReg<M::Float>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[23] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[23] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.subd(d, s, t);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Multiplication, low half. Type `i`. Operands `d, s, t`.
@@ -5251,18 +5251,18 @@ fn spilled_muli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[24] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[24] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.muli(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Multiplication, low half. Type `i`. Operands `d, s, i`.
@@ -5274,17 +5274,17 @@ fn spilled_mulii<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[25] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[25] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.mulii(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Multiplication, low half. Type `u`. Operands `d, s, t`.
@@ -5296,18 +5296,18 @@ fn spilled_mulu<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[26] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[26] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.mulu(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Multiplication, low half. Type `u`. Operands `d, s, i`.
@@ -5319,17 +5319,17 @@ fn spilled_mului<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[27] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[27] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.mului(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Multiplication, low half. Type `l`. Operands `d, s, t`.
@@ -5341,18 +5341,18 @@ fn spilled_mull<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[28] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[28] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.mull(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Multiplication, low half. Type `l`. Operands `d, s, i`.
@@ -5364,17 +5364,17 @@ fn spilled_mulli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i64,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[29] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[29] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.mulli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Multiplication, low half. Type `ul`. Operands `d, s, t`.
@@ -5386,18 +5386,18 @@ fn spilled_mulul<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[30] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[30] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.mulul(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Multiplication, low half. Type `ul`. Operands `d, s, i`.
@@ -5409,17 +5409,17 @@ fn spilled_mululi<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u64,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[31] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[31] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.mululi(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Multiplication, low half. Type `f`. Operands `d, s, t`.
@@ -5431,18 +5431,18 @@ fn spilled_mulf<M: Machine>(
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Float>,
     t: VirtualReg<M::Float>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[32] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[32] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.mulf(d, s, t);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Multiplication, low half. Type `d`. Operands `d, s, t`.
@@ -5454,18 +5454,18 @@ fn spilled_muld<M: Machine>(
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Float>,
     t: VirtualReg<M::Float>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[33] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[33] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.muld(d, s, t);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Division, truncating; undefined for a zero divisor and for MIN / -1. Type `i`. Operands `d, s, t`.
@@ -5477,18 +5477,18 @@ fn spilled_divi<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[34] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[34] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.divi(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Division, truncating; undefined for a zero divisor and for MIN / -1. Type `i`. Operands `d, s, i`.
@@ -5500,17 +5500,17 @@ fn spilled_divii<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[35] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[35] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.divii(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Division, truncating; undefined for a zero divisor and for MIN / -1. Type `u`. Operands `d, s, t`.
@@ -5522,18 +5522,18 @@ fn spilled_divu<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[36] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[36] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.divu(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Division, truncating; undefined for a zero divisor and for MIN / -1. Type `u`. Operands `d, s, i`.
@@ -5545,17 +5545,17 @@ fn spilled_divui<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[37] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[37] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.divui(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Division, truncating; undefined for a zero divisor and for MIN / -1. Type `l`. Operands `d, s, t`.
@@ -5567,18 +5567,18 @@ fn spilled_divl<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[38] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[38] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.divl(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Division, truncating; undefined for a zero divisor and for MIN / -1. Type `l`. Operands `d, s, i`.
@@ -5590,17 +5590,17 @@ fn spilled_divli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i64,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[39] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[39] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.divli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Division, truncating; undefined for a zero divisor and for MIN / -1. Type `ul`. Operands `d, s, t`.
@@ -5612,18 +5612,18 @@ fn spilled_divul<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[40] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[40] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.divul(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Division, truncating; undefined for a zero divisor and for MIN / -1. Type `ul`. Operands `d, s, i`.
@@ -5635,17 +5635,17 @@ fn spilled_divuli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u64,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[41] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[41] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.divuli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Division, truncating; undefined for a zero divisor and for MIN / -1. Type `f`. Operands `d, s, t`.
@@ -5657,18 +5657,18 @@ fn spilled_divf<M: Machine>(
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Float>,
     t: VirtualReg<M::Float>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[42] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[42] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.divf(d, s, t);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Division, truncating; undefined for a zero divisor and for MIN / -1. Type `d`. Operands `d, s, t`.
@@ -5680,18 +5680,18 @@ fn spilled_divd<M: Machine>(
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Float>,
     t: VirtualReg<M::Float>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[43] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[43] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.divd(d, s, t);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Remainder, the sign of the dividend; undefined where division is. Type `i`. Operands `d, s, t`.
@@ -5703,18 +5703,18 @@ fn spilled_modi<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[44] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[44] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.modi(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Remainder, the sign of the dividend; undefined where division is. Type `i`. Operands `d, s, i`.
@@ -5726,17 +5726,17 @@ fn spilled_modii<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[45] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[45] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.modii(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Remainder, the sign of the dividend; undefined where division is. Type `u`. Operands `d, s, t`.
@@ -5748,18 +5748,18 @@ fn spilled_modu<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[46] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[46] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.modu(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Remainder, the sign of the dividend; undefined where division is. Type `u`. Operands `d, s, i`.
@@ -5771,17 +5771,17 @@ fn spilled_modui<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[47] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[47] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.modui(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Remainder, the sign of the dividend; undefined where division is. Type `l`. Operands `d, s, t`.
@@ -5793,18 +5793,18 @@ fn spilled_modl<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[48] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[48] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.modl(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Remainder, the sign of the dividend; undefined where division is. Type `l`. Operands `d, s, i`.
@@ -5816,17 +5816,17 @@ fn spilled_modli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i64,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[49] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[49] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.modli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Remainder, the sign of the dividend; undefined where division is. Type `ul`. Operands `d, s, t`.
@@ -5838,18 +5838,18 @@ fn spilled_modul<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[50] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[50] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.modul(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Remainder, the sign of the dividend; undefined where division is. Type `ul`. Operands `d, s, i`.
@@ -5861,17 +5861,17 @@ fn spilled_moduli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u64,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[51] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[51] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.moduli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Bitwise and. Type `i`. Operands `d, s, t`.
@@ -5883,18 +5883,18 @@ fn spilled_andi<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[52] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[52] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.andi(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Bitwise and. Type `i`. Operands `d, s, i`.
@@ -5906,17 +5906,17 @@ fn spilled_andii<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[53] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[53] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.andii(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Bitwise and. Type `u`. Operands `d, s, t`.
@@ -5928,18 +5928,18 @@ fn spilled_andu<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[54] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[54] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.andu(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Bitwise and. Type `u`. Operands `d, s, i`.
@@ -5951,17 +5951,17 @@ fn spilled_andui<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[55] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[55] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.andui(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Bitwise and. Type `l`. Operands `d, s, t`.
@@ -5973,18 +5973,18 @@ fn spilled_andl<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[56] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[56] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.andl(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Bitwise and. Type `l`. Operands `d, s, i`.
@@ -5996,17 +5996,17 @@ fn spilled_andli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i64,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[57] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[57] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.andli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Bitwise and. Type `ul`. Operands `d, s, t`.
@@ -6018,18 +6018,18 @@ fn spilled_andul<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[58] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[58] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.andul(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Bitwise and. Type `ul`. Operands `d, s, i`.
@@ -6041,17 +6041,17 @@ fn spilled_anduli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u64,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[59] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[59] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.anduli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Bitwise or. Type `i`. Operands `d, s, t`.
@@ -6063,18 +6063,18 @@ fn spilled_ori<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[60] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[60] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.ori(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Bitwise or. Type `i`. Operands `d, s, i`.
@@ -6086,17 +6086,17 @@ fn spilled_orii<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[61] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[61] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.orii(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Bitwise or. Type `u`. Operands `d, s, t`.
@@ -6108,18 +6108,18 @@ fn spilled_oru<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[62] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[62] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.oru(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Bitwise or. Type `u`. Operands `d, s, i`.
@@ -6131,17 +6131,17 @@ fn spilled_orui<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[63] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[63] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.orui(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Bitwise or. Type `l`. Operands `d, s, t`.
@@ -6153,18 +6153,18 @@ fn spilled_orl<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[64] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[64] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.orl(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Bitwise or. Type `l`. Operands `d, s, i`.
@@ -6176,17 +6176,17 @@ fn spilled_orli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i64,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[65] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[65] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.orli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Bitwise or. Type `ul`. Operands `d, s, t`.
@@ -6198,18 +6198,18 @@ fn spilled_orul<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[66] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[66] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.orul(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Bitwise or. Type `ul`. Operands `d, s, i`.
@@ -6221,17 +6221,17 @@ fn spilled_oruli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u64,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[67] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[67] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.oruli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Bitwise exclusive or. Type `i`. Operands `d, s, t`.
@@ -6243,18 +6243,18 @@ fn spilled_xori<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[68] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[68] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.xori(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Bitwise exclusive or. Type `i`. Operands `d, s, i`.
@@ -6266,17 +6266,17 @@ fn spilled_xorii<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[69] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[69] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.xorii(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Bitwise exclusive or. Type `u`. Operands `d, s, t`.
@@ -6288,18 +6288,18 @@ fn spilled_xoru<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[70] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[70] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.xoru(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Bitwise exclusive or. Type `u`. Operands `d, s, i`.
@@ -6311,17 +6311,17 @@ fn spilled_xorui<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[71] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[71] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.xorui(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Bitwise exclusive or. Type `l`. Operands `d, s, t`.
@@ -6333,18 +6333,18 @@ fn spilled_xorl<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[72] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[72] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.xorl(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Bitwise exclusive or. Type `l`. Operands `d, s, i`.
@@ -6356,17 +6356,17 @@ fn spilled_xorli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i64,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[73] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[73] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.xorli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Bitwise exclusive or. Type `ul`. Operands `d, s, t`.
@@ -6378,18 +6378,18 @@ fn spilled_xorul<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[74] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[74] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.xorul(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Bitwise exclusive or. Type `ul`. Operands `d, s, i`.
@@ -6401,17 +6401,17 @@ fn spilled_xoruli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u64,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[75] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[75] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.xoruli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Left shift; undefined for a count of the width or more. Type `i`. Operands `d, s, t`.
@@ -6423,18 +6423,18 @@ fn spilled_lshi<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[76] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[76] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.lshi(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Left shift; undefined for a count of the width or more. Type `i`. Operands `d, s, i`.
@@ -6446,17 +6446,17 @@ fn spilled_lshii<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[77] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[77] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.lshii(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Left shift; undefined for a count of the width or more. Type `u`. Operands `d, s, t`.
@@ -6468,18 +6468,18 @@ fn spilled_lshu<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[78] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[78] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.lshu(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Left shift; undefined for a count of the width or more. Type `u`. Operands `d, s, i`.
@@ -6491,17 +6491,17 @@ fn spilled_lshui<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[79] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[79] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.lshui(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Left shift; undefined for a count of the width or more. Type `l`. Operands `d, s, t`.
@@ -6513,18 +6513,18 @@ fn spilled_lshl<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[80] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[80] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.lshl(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Left shift; undefined for a count of the width or more. Type `l`. Operands `d, s, i`.
@@ -6536,17 +6536,17 @@ fn spilled_lshli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i64,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[81] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[81] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.lshli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Left shift; undefined for a count of the width or more. Type `ul`. Operands `d, s, t`.
@@ -6558,18 +6558,18 @@ fn spilled_lshul<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[82] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[82] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.lshul(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Left shift; undefined for a count of the width or more. Type `ul`. Operands `d, s, i`.
@@ -6581,17 +6581,17 @@ fn spilled_lshuli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u64,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[83] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[83] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.lshuli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Right shift; the sign is propagated for signed types. Type `i`. Operands `d, s, t`.
@@ -6603,18 +6603,18 @@ fn spilled_rshi<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[84] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[84] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.rshi(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Right shift; the sign is propagated for signed types. Type `i`. Operands `d, s, i`.
@@ -6626,17 +6626,17 @@ fn spilled_rshii<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[85] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[85] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.rshii(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Right shift; the sign is propagated for signed types. Type `u`. Operands `d, s, t`.
@@ -6648,18 +6648,18 @@ fn spilled_rshu<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[86] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[86] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.rshu(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Right shift; the sign is propagated for signed types. Type `u`. Operands `d, s, i`.
@@ -6671,17 +6671,17 @@ fn spilled_rshui<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[87] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[87] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.rshui(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Right shift; the sign is propagated for signed types. Type `l`. Operands `d, s, t`.
@@ -6693,18 +6693,18 @@ fn spilled_rshl<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[88] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[88] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.rshl(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Right shift; the sign is propagated for signed types. Type `l`. Operands `d, s, i`.
@@ -6716,17 +6716,17 @@ fn spilled_rshli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i64,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[89] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[89] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.rshli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Right shift; the sign is propagated for signed types. Type `ul`. Operands `d, s, t`.
@@ -6738,18 +6738,18 @@ fn spilled_rshul<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[90] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[90] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.rshul(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Right shift; the sign is propagated for signed types. Type `ul`. Operands `d, s, i`.
@@ -6761,65 +6761,80 @@ fn spilled_rshuli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u64,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[91] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[91] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.rshuli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Bit complement. Type `i`. Operands `d, s`.
 #[cold]
 #[inline(never)]
-fn spilled_comi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, s: VirtualReg<M::Reg>) -> Moved
+fn spilled_comi<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[92] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[92] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.comi(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Bit complement. Type `u`. Operands `d, s`.
 #[cold]
 #[inline(never)]
-fn spilled_comu<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, s: VirtualReg<M::Reg>) -> Moved
+fn spilled_comu<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[93] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[93] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.comu(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Bit complement. Type `l`. Operands `d, s`.
 #[cold]
 #[inline(never)]
-fn spilled_coml<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, s: VirtualReg<M::Reg>) -> Moved
+fn spilled_coml<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[94] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[94] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.coml(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Bit complement. Type `ul`. Operands `d, s`.
@@ -6830,65 +6845,80 @@ fn spilled_comul<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[95] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[95] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.comul(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Logical not: 1 for zero, 0 otherwise. Type `i`. Operands `d, s`.
 #[cold]
 #[inline(never)]
-fn spilled_noti<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, s: VirtualReg<M::Reg>) -> Moved
+fn spilled_noti<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[96] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[96] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.noti(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Logical not: 1 for zero, 0 otherwise. Type `u`. Operands `d, s`.
 #[cold]
 #[inline(never)]
-fn spilled_notu<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, s: VirtualReg<M::Reg>) -> Moved
+fn spilled_notu<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[97] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[97] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.notu(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Logical not: 1 for zero, 0 otherwise. Type `l`. Operands `d, s`.
 #[cold]
 #[inline(never)]
-fn spilled_notl<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, s: VirtualReg<M::Reg>) -> Moved
+fn spilled_notl<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[98] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[98] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.notl(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Logical not: 1 for zero, 0 otherwise. Type `ul`. Operands `d, s`.
@@ -6899,65 +6929,80 @@ fn spilled_notul<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[99] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[99] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.notul(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Copy. Type `i`. Operands `d, s`.
 #[cold]
 #[inline(never)]
-fn spilled_movi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, s: VirtualReg<M::Reg>) -> Moved
+fn spilled_movi<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[100] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[100] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.movi(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Copy. Type `u`. Operands `d, s`.
 #[cold]
 #[inline(never)]
-fn spilled_movu<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, s: VirtualReg<M::Reg>) -> Moved
+fn spilled_movu<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[101] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[101] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.movu(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Copy. Type `l`. Operands `d, s`.
 #[cold]
 #[inline(never)]
-fn spilled_movl<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, s: VirtualReg<M::Reg>) -> Moved
+fn spilled_movl<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[102] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[102] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.movl(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Copy. Type `ul`. Operands `d, s`.
@@ -6968,33 +7013,38 @@ fn spilled_movul<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[103] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[103] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.movul(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Copy. Type `p`. Operands `d, s`.
 #[cold]
 #[inline(never)]
-fn spilled_movp<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, s: VirtualReg<M::Reg>) -> Moved
+fn spilled_movp<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[104] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[104] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.movp(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Copy. Type `f`. Operands `d, s`.
@@ -7005,17 +7055,17 @@ fn spilled_movf<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Float>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[105] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[105] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     c.movf(d, s);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Copy. Type `d`. Operands `d, s`.
@@ -7026,65 +7076,80 @@ fn spilled_movd<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Float>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[106] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[106] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     c.movd(d, s);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Negation. Type `i`. Operands `d, s`.
 #[cold]
 #[inline(never)]
-fn spilled_negi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, s: VirtualReg<M::Reg>) -> Moved
+fn spilled_negi<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[107] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[107] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.negi(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Negation. Type `u`. Operands `d, s`.
 #[cold]
 #[inline(never)]
-fn spilled_negu<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, s: VirtualReg<M::Reg>) -> Moved
+fn spilled_negu<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[108] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[108] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.negu(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Negation. Type `l`. Operands `d, s`.
 #[cold]
 #[inline(never)]
-fn spilled_negl<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, s: VirtualReg<M::Reg>) -> Moved
+fn spilled_negl<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[109] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[109] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.negl(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Negation. Type `ul`. Operands `d, s`.
@@ -7095,17 +7160,17 @@ fn spilled_negul<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[110] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[110] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.negul(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Negation. Type `f`. Operands `d, s`.
@@ -7116,17 +7181,17 @@ fn spilled_negf<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Float>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[111] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[111] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     c.negf(d, s);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Negation. Type `d`. Operands `d, s`.
@@ -7137,122 +7202,122 @@ fn spilled_negd<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Float>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[112] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[112] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     c.negd(d, s);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load a constant. Type `i`. Operands `d, i`.
 #[cold]
 #[inline(never)]
-fn spilled_seti<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, i: i32) -> Moved
+fn spilled_seti<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, i: i32) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[113] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[113] }));
     let kept = d;
     let d = x.target(d, 0);
     c.seti(d, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load a constant. Type `u`. Operands `d, i`.
 #[cold]
 #[inline(never)]
-fn spilled_setu<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, i: u32) -> Moved
+fn spilled_setu<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, i: u32) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[114] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[114] }));
     let kept = d;
     let d = x.target(d, 0);
     c.setu(d, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load a constant. Type `l`. Operands `d, i`.
 #[cold]
 #[inline(never)]
-fn spilled_setl<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, i: i64) -> Moved
+fn spilled_setl<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, i: i64) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[115] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[115] }));
     let kept = d;
     let d = x.target(d, 0);
     c.setl(d, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load a constant. Type `ul`. Operands `d, i`.
 #[cold]
 #[inline(never)]
-fn spilled_setul<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, i: u64) -> Moved
+fn spilled_setul<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, i: u64) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[116] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[116] }));
     let kept = d;
     let d = x.target(d, 0);
     c.setul(d, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load a constant. Type `p`. Operands `d, i`.
 #[cold]
 #[inline(never)]
-fn spilled_setp<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, i: u64) -> Moved
+fn spilled_setp<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, i: u64) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[117] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[117] }));
     let kept = d;
     let d = x.target(d, 0);
     c.setp(d, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load a constant. Type `f`. Operands `d, i`.
 #[cold]
 #[inline(never)]
-fn spilled_setf<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Float>, i: f32) -> Moved
+fn spilled_setf<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Float>, i: f32) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[118] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[118] }));
     let kept = d;
     let d = x.target_float(d, 0);
     c.setf(d, i);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load a constant. Type `d`. Operands `d, i`.
 #[cold]
 #[inline(never)]
-fn spilled_setd<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Float>, i: f64) -> Moved
+fn spilled_setd<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Float>, i: f64) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[119] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[119] }));
     let kept = d;
     let d = x.target_float(d, 0);
     c.setd(d, i);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Convert an int. Type `u`. Operands `d, s`.
@@ -7263,17 +7328,17 @@ fn spilled_cvi2u<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[120] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[120] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvi2u(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Convert an int. Type `l`. Operands `d, s`.
@@ -7284,17 +7349,17 @@ fn spilled_cvi2l<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[121] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[121] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvi2l(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Convert an int. Type `ul`. Operands `d, s`.
@@ -7305,17 +7370,17 @@ fn spilled_cvi2ul<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[122] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[122] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvi2ul(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Convert an int. Type `f`. Operands `d, s`.
@@ -7326,17 +7391,17 @@ fn spilled_cvi2f<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[123] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[123] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvi2f(d, s);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Convert an int. Type `d`. Operands `d, s`.
@@ -7347,17 +7412,17 @@ fn spilled_cvi2d<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[124] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[124] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvi2d(d, s);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Convert an unsigned. Type `i`. Operands `d, s`.
@@ -7368,17 +7433,17 @@ fn spilled_cvu2i<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[125] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[125] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvu2i(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Convert an unsigned. Type `l`. Operands `d, s`.
@@ -7389,17 +7454,17 @@ fn spilled_cvu2l<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[126] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[126] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvu2l(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Convert an unsigned. Type `ul`. Operands `d, s`.
@@ -7410,17 +7475,17 @@ fn spilled_cvu2ul<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[127] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[127] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvu2ul(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Convert an unsigned. Type `f`. Operands `d, s`.
@@ -7431,17 +7496,17 @@ fn spilled_cvu2f<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[128] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[128] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvu2f(d, s);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Convert an unsigned. Type `d`. Operands `d, s`.
@@ -7452,17 +7517,17 @@ fn spilled_cvu2d<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[129] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[129] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvu2d(d, s);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Convert a long. Type `i`. Operands `d, s`.
@@ -7473,17 +7538,17 @@ fn spilled_cvl2i<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[130] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[130] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvl2i(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Convert a long. Type `u`. Operands `d, s`.
@@ -7494,17 +7559,17 @@ fn spilled_cvl2u<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[131] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[131] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvl2u(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Convert a long. Type `ul`. Operands `d, s`.
@@ -7515,17 +7580,17 @@ fn spilled_cvl2ul<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[132] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[132] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvl2ul(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Convert a long. Type `f`. Operands `d, s`.
@@ -7536,17 +7601,17 @@ fn spilled_cvl2f<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[133] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[133] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvl2f(d, s);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Convert a long. Type `d`. Operands `d, s`.
@@ -7557,17 +7622,17 @@ fn spilled_cvl2d<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[134] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[134] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvl2d(d, s);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Convert an unsigned long. Type `i`. Operands `d, s`.
@@ -7578,17 +7643,17 @@ fn spilled_cvul2i<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[135] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[135] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvul2i(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Convert an unsigned long. Type `u`. Operands `d, s`.
@@ -7599,17 +7664,17 @@ fn spilled_cvul2u<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[136] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[136] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvul2u(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Convert an unsigned long. Type `l`. Operands `d, s`.
@@ -7620,17 +7685,17 @@ fn spilled_cvul2l<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[137] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[137] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvul2l(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Convert an unsigned long. Type `p`. Operands `d, s`.
@@ -7641,17 +7706,17 @@ fn spilled_cvul2p<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[138] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[138] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvul2p(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Convert a pointer. Type `ul`. Operands `d, s`.
@@ -7662,17 +7727,17 @@ fn spilled_cvp2ul<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[139] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[139] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.cvp2ul(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Convert a float; to an integer by truncation. Type `l`. Operands `d, s`.
@@ -7683,17 +7748,17 @@ fn spilled_cvf2l<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Float>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[140] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[140] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load_float(&mut c, s, 0);
     c.cvf2l(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Convert a float; to an integer by truncation. Type `d`. Operands `d, s`.
@@ -7704,17 +7769,17 @@ fn spilled_cvf2d<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Float>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[141] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[141] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     c.cvf2d(d, s);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Convert a double; to an integer by truncation. Type `l`. Operands `d, s`.
@@ -7725,17 +7790,17 @@ fn spilled_cvd2l<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Float>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[142] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[142] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load_float(&mut c, s, 0);
     c.cvd2l(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Convert a double; to an integer by truncation. Type `f`. Operands `d, s`.
@@ -7746,17 +7811,17 @@ fn spilled_cvd2f<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Float>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[143] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[143] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     c.cvd2f(d, s);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `c`. Operands `d, s, t`.
@@ -7768,18 +7833,18 @@ fn spilled_ldc<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[144] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[144] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.ldc(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `c`. Operands `d, s, i`.
@@ -7791,32 +7856,32 @@ fn spilled_ldci<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[145] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[145] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.ldci(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `c`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_ldc_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_ldc_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[146] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[146] }));
     let kept = d;
     let d = x.target(d, 0);
     c.ldc_local(d, local);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `uc`. Operands `d, s, t`.
@@ -7828,18 +7893,18 @@ fn spilled_lduc<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[147] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[147] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.lduc(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `uc`. Operands `d, s, i`.
@@ -7851,32 +7916,32 @@ fn spilled_lduci<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[148] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[148] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.lduci(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `uc`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_lduc_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_lduc_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[149] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[149] }));
     let kept = d;
     let d = x.target(d, 0);
     c.lduc_local(d, local);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `s`. Operands `d, s, t`.
@@ -7888,18 +7953,18 @@ fn spilled_lds<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[150] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[150] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.lds(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `s`. Operands `d, s, i`.
@@ -7911,32 +7976,32 @@ fn spilled_ldsi<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[151] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[151] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.ldsi(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `s`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_lds_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_lds_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[152] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[152] }));
     let kept = d;
     let d = x.target(d, 0);
     c.lds_local(d, local);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `us`. Operands `d, s, t`.
@@ -7948,18 +8013,18 @@ fn spilled_ldus<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[153] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[153] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.ldus(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `us`. Operands `d, s, i`.
@@ -7971,32 +8036,32 @@ fn spilled_ldusi<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[154] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[154] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.ldusi(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `us`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_ldus_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_ldus_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[155] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[155] }));
     let kept = d;
     let d = x.target(d, 0);
     c.ldus_local(d, local);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `i`. Operands `d, s, t`.
@@ -8008,18 +8073,18 @@ fn spilled_ldi<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[156] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[156] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.ldi(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `i`. Operands `d, s, i`.
@@ -8031,32 +8096,32 @@ fn spilled_ldii<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[157] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[157] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.ldii(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `i`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_ldi_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_ldi_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[158] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[158] }));
     let kept = d;
     let d = x.target(d, 0);
     c.ldi_local(d, local);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `u`. Operands `d, s, t`.
@@ -8068,18 +8133,18 @@ fn spilled_ldu<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[159] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[159] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.ldu(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `u`. Operands `d, s, i`.
@@ -8091,32 +8156,32 @@ fn spilled_ldui<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[160] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[160] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.ldui(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `u`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_ldu_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_ldu_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[161] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[161] }));
     let kept = d;
     let d = x.target(d, 0);
     c.ldu_local(d, local);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `l`. Operands `d, s, t`.
@@ -8128,18 +8193,18 @@ fn spilled_ldl<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[162] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[162] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.ldl(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `l`. Operands `d, s, i`.
@@ -8151,32 +8216,32 @@ fn spilled_ldli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[163] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[163] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.ldli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `l`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_ldl_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_ldl_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[164] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[164] }));
     let kept = d;
     let d = x.target(d, 0);
     c.ldl_local(d, local);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `ul`. Operands `d, s, t`.
@@ -8188,18 +8253,18 @@ fn spilled_ldul<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[165] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[165] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.ldul(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `ul`. Operands `d, s, i`.
@@ -8211,32 +8276,32 @@ fn spilled_lduli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[166] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[166] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.lduli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `ul`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_ldul_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_ldul_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[167] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[167] }));
     let kept = d;
     let d = x.target(d, 0);
     c.ldul_local(d, local);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `p`. Operands `d, s, t`.
@@ -8248,18 +8313,18 @@ fn spilled_ldp<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[168] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[168] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.ldp(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `p`. Operands `d, s, i`.
@@ -8271,32 +8336,32 @@ fn spilled_ldpi<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[169] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[169] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.ldpi(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `p`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_ldp_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_ldp_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[170] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[170] }));
     let kept = d;
     let d = x.target(d, 0);
     c.ldp_local(d, local);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `f`. Operands `d, s, t`.
@@ -8308,18 +8373,18 @@ fn spilled_ldf<M: Machine>(
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[171] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[171] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.ldf(d, s, t);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `f`. Operands `d, s, i`.
@@ -8331,32 +8396,37 @@ fn spilled_ldfi<M: Machine>(
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[172] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[172] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
     c.ldfi(d, s, i);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `f`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_ldf_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Float>, local: Local) -> Moved
+fn spilled_ldf_local<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Float>,
+    local: Local,
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[173] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[173] }));
     let kept = d;
     let d = x.target_float(d, 0);
     c.ldf_local(d, local);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `d`. Operands `d, s, t`.
@@ -8368,18 +8438,18 @@ fn spilled_ldd<M: Machine>(
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[174] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[174] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.ldd(d, s, t);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `d`. Operands `d, s, i`.
@@ -8391,32 +8461,37 @@ fn spilled_lddi<M: Machine>(
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[175] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[175] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
     c.lddi(d, s, i);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index or offset. Type `d`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_ldd_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Float>, local: Local) -> Moved
+fn spilled_ldd_local<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Float>,
+    local: Local,
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[176] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[176] }));
     let kept = d;
     let d = x.target_float(d, 0);
     c.ldd_local(d, local);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `c`. Operands `d, s, t`.
@@ -8428,16 +8503,16 @@ fn spilled_stc<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[177] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[177] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.stc(d, s, t);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `c`. Operands `d, s, i`.
@@ -8449,28 +8524,28 @@ fn spilled_stci<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[178] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[178] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stci(d, s, i);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `c`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_stc_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_stc_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[179] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[179] }));
     let d = x.load(&mut c, d, 0);
     c.stc_local(d, local);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `uc`. Operands `d, s, t`.
@@ -8482,16 +8557,16 @@ fn spilled_stuc<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[180] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[180] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.stuc(d, s, t);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `uc`. Operands `d, s, i`.
@@ -8503,28 +8578,28 @@ fn spilled_stuci<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[181] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[181] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stuci(d, s, i);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `uc`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_stuc_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_stuc_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[182] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[182] }));
     let d = x.load(&mut c, d, 0);
     c.stuc_local(d, local);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `s`. Operands `d, s, t`.
@@ -8536,16 +8611,16 @@ fn spilled_sts<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[183] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[183] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.sts(d, s, t);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `s`. Operands `d, s, i`.
@@ -8557,28 +8632,28 @@ fn spilled_stsi<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[184] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[184] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stsi(d, s, i);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `s`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_sts_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_sts_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[185] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[185] }));
     let d = x.load(&mut c, d, 0);
     c.sts_local(d, local);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `us`. Operands `d, s, t`.
@@ -8590,16 +8665,16 @@ fn spilled_stus<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[186] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[186] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.stus(d, s, t);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `us`. Operands `d, s, i`.
@@ -8611,28 +8686,28 @@ fn spilled_stusi<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[187] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[187] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stusi(d, s, i);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `us`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_stus_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_stus_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[188] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[188] }));
     let d = x.load(&mut c, d, 0);
     c.stus_local(d, local);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `i`. Operands `d, s, t`.
@@ -8644,16 +8719,16 @@ fn spilled_sti<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[189] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[189] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.sti(d, s, t);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `i`. Operands `d, s, i`.
@@ -8665,28 +8740,28 @@ fn spilled_stii<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[190] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[190] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stii(d, s, i);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `i`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_sti_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_sti_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[191] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[191] }));
     let d = x.load(&mut c, d, 0);
     c.sti_local(d, local);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `u`. Operands `d, s, t`.
@@ -8698,16 +8773,16 @@ fn spilled_stu<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[192] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[192] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.stu(d, s, t);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `u`. Operands `d, s, i`.
@@ -8719,28 +8794,28 @@ fn spilled_stui<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[193] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[193] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stui(d, s, i);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `u`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_stu_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_stu_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[194] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[194] }));
     let d = x.load(&mut c, d, 0);
     c.stu_local(d, local);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `l`. Operands `d, s, t`.
@@ -8752,16 +8827,16 @@ fn spilled_stl<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[195] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[195] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.stl(d, s, t);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `l`. Operands `d, s, i`.
@@ -8773,28 +8848,28 @@ fn spilled_stli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[196] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[196] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stli(d, s, i);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `l`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_stl_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_stl_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[197] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[197] }));
     let d = x.load(&mut c, d, 0);
     c.stl_local(d, local);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `ul`. Operands `d, s, t`.
@@ -8806,16 +8881,16 @@ fn spilled_stul<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[198] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[198] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.stul(d, s, t);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `ul`. Operands `d, s, i`.
@@ -8827,28 +8902,28 @@ fn spilled_stuli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[199] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[199] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stuli(d, s, i);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `ul`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_stul_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_stul_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[200] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[200] }));
     let d = x.load(&mut c, d, 0);
     c.stul_local(d, local);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `p`. Operands `d, s, t`.
@@ -8860,16 +8935,16 @@ fn spilled_stp<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[201] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[201] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.stp(d, s, t);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `p`. Operands `d, s, i`.
@@ -8881,28 +8956,28 @@ fn spilled_stpi<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[202] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[202] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stpi(d, s, i);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `p`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_stp_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_stp_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[203] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[203] }));
     let d = x.load(&mut c, d, 0);
     c.stp_local(d, local);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `f`. Operands `d, s, t`.
@@ -8914,16 +8989,16 @@ fn spilled_stf<M: Machine>(
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[204] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[204] }));
     let d = x.load_float(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.stf(d, s, t);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `f`. Operands `d, s, i`.
@@ -8935,28 +9010,33 @@ fn spilled_stfi<M: Machine>(
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[205] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[205] }));
     let d = x.load_float(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stfi(d, s, i);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `f`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_stf_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Float>, local: Local) -> Moved
+fn spilled_stf_local<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Float>,
+    local: Local,
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[206] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[206] }));
     let d = x.load_float(&mut c, d, 0);
     c.stf_local(d, local);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `d`. Operands `d, s, t`.
@@ -8968,16 +9048,16 @@ fn spilled_std<M: Machine>(
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[207] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[207] }));
     let d = x.load_float(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.std(d, s, t);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `d`. Operands `d, s, i`.
@@ -8989,119 +9069,124 @@ fn spilled_stdi<M: Machine>(
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[208] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[208] }));
     let d = x.load_float(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stdi(d, s, i);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index or offset. Type `d`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_std_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Float>, local: Local) -> Moved
+fn spilled_std_local<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Float>,
+    local: Local,
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[209] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[209] }));
     let d = x.load_float(&mut c, d, 0);
     c.std_local(d, local);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Return a value, through the epilogue if there is one. Type `i`. Operands `s`.
 #[cold]
 #[inline(never)]
-fn spilled_reti<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>) -> Moved
+fn spilled_reti<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[211] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[211] }));
     let s = x.load(&mut c, s, 0);
     c.reti(s);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Return a value, through the epilogue if there is one. Type `u`. Operands `s`.
 #[cold]
 #[inline(never)]
-fn spilled_retu<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>) -> Moved
+fn spilled_retu<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[212] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[212] }));
     let s = x.load(&mut c, s, 0);
     c.retu(s);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Return a value, through the epilogue if there is one. Type `l`. Operands `s`.
 #[cold]
 #[inline(never)]
-fn spilled_retl<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>) -> Moved
+fn spilled_retl<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[213] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[213] }));
     let s = x.load(&mut c, s, 0);
     c.retl(s);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Return a value, through the epilogue if there is one. Type `ul`. Operands `s`.
 #[cold]
 #[inline(never)]
-fn spilled_retul<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>) -> Moved
+fn spilled_retul<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[214] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[214] }));
     let s = x.load(&mut c, s, 0);
     c.retul(s);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Return a value, through the epilogue if there is one. Type `p`. Operands `s`.
 #[cold]
 #[inline(never)]
-fn spilled_retp<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>) -> Moved
+fn spilled_retp<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[215] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[215] }));
     let s = x.load(&mut c, s, 0);
     c.retp(s);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Return a value, through the epilogue if there is one. Type `f`. Operands `s`.
 #[cold]
 #[inline(never)]
-fn spilled_retf<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Float>) -> Moved
+fn spilled_retf<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Float>) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[216] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[216] }));
     let s = x.load_float(&mut c, s, 0);
     c.retf(s);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Return a value, through the epilogue if there is one. Type `d`. Operands `s`.
 #[cold]
 #[inline(never)]
-fn spilled_retd<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Float>) -> Moved
+fn spilled_retd<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Float>) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[217] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[217] }));
     let s = x.load_float(&mut c, s, 0);
     c.retd(s);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if less; floating comparisons with a NaN do not branch. Type `i`. Operands `s, t, b`.
@@ -9113,28 +9198,28 @@ fn spilled_blti<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[218] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[218] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.blti(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if less; floating comparisons with a NaN do not branch. Type `i`. Operands `s, i, b`.
 #[cold]
 #[inline(never)]
-fn spilled_bltii<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: i32, b: Label) -> Moved
+fn spilled_bltii<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: i32, b: Label) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[219] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[219] }));
     let s = x.load(&mut c, s, 0);
     c.bltii(s, i, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if less; floating comparisons with a NaN do not branch. Type `u`. Operands `s, t, b`.
@@ -9146,28 +9231,28 @@ fn spilled_bltu<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[220] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[220] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bltu(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if less; floating comparisons with a NaN do not branch. Type `u`. Operands `s, i, b`.
 #[cold]
 #[inline(never)]
-fn spilled_bltui<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u32, b: Label) -> Moved
+fn spilled_bltui<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u32, b: Label) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[221] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[221] }));
     let s = x.load(&mut c, s, 0);
     c.bltui(s, i, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if less; floating comparisons with a NaN do not branch. Type `l`. Operands `s, t, b`.
@@ -9179,28 +9264,28 @@ fn spilled_bltl<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[222] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[222] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bltl(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if less; floating comparisons with a NaN do not branch. Type `l`. Operands `s, i, b`.
 #[cold]
 #[inline(never)]
-fn spilled_bltli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: i64, b: Label) -> Moved
+fn spilled_bltli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: i64, b: Label) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[223] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[223] }));
     let s = x.load(&mut c, s, 0);
     c.bltli(s, i, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if less; floating comparisons with a NaN do not branch. Type `ul`. Operands `s, t, b`.
@@ -9212,28 +9297,28 @@ fn spilled_bltul<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[224] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[224] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bltul(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if less; floating comparisons with a NaN do not branch. Type `ul`. Operands `s, i, b`.
 #[cold]
 #[inline(never)]
-fn spilled_bltuli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u64, b: Label) -> Moved
+fn spilled_bltuli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u64, b: Label) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[225] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[225] }));
     let s = x.load(&mut c, s, 0);
     c.bltuli(s, i, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if less; floating comparisons with a NaN do not branch. Type `p`. Operands `s, t, b`.
@@ -9245,28 +9330,28 @@ fn spilled_bltp<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[226] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[226] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bltp(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if less; floating comparisons with a NaN do not branch. Type `p`. Operands `s, i, b`.
 #[cold]
 #[inline(never)]
-fn spilled_bltpi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u64, b: Label) -> Moved
+fn spilled_bltpi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u64, b: Label) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[227] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[227] }));
     let s = x.load(&mut c, s, 0);
     c.bltpi(s, i, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if less; floating comparisons with a NaN do not branch. Type `f`. Operands `s, t, b`.
@@ -9278,15 +9363,15 @@ fn spilled_bltf<M: Machine>(
     s: VirtualReg<M::Float>,
     t: VirtualReg<M::Float>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[228] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[228] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bltf(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if less; floating comparisons with a NaN do not branch. Type `d`. Operands `s, t, b`.
@@ -9298,15 +9383,15 @@ fn spilled_bltd<M: Machine>(
     s: VirtualReg<M::Float>,
     t: VirtualReg<M::Float>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[229] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[229] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bltd(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if less or equal. Type `i`. Operands `s, t, b`.
@@ -9318,28 +9403,28 @@ fn spilled_blei<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[230] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[230] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.blei(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if less or equal. Type `i`. Operands `s, i, b`.
 #[cold]
 #[inline(never)]
-fn spilled_bleii<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: i32, b: Label) -> Moved
+fn spilled_bleii<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: i32, b: Label) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[231] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[231] }));
     let s = x.load(&mut c, s, 0);
     c.bleii(s, i, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if less or equal. Type `u`. Operands `s, t, b`.
@@ -9351,28 +9436,28 @@ fn spilled_bleu<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[232] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[232] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bleu(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if less or equal. Type `u`. Operands `s, i, b`.
 #[cold]
 #[inline(never)]
-fn spilled_bleui<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u32, b: Label) -> Moved
+fn spilled_bleui<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u32, b: Label) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[233] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[233] }));
     let s = x.load(&mut c, s, 0);
     c.bleui(s, i, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if less or equal. Type `l`. Operands `s, t, b`.
@@ -9384,28 +9469,28 @@ fn spilled_blel<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[234] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[234] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.blel(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if less or equal. Type `l`. Operands `s, i, b`.
 #[cold]
 #[inline(never)]
-fn spilled_bleli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: i64, b: Label) -> Moved
+fn spilled_bleli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: i64, b: Label) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[235] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[235] }));
     let s = x.load(&mut c, s, 0);
     c.bleli(s, i, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if less or equal. Type `ul`. Operands `s, t, b`.
@@ -9417,28 +9502,28 @@ fn spilled_bleul<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[236] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[236] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bleul(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if less or equal. Type `ul`. Operands `s, i, b`.
 #[cold]
 #[inline(never)]
-fn spilled_bleuli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u64, b: Label) -> Moved
+fn spilled_bleuli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u64, b: Label) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[237] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[237] }));
     let s = x.load(&mut c, s, 0);
     c.bleuli(s, i, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if less or equal. Type `p`. Operands `s, t, b`.
@@ -9450,28 +9535,28 @@ fn spilled_blep<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[238] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[238] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.blep(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if less or equal. Type `p`. Operands `s, i, b`.
 #[cold]
 #[inline(never)]
-fn spilled_blepi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u64, b: Label) -> Moved
+fn spilled_blepi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u64, b: Label) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[239] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[239] }));
     let s = x.load(&mut c, s, 0);
     c.blepi(s, i, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if less or equal. Type `f`. Operands `s, t, b`.
@@ -9483,15 +9568,15 @@ fn spilled_blef<M: Machine>(
     s: VirtualReg<M::Float>,
     t: VirtualReg<M::Float>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[240] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[240] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.blef(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if less or equal. Type `d`. Operands `s, t, b`.
@@ -9503,15 +9588,15 @@ fn spilled_bled<M: Machine>(
     s: VirtualReg<M::Float>,
     t: VirtualReg<M::Float>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[241] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[241] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bled(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if greater. Type `i`. Operands `s, t, b`.
@@ -9523,28 +9608,28 @@ fn spilled_bgti<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[242] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[242] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgti(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if greater. Type `i`. Operands `s, i, b`.
 #[cold]
 #[inline(never)]
-fn spilled_bgtii<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: i32, b: Label) -> Moved
+fn spilled_bgtii<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: i32, b: Label) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[243] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[243] }));
     let s = x.load(&mut c, s, 0);
     c.bgtii(s, i, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if greater. Type `u`. Operands `s, t, b`.
@@ -9556,28 +9641,28 @@ fn spilled_bgtu<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[244] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[244] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgtu(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if greater. Type `u`. Operands `s, i, b`.
 #[cold]
 #[inline(never)]
-fn spilled_bgtui<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u32, b: Label) -> Moved
+fn spilled_bgtui<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u32, b: Label) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[245] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[245] }));
     let s = x.load(&mut c, s, 0);
     c.bgtui(s, i, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if greater. Type `l`. Operands `s, t, b`.
@@ -9589,28 +9674,28 @@ fn spilled_bgtl<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[246] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[246] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgtl(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if greater. Type `l`. Operands `s, i, b`.
 #[cold]
 #[inline(never)]
-fn spilled_bgtli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: i64, b: Label) -> Moved
+fn spilled_bgtli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: i64, b: Label) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[247] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[247] }));
     let s = x.load(&mut c, s, 0);
     c.bgtli(s, i, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if greater. Type `ul`. Operands `s, t, b`.
@@ -9622,28 +9707,28 @@ fn spilled_bgtul<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[248] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[248] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgtul(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if greater. Type `ul`. Operands `s, i, b`.
 #[cold]
 #[inline(never)]
-fn spilled_bgtuli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u64, b: Label) -> Moved
+fn spilled_bgtuli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u64, b: Label) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[249] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[249] }));
     let s = x.load(&mut c, s, 0);
     c.bgtuli(s, i, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if greater. Type `p`. Operands `s, t, b`.
@@ -9655,28 +9740,28 @@ fn spilled_bgtp<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[250] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[250] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgtp(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if greater. Type `p`. Operands `s, i, b`.
 #[cold]
 #[inline(never)]
-fn spilled_bgtpi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u64, b: Label) -> Moved
+fn spilled_bgtpi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u64, b: Label) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[251] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[251] }));
     let s = x.load(&mut c, s, 0);
     c.bgtpi(s, i, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if greater. Type `f`. Operands `s, t, b`.
@@ -9688,15 +9773,15 @@ fn spilled_bgtf<M: Machine>(
     s: VirtualReg<M::Float>,
     t: VirtualReg<M::Float>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[252] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[252] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bgtf(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if greater. Type `d`. Operands `s, t, b`.
@@ -9708,15 +9793,15 @@ fn spilled_bgtd<M: Machine>(
     s: VirtualReg<M::Float>,
     t: VirtualReg<M::Float>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[253] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[253] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bgtd(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if greater or equal. Type `i`. Operands `s, t, b`.
@@ -9728,28 +9813,28 @@ fn spilled_bgei<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[254] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[254] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgei(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if greater or equal. Type `i`. Operands `s, i, b`.
 #[cold]
 #[inline(never)]
-fn spilled_bgeii<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: i32, b: Label) -> Moved
+fn spilled_bgeii<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: i32, b: Label) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[255] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[255] }));
     let s = x.load(&mut c, s, 0);
     c.bgeii(s, i, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if greater or equal. Type `u`. Operands `s, t, b`.
@@ -9761,28 +9846,28 @@ fn spilled_bgeu<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[256] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[256] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgeu(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if greater or equal. Type `u`. Operands `s, i, b`.
 #[cold]
 #[inline(never)]
-fn spilled_bgeui<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u32, b: Label) -> Moved
+fn spilled_bgeui<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u32, b: Label) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[257] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[257] }));
     let s = x.load(&mut c, s, 0);
     c.bgeui(s, i, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if greater or equal. Type `l`. Operands `s, t, b`.
@@ -9794,28 +9879,28 @@ fn spilled_bgel<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[258] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[258] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgel(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if greater or equal. Type `l`. Operands `s, i, b`.
 #[cold]
 #[inline(never)]
-fn spilled_bgeli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: i64, b: Label) -> Moved
+fn spilled_bgeli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: i64, b: Label) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[259] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[259] }));
     let s = x.load(&mut c, s, 0);
     c.bgeli(s, i, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if greater or equal. Type `ul`. Operands `s, t, b`.
@@ -9827,28 +9912,28 @@ fn spilled_bgeul<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[260] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[260] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgeul(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if greater or equal. Type `ul`. Operands `s, i, b`.
 #[cold]
 #[inline(never)]
-fn spilled_bgeuli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u64, b: Label) -> Moved
+fn spilled_bgeuli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u64, b: Label) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[261] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[261] }));
     let s = x.load(&mut c, s, 0);
     c.bgeuli(s, i, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if greater or equal. Type `p`. Operands `s, t, b`.
@@ -9860,28 +9945,28 @@ fn spilled_bgep<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[262] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[262] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgep(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if greater or equal. Type `p`. Operands `s, i, b`.
 #[cold]
 #[inline(never)]
-fn spilled_bgepi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u64, b: Label) -> Moved
+fn spilled_bgepi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u64, b: Label) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[263] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[263] }));
     let s = x.load(&mut c, s, 0);
     c.bgepi(s, i, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if greater or equal. Type `f`. Operands `s, t, b`.
@@ -9893,15 +9978,15 @@ fn spilled_bgef<M: Machine>(
     s: VirtualReg<M::Float>,
     t: VirtualReg<M::Float>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[264] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[264] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bgef(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if greater or equal. Type `d`. Operands `s, t, b`.
@@ -9913,15 +9998,15 @@ fn spilled_bged<M: Machine>(
     s: VirtualReg<M::Float>,
     t: VirtualReg<M::Float>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[265] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[265] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bged(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if equal. Type `i`. Operands `s, t, b`.
@@ -9933,28 +10018,28 @@ fn spilled_beqi<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[266] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[266] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.beqi(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if equal. Type `i`. Operands `s, i, b`.
 #[cold]
 #[inline(never)]
-fn spilled_beqii<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: i32, b: Label) -> Moved
+fn spilled_beqii<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: i32, b: Label) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[267] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[267] }));
     let s = x.load(&mut c, s, 0);
     c.beqii(s, i, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if equal. Type `u`. Operands `s, t, b`.
@@ -9966,28 +10051,28 @@ fn spilled_bequ<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[268] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[268] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bequ(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if equal. Type `u`. Operands `s, i, b`.
 #[cold]
 #[inline(never)]
-fn spilled_bequi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u32, b: Label) -> Moved
+fn spilled_bequi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u32, b: Label) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[269] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[269] }));
     let s = x.load(&mut c, s, 0);
     c.bequi(s, i, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if equal. Type `l`. Operands `s, t, b`.
@@ -9999,28 +10084,28 @@ fn spilled_beql<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[270] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[270] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.beql(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if equal. Type `l`. Operands `s, i, b`.
 #[cold]
 #[inline(never)]
-fn spilled_beqli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: i64, b: Label) -> Moved
+fn spilled_beqli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: i64, b: Label) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[271] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[271] }));
     let s = x.load(&mut c, s, 0);
     c.beqli(s, i, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if equal. Type `ul`. Operands `s, t, b`.
@@ -10032,28 +10117,28 @@ fn spilled_bequl<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[272] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[272] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bequl(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if equal. Type `ul`. Operands `s, i, b`.
 #[cold]
 #[inline(never)]
-fn spilled_bequli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u64, b: Label) -> Moved
+fn spilled_bequli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u64, b: Label) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[273] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[273] }));
     let s = x.load(&mut c, s, 0);
     c.bequli(s, i, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if equal. Type `p`. Operands `s, t, b`.
@@ -10065,28 +10150,28 @@ fn spilled_beqp<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[274] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[274] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.beqp(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if equal. Type `p`. Operands `s, i, b`.
 #[cold]
 #[inline(never)]
-fn spilled_beqpi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u64, b: Label) -> Moved
+fn spilled_beqpi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u64, b: Label) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[275] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[275] }));
     let s = x.load(&mut c, s, 0);
     c.beqpi(s, i, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if equal. Type `f`. Operands `s, t, b`.
@@ -10098,15 +10183,15 @@ fn spilled_beqf<M: Machine>(
     s: VirtualReg<M::Float>,
     t: VirtualReg<M::Float>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[276] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[276] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.beqf(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if equal. Type `d`. Operands `s, t, b`.
@@ -10118,15 +10203,15 @@ fn spilled_beqd<M: Machine>(
     s: VirtualReg<M::Float>,
     t: VirtualReg<M::Float>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[277] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[277] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.beqd(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if not equal, or if an operand is a NaN. Type `i`. Operands `s, t, b`.
@@ -10138,28 +10223,28 @@ fn spilled_bnei<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[278] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[278] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bnei(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if not equal, or if an operand is a NaN. Type `i`. Operands `s, i, b`.
 #[cold]
 #[inline(never)]
-fn spilled_bneii<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: i32, b: Label) -> Moved
+fn spilled_bneii<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: i32, b: Label) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[279] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[279] }));
     let s = x.load(&mut c, s, 0);
     c.bneii(s, i, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if not equal, or if an operand is a NaN. Type `u`. Operands `s, t, b`.
@@ -10171,28 +10256,28 @@ fn spilled_bneu<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[280] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[280] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bneu(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if not equal, or if an operand is a NaN. Type `u`. Operands `s, i, b`.
 #[cold]
 #[inline(never)]
-fn spilled_bneui<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u32, b: Label) -> Moved
+fn spilled_bneui<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u32, b: Label) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[281] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[281] }));
     let s = x.load(&mut c, s, 0);
     c.bneui(s, i, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if not equal, or if an operand is a NaN. Type `l`. Operands `s, t, b`.
@@ -10204,28 +10289,28 @@ fn spilled_bnel<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[282] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[282] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bnel(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if not equal, or if an operand is a NaN. Type `l`. Operands `s, i, b`.
 #[cold]
 #[inline(never)]
-fn spilled_bneli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: i64, b: Label) -> Moved
+fn spilled_bneli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: i64, b: Label) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[283] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[283] }));
     let s = x.load(&mut c, s, 0);
     c.bneli(s, i, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if not equal, or if an operand is a NaN. Type `ul`. Operands `s, t, b`.
@@ -10237,28 +10322,28 @@ fn spilled_bneul<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[284] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[284] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bneul(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if not equal, or if an operand is a NaN. Type `ul`. Operands `s, i, b`.
 #[cold]
 #[inline(never)]
-fn spilled_bneuli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u64, b: Label) -> Moved
+fn spilled_bneuli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u64, b: Label) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[285] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[285] }));
     let s = x.load(&mut c, s, 0);
     c.bneuli(s, i, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if not equal, or if an operand is a NaN. Type `p`. Operands `s, t, b`.
@@ -10270,28 +10355,28 @@ fn spilled_bnep<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[286] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[286] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bnep(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if not equal, or if an operand is a NaN. Type `p`. Operands `s, i, b`.
 #[cold]
 #[inline(never)]
-fn spilled_bnepi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u64, b: Label) -> Moved
+fn spilled_bnepi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: u64, b: Label) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[287] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[287] }));
     let s = x.load(&mut c, s, 0);
     c.bnepi(s, i, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if not equal, or if an operand is a NaN. Type `f`. Operands `s, t, b`.
@@ -10303,15 +10388,15 @@ fn spilled_bnef<M: Machine>(
     s: VirtualReg<M::Float>,
     t: VirtualReg<M::Float>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[288] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[288] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bnef(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Branch if not equal, or if an operand is a NaN. Type `d`. Operands `s, t, b`.
@@ -10323,41 +10408,41 @@ fn spilled_bned<M: Machine>(
     s: VirtualReg<M::Float>,
     t: VirtualReg<M::Float>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[289] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[289] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bned(s, t, b);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Jump to the address in a register. Operands `s`.
 #[cold]
 #[inline(never)]
-fn spilled_jr<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>) -> Moved
+fn spilled_jr<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[291] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[291] }));
     let s = x.load(&mut c, s, 0);
     c.jr(s);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Jump to the address in a register and link. Operands `s`.
 #[cold]
 #[inline(never)]
-fn spilled_jalr<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>) -> Moved
+fn spilled_jalr<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[293] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[293] }));
     let s = x.load(&mut c, s, 0);
     c.jalr(s);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Reverse the bytes; of us the low two, which are then zero-extended. Type `us`. Operands `d, s`.
@@ -10368,17 +10453,17 @@ fn spilled_bswapus<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[295] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[295] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.bswapus(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Reverse the bytes; of us the low two, which are then zero-extended. Type `u`. Operands `d, s`.
@@ -10389,17 +10474,17 @@ fn spilled_bswapu<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[296] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[296] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.bswapu(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Reverse the bytes; of us the low two, which are then zero-extended. Type `ul`. Operands `d, s`.
@@ -10410,17 +10495,17 @@ fn spilled_bswapul<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[297] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[297] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.bswapul(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Count the bits that are one. Type `u`. Operands `d, s`.
@@ -10431,17 +10516,17 @@ fn spilled_popcountu<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[298] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[298] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.popcountu(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Count the bits that are one. Type `ul`. Operands `d, s`.
@@ -10452,33 +10537,38 @@ fn spilled_popcountul<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[299] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[299] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.popcountul(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Count the zero bits above the highest one; the width if there is none. Type `u`. Operands `d, s`.
 #[cold]
 #[inline(never)]
-fn spilled_clzu<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, s: VirtualReg<M::Reg>) -> Moved
+fn spilled_clzu<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[300] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[300] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.clzu(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Count the zero bits above the highest one; the width if there is none. Type `ul`. Operands `d, s`.
@@ -10489,33 +10579,38 @@ fn spilled_clzul<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[301] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[301] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.clzul(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Count the zero bits below the lowest one; the width if there is none. Type `u`. Operands `d, s`.
 #[cold]
 #[inline(never)]
-fn spilled_ctzu<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, s: VirtualReg<M::Reg>) -> Moved
+fn spilled_ctzu<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[302] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[302] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.ctzu(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Count the zero bits below the lowest one; the width if there is none. Type `ul`. Operands `d, s`.
@@ -10526,17 +10621,17 @@ fn spilled_ctzul<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[303] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[303] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.ctzul(d, s);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Square root. Type `f`. Operands `d, s`.
@@ -10547,17 +10642,17 @@ fn spilled_sqrtf<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Float>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[304] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[304] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     c.sqrtf(d, s);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Square root. Type `d`. Operands `d, s`.
@@ -10568,17 +10663,17 @@ fn spilled_sqrtd<M: Machine>(
     x: Temporaries<M>,
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Float>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[305] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[305] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     c.sqrtd(d, s);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Rotate left. Type `u`. Operands `d, s, t`.
@@ -10590,18 +10685,18 @@ fn spilled_rotlu<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[306] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[306] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.rotlu(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Rotate left. Type `u`. Operands `d, s, i`.
@@ -10613,17 +10708,17 @@ fn spilled_rotlui<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[307] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[307] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.rotlui(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Rotate left. Type `ul`. Operands `d, s, t`.
@@ -10635,18 +10730,18 @@ fn spilled_rotlul<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[308] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[308] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.rotlul(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Rotate left. Type `ul`. Operands `d, s, i`.
@@ -10658,17 +10753,17 @@ fn spilled_rotluli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u64,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[309] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[309] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.rotluli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Rotate right. Type `u`. Operands `d, s, t`.
@@ -10680,18 +10775,18 @@ fn spilled_rotru<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[310] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[310] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.rotru(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Rotate right. Type `u`. Operands `d, s, i`.
@@ -10703,17 +10798,17 @@ fn spilled_rotrui<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[311] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[311] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.rotrui(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Rotate right. Type `ul`. Operands `d, s, t`.
@@ -10725,18 +10820,18 @@ fn spilled_rotrul<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[312] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[312] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.rotrul(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Rotate right. Type `ul`. Operands `d, s, i`.
@@ -10748,17 +10843,17 @@ fn spilled_rotruli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u64,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[313] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[313] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.rotruli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Multiplication, high half. Type `i`. Operands `d, s, t`.
@@ -10770,18 +10865,18 @@ fn spilled_mulhii<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[314] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[314] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.mulhii(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Multiplication, high half. Type `i`. Operands `d, s, i`.
@@ -10793,17 +10888,17 @@ fn spilled_mulhiii<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[315] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[315] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.mulhiii(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Multiplication, high half. Type `u`. Operands `d, s, t`.
@@ -10815,18 +10910,18 @@ fn spilled_mulhiu<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[316] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[316] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.mulhiu(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Multiplication, high half. Type `u`. Operands `d, s, i`.
@@ -10838,17 +10933,17 @@ fn spilled_mulhiui<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[317] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[317] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.mulhiui(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Multiplication, high half. Type `l`. Operands `d, s, t`.
@@ -10860,18 +10955,18 @@ fn spilled_mulhil<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[318] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[318] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.mulhil(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Multiplication, high half. Type `l`. Operands `d, s, i`.
@@ -10883,17 +10978,17 @@ fn spilled_mulhili<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i64,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[319] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[319] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.mulhili(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Multiplication, high half. Type `ul`. Operands `d, s, t`.
@@ -10905,18 +11000,18 @@ fn spilled_mulhiul<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[320] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[320] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.mulhiul(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Multiplication, high half. Type `ul`. Operands `d, s, i`.
@@ -10928,17 +11023,17 @@ fn spilled_mulhiuli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u64,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[321] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[321] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.mulhiuli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, t`.
@@ -10950,18 +11045,18 @@ fn spilled_mini<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[322] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[322] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.mini(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`.
@@ -10973,17 +11068,17 @@ fn spilled_minii<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[323] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[323] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.minii(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`.
@@ -10995,18 +11090,18 @@ fn spilled_minu<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[324] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[324] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.minu(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`.
@@ -11018,17 +11113,17 @@ fn spilled_minui<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[325] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[325] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.minui(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, t`.
@@ -11040,18 +11135,18 @@ fn spilled_minl<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[326] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[326] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.minl(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`.
@@ -11063,17 +11158,17 @@ fn spilled_minli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i64,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[327] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[327] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.minli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`.
@@ -11085,18 +11180,18 @@ fn spilled_minul<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[328] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[328] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.minul(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`.
@@ -11108,17 +11203,17 @@ fn spilled_minuli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u64,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[329] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[329] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.minuli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// The smaller of two; undefined for a NaN, and of which zero for two. Type `f`. Operands `d, s, t`.
@@ -11130,18 +11225,18 @@ fn spilled_minf<M: Machine>(
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Float>,
     t: VirtualReg<M::Float>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[330] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[330] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.minf(d, s, t);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// The smaller of two; undefined for a NaN, and of which zero for two. Type `d`. Operands `d, s, t`.
@@ -11153,18 +11248,18 @@ fn spilled_mind<M: Machine>(
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Float>,
     t: VirtualReg<M::Float>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[331] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[331] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.mind(d, s, t);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, t`.
@@ -11176,18 +11271,18 @@ fn spilled_maxi<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[332] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[332] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.maxi(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`.
@@ -11199,17 +11294,17 @@ fn spilled_maxii<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[333] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[333] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.maxii(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`.
@@ -11221,18 +11316,18 @@ fn spilled_maxu<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[334] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[334] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.maxu(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`.
@@ -11244,17 +11339,17 @@ fn spilled_maxui<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[335] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[335] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.maxui(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, t`.
@@ -11266,18 +11361,18 @@ fn spilled_maxl<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[336] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[336] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.maxl(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`.
@@ -11289,17 +11384,17 @@ fn spilled_maxli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i64,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[337] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[337] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.maxli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`.
@@ -11311,18 +11406,18 @@ fn spilled_maxul<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[338] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[338] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.maxul(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`.
@@ -11334,17 +11429,17 @@ fn spilled_maxuli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u64,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[339] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[339] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.maxuli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// The larger of two; undefined for a NaN, and of which zero for two. Type `f`. Operands `d, s, t`.
@@ -11356,18 +11451,18 @@ fn spilled_maxf<M: Machine>(
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Float>,
     t: VirtualReg<M::Float>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[340] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[340] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.maxf(d, s, t);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// The larger of two; undefined for a NaN, and of which zero for two. Type `d`. Operands `d, s, t`.
@@ -11379,18 +11474,18 @@ fn spilled_maxd<M: Machine>(
     d: VirtualReg<M::Float>,
     s: VirtualReg<M::Float>,
     t: VirtualReg<M::Float>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[341] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[341] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.maxd(d, s, t);
     x.store_float(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, t`.
@@ -11402,18 +11497,18 @@ fn spilled_crc32cuc<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[342] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[342] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.crc32cuc(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, i`.
@@ -11425,17 +11520,17 @@ fn spilled_crc32cuci<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[343] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[343] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.crc32cuci(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, t`.
@@ -11447,18 +11542,18 @@ fn spilled_crc32cus<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[344] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[344] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.crc32cus(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, i`.
@@ -11470,17 +11565,17 @@ fn spilled_crc32cusi<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[345] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[345] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.crc32cusi(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, t`.
@@ -11492,18 +11587,18 @@ fn spilled_crc32cu<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[346] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[346] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.crc32cu(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, i`.
@@ -11515,17 +11610,17 @@ fn spilled_crc32cui<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[347] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[347] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.crc32cui(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, t`.
@@ -11537,18 +11632,18 @@ fn spilled_crc32cul<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[348] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[348] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.crc32cul(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, i`.
@@ -11560,17 +11655,17 @@ fn spilled_crc32culi<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: u64,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[349] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[349] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.crc32culi(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Copy t if s is not zero; otherwise d stays. Type `i`. Operands `d, s, t`.
@@ -11582,18 +11677,18 @@ fn spilled_movnzi<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[350] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[350] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.movnzi(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Copy t if s is not zero; otherwise d stays. Type `u`. Operands `d, s, t`.
@@ -11605,18 +11700,18 @@ fn spilled_movnzu<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[351] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[351] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.movnzu(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Copy t if s is not zero; otherwise d stays. Type `l`. Operands `d, s, t`.
@@ -11628,18 +11723,18 @@ fn spilled_movnzl<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[352] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[352] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.movnzl(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Copy t if s is not zero; otherwise d stays. Type `ul`. Operands `d, s, t`.
@@ -11651,18 +11746,18 @@ fn spilled_movnzul<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[353] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[353] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.movnzul(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Copy t if s is not zero; otherwise d stays. Type `p`. Operands `d, s, t`.
@@ -11674,18 +11769,18 @@ fn spilled_movnzp<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[354] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[354] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.movnzp(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Copy t if s is zero; otherwise d stays. Type `i`. Operands `d, s, t`.
@@ -11697,18 +11792,18 @@ fn spilled_movzi<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[355] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[355] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.movzi(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Copy t if s is zero; otherwise d stays. Type `u`. Operands `d, s, t`.
@@ -11720,18 +11815,18 @@ fn spilled_movzu<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[356] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[356] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.movzu(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Copy t if s is zero; otherwise d stays. Type `l`. Operands `d, s, t`.
@@ -11743,18 +11838,18 @@ fn spilled_movzl<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[357] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[357] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.movzl(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Copy t if s is zero; otherwise d stays. Type `ul`. Operands `d, s, t`.
@@ -11766,18 +11861,18 @@ fn spilled_movzul<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[358] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[358] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.movzul(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Copy t if s is zero; otherwise d stays. Type `p`. Operands `d, s, t`.
@@ -11789,18 +11884,18 @@ fn spilled_movzp<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[359] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[359] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.movzp(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Addition, and a branch if it overflows. Type `i`. Operands `d, s, t, b`.
@@ -11813,18 +11908,18 @@ fn spilled_addoi<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[360] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[360] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     if kept.register().is_some() {
         c.addoi(d, s, t, b);
-        return Moved::by(&mut c, left);
+        return Detached::by(&mut c, left);
     }
     let (overflow, done) = (c.label(), c.label());
     c.addoi(d, s, t, overflow);
@@ -11834,7 +11929,7 @@ where
     x.store(&mut c, kept, d);
     c.j(b);
     c.bind(done);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Addition, and a branch if it overflows. Type `i`. Operands `d, s, i, b`.
@@ -11847,17 +11942,17 @@ fn spilled_addoii<M: Machine>(
     s: VirtualReg<M::Reg>,
     i: i32,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[361] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[361] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     if kept.register().is_some() {
         c.addoii(d, s, i, b);
-        return Moved::by(&mut c, left);
+        return Detached::by(&mut c, left);
     }
     let (overflow, done) = (c.label(), c.label());
     c.addoii(d, s, i, overflow);
@@ -11867,7 +11962,7 @@ where
     x.store(&mut c, kept, d);
     c.j(b);
     c.bind(done);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Addition, and a branch if it overflows. Type `u`. Operands `d, s, t, b`.
@@ -11880,18 +11975,18 @@ fn spilled_addou<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[362] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[362] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     if kept.register().is_some() {
         c.addou(d, s, t, b);
-        return Moved::by(&mut c, left);
+        return Detached::by(&mut c, left);
     }
     let (overflow, done) = (c.label(), c.label());
     c.addou(d, s, t, overflow);
@@ -11901,7 +11996,7 @@ where
     x.store(&mut c, kept, d);
     c.j(b);
     c.bind(done);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Addition, and a branch if it overflows. Type `u`. Operands `d, s, i, b`.
@@ -11914,17 +12009,17 @@ fn spilled_addoui<M: Machine>(
     s: VirtualReg<M::Reg>,
     i: u32,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[363] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[363] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     if kept.register().is_some() {
         c.addoui(d, s, i, b);
-        return Moved::by(&mut c, left);
+        return Detached::by(&mut c, left);
     }
     let (overflow, done) = (c.label(), c.label());
     c.addoui(d, s, i, overflow);
@@ -11934,7 +12029,7 @@ where
     x.store(&mut c, kept, d);
     c.j(b);
     c.bind(done);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Addition, and a branch if it overflows. Type `l`. Operands `d, s, t, b`.
@@ -11947,18 +12042,18 @@ fn spilled_addol<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[364] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[364] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     if kept.register().is_some() {
         c.addol(d, s, t, b);
-        return Moved::by(&mut c, left);
+        return Detached::by(&mut c, left);
     }
     let (overflow, done) = (c.label(), c.label());
     c.addol(d, s, t, overflow);
@@ -11968,7 +12063,7 @@ where
     x.store(&mut c, kept, d);
     c.j(b);
     c.bind(done);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Addition, and a branch if it overflows. Type `l`. Operands `d, s, i, b`.
@@ -11981,17 +12076,17 @@ fn spilled_addoli<M: Machine>(
     s: VirtualReg<M::Reg>,
     i: i64,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[365] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[365] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     if kept.register().is_some() {
         c.addoli(d, s, i, b);
-        return Moved::by(&mut c, left);
+        return Detached::by(&mut c, left);
     }
     let (overflow, done) = (c.label(), c.label());
     c.addoli(d, s, i, overflow);
@@ -12001,7 +12096,7 @@ where
     x.store(&mut c, kept, d);
     c.j(b);
     c.bind(done);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Addition, and a branch if it overflows. Type `ul`. Operands `d, s, t, b`.
@@ -12014,18 +12109,18 @@ fn spilled_addoul<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[366] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[366] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     if kept.register().is_some() {
         c.addoul(d, s, t, b);
-        return Moved::by(&mut c, left);
+        return Detached::by(&mut c, left);
     }
     let (overflow, done) = (c.label(), c.label());
     c.addoul(d, s, t, overflow);
@@ -12035,7 +12130,7 @@ where
     x.store(&mut c, kept, d);
     c.j(b);
     c.bind(done);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Addition, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`.
@@ -12048,17 +12143,17 @@ fn spilled_addouli<M: Machine>(
     s: VirtualReg<M::Reg>,
     i: u64,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[367] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[367] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     if kept.register().is_some() {
         c.addouli(d, s, i, b);
-        return Moved::by(&mut c, left);
+        return Detached::by(&mut c, left);
     }
     let (overflow, done) = (c.label(), c.label());
     c.addouli(d, s, i, overflow);
@@ -12068,7 +12163,7 @@ where
     x.store(&mut c, kept, d);
     c.j(b);
     c.bind(done);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Subtraction, and a branch if it overflows. Type `i`. Operands `d, s, t, b`.
@@ -12081,18 +12176,18 @@ fn spilled_suboi<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[368] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[368] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     if kept.register().is_some() {
         c.suboi(d, s, t, b);
-        return Moved::by(&mut c, left);
+        return Detached::by(&mut c, left);
     }
     let (overflow, done) = (c.label(), c.label());
     c.suboi(d, s, t, overflow);
@@ -12102,7 +12197,7 @@ where
     x.store(&mut c, kept, d);
     c.j(b);
     c.bind(done);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Subtraction, and a branch if it overflows. Type `i`. Operands `d, s, i, b`.
@@ -12115,17 +12210,17 @@ fn spilled_suboii<M: Machine>(
     s: VirtualReg<M::Reg>,
     i: i32,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[369] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[369] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     if kept.register().is_some() {
         c.suboii(d, s, i, b);
-        return Moved::by(&mut c, left);
+        return Detached::by(&mut c, left);
     }
     let (overflow, done) = (c.label(), c.label());
     c.suboii(d, s, i, overflow);
@@ -12135,7 +12230,7 @@ where
     x.store(&mut c, kept, d);
     c.j(b);
     c.bind(done);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Subtraction, and a branch if it overflows. Type `u`. Operands `d, s, t, b`.
@@ -12148,18 +12243,18 @@ fn spilled_subou<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[370] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[370] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     if kept.register().is_some() {
         c.subou(d, s, t, b);
-        return Moved::by(&mut c, left);
+        return Detached::by(&mut c, left);
     }
     let (overflow, done) = (c.label(), c.label());
     c.subou(d, s, t, overflow);
@@ -12169,7 +12264,7 @@ where
     x.store(&mut c, kept, d);
     c.j(b);
     c.bind(done);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Subtraction, and a branch if it overflows. Type `u`. Operands `d, s, i, b`.
@@ -12182,17 +12277,17 @@ fn spilled_suboui<M: Machine>(
     s: VirtualReg<M::Reg>,
     i: u32,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[371] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[371] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     if kept.register().is_some() {
         c.suboui(d, s, i, b);
-        return Moved::by(&mut c, left);
+        return Detached::by(&mut c, left);
     }
     let (overflow, done) = (c.label(), c.label());
     c.suboui(d, s, i, overflow);
@@ -12202,7 +12297,7 @@ where
     x.store(&mut c, kept, d);
     c.j(b);
     c.bind(done);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Subtraction, and a branch if it overflows. Type `l`. Operands `d, s, t, b`.
@@ -12215,18 +12310,18 @@ fn spilled_subol<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[372] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[372] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     if kept.register().is_some() {
         c.subol(d, s, t, b);
-        return Moved::by(&mut c, left);
+        return Detached::by(&mut c, left);
     }
     let (overflow, done) = (c.label(), c.label());
     c.subol(d, s, t, overflow);
@@ -12236,7 +12331,7 @@ where
     x.store(&mut c, kept, d);
     c.j(b);
     c.bind(done);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Subtraction, and a branch if it overflows. Type `l`. Operands `d, s, i, b`.
@@ -12249,17 +12344,17 @@ fn spilled_suboli<M: Machine>(
     s: VirtualReg<M::Reg>,
     i: i64,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[373] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[373] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     if kept.register().is_some() {
         c.suboli(d, s, i, b);
-        return Moved::by(&mut c, left);
+        return Detached::by(&mut c, left);
     }
     let (overflow, done) = (c.label(), c.label());
     c.suboli(d, s, i, overflow);
@@ -12269,7 +12364,7 @@ where
     x.store(&mut c, kept, d);
     c.j(b);
     c.bind(done);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Subtraction, and a branch if it overflows. Type `ul`. Operands `d, s, t, b`.
@@ -12282,18 +12377,18 @@ fn spilled_suboul<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[374] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[374] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     if kept.register().is_some() {
         c.suboul(d, s, t, b);
-        return Moved::by(&mut c, left);
+        return Detached::by(&mut c, left);
     }
     let (overflow, done) = (c.label(), c.label());
     c.suboul(d, s, t, overflow);
@@ -12303,7 +12398,7 @@ where
     x.store(&mut c, kept, d);
     c.j(b);
     c.bind(done);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Subtraction, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`.
@@ -12316,17 +12411,17 @@ fn spilled_subouli<M: Machine>(
     s: VirtualReg<M::Reg>,
     i: u64,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[375] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[375] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     if kept.register().is_some() {
         c.subouli(d, s, i, b);
-        return Moved::by(&mut c, left);
+        return Detached::by(&mut c, left);
     }
     let (overflow, done) = (c.label(), c.label());
     c.subouli(d, s, i, overflow);
@@ -12336,7 +12431,7 @@ where
     x.store(&mut c, kept, d);
     c.j(b);
     c.bind(done);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Multiplication, and a branch if it overflows. Type `i`. Operands `d, s, t, b`.
@@ -12349,18 +12444,18 @@ fn spilled_muloi<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[376] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[376] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     if kept.register().is_some() {
         c.muloi(d, s, t, b);
-        return Moved::by(&mut c, left);
+        return Detached::by(&mut c, left);
     }
     let (overflow, done) = (c.label(), c.label());
     c.muloi(d, s, t, overflow);
@@ -12370,7 +12465,7 @@ where
     x.store(&mut c, kept, d);
     c.j(b);
     c.bind(done);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Multiplication, and a branch if it overflows. Type `i`. Operands `d, s, i, b`.
@@ -12383,17 +12478,17 @@ fn spilled_muloii<M: Machine>(
     s: VirtualReg<M::Reg>,
     i: i32,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[377] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[377] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     if kept.register().is_some() {
         c.muloii(d, s, i, b);
-        return Moved::by(&mut c, left);
+        return Detached::by(&mut c, left);
     }
     let (overflow, done) = (c.label(), c.label());
     c.muloii(d, s, i, overflow);
@@ -12403,7 +12498,7 @@ where
     x.store(&mut c, kept, d);
     c.j(b);
     c.bind(done);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Multiplication, and a branch if it overflows. Type `u`. Operands `d, s, t, b`.
@@ -12416,18 +12511,18 @@ fn spilled_mulou<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[378] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[378] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     if kept.register().is_some() {
         c.mulou(d, s, t, b);
-        return Moved::by(&mut c, left);
+        return Detached::by(&mut c, left);
     }
     let (overflow, done) = (c.label(), c.label());
     c.mulou(d, s, t, overflow);
@@ -12437,7 +12532,7 @@ where
     x.store(&mut c, kept, d);
     c.j(b);
     c.bind(done);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Multiplication, and a branch if it overflows. Type `u`. Operands `d, s, i, b`.
@@ -12450,17 +12545,17 @@ fn spilled_muloui<M: Machine>(
     s: VirtualReg<M::Reg>,
     i: u32,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[379] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[379] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     if kept.register().is_some() {
         c.muloui(d, s, i, b);
-        return Moved::by(&mut c, left);
+        return Detached::by(&mut c, left);
     }
     let (overflow, done) = (c.label(), c.label());
     c.muloui(d, s, i, overflow);
@@ -12470,7 +12565,7 @@ where
     x.store(&mut c, kept, d);
     c.j(b);
     c.bind(done);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Multiplication, and a branch if it overflows. Type `l`. Operands `d, s, t, b`.
@@ -12483,18 +12578,18 @@ fn spilled_mulol<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[380] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[380] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     if kept.register().is_some() {
         c.mulol(d, s, t, b);
-        return Moved::by(&mut c, left);
+        return Detached::by(&mut c, left);
     }
     let (overflow, done) = (c.label(), c.label());
     c.mulol(d, s, t, overflow);
@@ -12504,7 +12599,7 @@ where
     x.store(&mut c, kept, d);
     c.j(b);
     c.bind(done);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Multiplication, and a branch if it overflows. Type `l`. Operands `d, s, i, b`.
@@ -12517,17 +12612,17 @@ fn spilled_muloli<M: Machine>(
     s: VirtualReg<M::Reg>,
     i: i64,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[381] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[381] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     if kept.register().is_some() {
         c.muloli(d, s, i, b);
-        return Moved::by(&mut c, left);
+        return Detached::by(&mut c, left);
     }
     let (overflow, done) = (c.label(), c.label());
     c.muloli(d, s, i, overflow);
@@ -12537,7 +12632,7 @@ where
     x.store(&mut c, kept, d);
     c.j(b);
     c.bind(done);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Multiplication, and a branch if it overflows. Type `ul`. Operands `d, s, t, b`.
@@ -12550,18 +12645,18 @@ fn spilled_muloul<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[382] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[382] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     if kept.register().is_some() {
         c.muloul(d, s, t, b);
-        return Moved::by(&mut c, left);
+        return Detached::by(&mut c, left);
     }
     let (overflow, done) = (c.label(), c.label());
     c.muloul(d, s, t, overflow);
@@ -12571,7 +12666,7 @@ where
     x.store(&mut c, kept, d);
     c.j(b);
     c.bind(done);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Multiplication, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`.
@@ -12584,17 +12679,17 @@ fn spilled_mulouli<M: Machine>(
     s: VirtualReg<M::Reg>,
     i: u64,
     b: Label,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[383] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[383] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     if kept.register().is_some() {
         c.mulouli(d, s, i, b);
-        return Moved::by(&mut c, left);
+        return Detached::by(&mut c, left);
     }
     let (overflow, done) = (c.label(), c.label());
     c.mulouli(d, s, i, overflow);
@@ -12604,7 +12699,7 @@ where
     x.store(&mut c, kept, d);
     c.j(b);
     c.bind(done);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from an address that need not be aligned. Type `us`. Operands `d, s, t`.
@@ -12616,18 +12711,18 @@ fn spilled_uldus<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[384] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[384] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.uldus(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from an address that need not be aligned. Type `us`. Operands `d, s, i`.
@@ -12639,32 +12734,37 @@ fn spilled_uldusi<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[385] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[385] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.uldusi(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from an address that need not be aligned. Type `us`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_uldus_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_uldus_local<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    local: Local,
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[386] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[386] }));
     let kept = d;
     let d = x.target(d, 0);
     c.uldus_local(d, local);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from an address that need not be aligned. Type `s`. Operands `d, s, t`.
@@ -12676,18 +12776,18 @@ fn spilled_ulds<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[387] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[387] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.ulds(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from an address that need not be aligned. Type `s`. Operands `d, s, i`.
@@ -12699,32 +12799,32 @@ fn spilled_uldsi<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[388] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[388] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.uldsi(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from an address that need not be aligned. Type `s`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_ulds_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_ulds_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[389] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[389] }));
     let kept = d;
     let d = x.target(d, 0);
     c.ulds_local(d, local);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from an address that need not be aligned. Type `u`. Operands `d, s, t`.
@@ -12736,18 +12836,18 @@ fn spilled_uldu<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[390] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[390] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.uldu(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from an address that need not be aligned. Type `u`. Operands `d, s, i`.
@@ -12759,32 +12859,32 @@ fn spilled_uldui<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[391] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[391] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.uldui(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from an address that need not be aligned. Type `u`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_uldu_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_uldu_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[392] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[392] }));
     let kept = d;
     let d = x.target(d, 0);
     c.uldu_local(d, local);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from an address that need not be aligned. Type `i`. Operands `d, s, t`.
@@ -12796,18 +12896,18 @@ fn spilled_uldi<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[393] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[393] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.uldi(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from an address that need not be aligned. Type `i`. Operands `d, s, i`.
@@ -12819,32 +12919,32 @@ fn spilled_uldii<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[394] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[394] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.uldii(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from an address that need not be aligned. Type `i`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_uldi_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_uldi_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[395] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[395] }));
     let kept = d;
     let d = x.target(d, 0);
     c.uldi_local(d, local);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from an address that need not be aligned. Type `ul`. Operands `d, s, t`.
@@ -12856,18 +12956,18 @@ fn spilled_uldul<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[396] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[396] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.uldul(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from an address that need not be aligned. Type `ul`. Operands `d, s, i`.
@@ -12879,32 +12979,37 @@ fn spilled_ulduli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[397] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[397] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.ulduli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from an address that need not be aligned. Type `ul`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_uldul_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_uldul_local<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    local: Local,
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[398] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[398] }));
     let kept = d;
     let d = x.target(d, 0);
     c.uldul_local(d, local);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from an address that need not be aligned. Type `l`. Operands `d, s, t`.
@@ -12916,18 +13021,18 @@ fn spilled_uldl<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[399] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[399] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.uldl(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from an address that need not be aligned. Type `l`. Operands `d, s, i`.
@@ -12939,32 +13044,32 @@ fn spilled_uldli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[400] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[400] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.uldli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from an address that need not be aligned. Type `l`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_uldl_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_uldl_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[401] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[401] }));
     let kept = d;
     let d = x.target(d, 0);
     c.uldl_local(d, local);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from an address that need not be aligned. Type `p`. Operands `d, s, t`.
@@ -12976,18 +13081,18 @@ fn spilled_uldp<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[402] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[402] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.uldp(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from an address that need not be aligned. Type `p`. Operands `d, s, i`.
@@ -12999,32 +13104,32 @@ fn spilled_uldpi<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[403] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[403] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.uldpi(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from an address that need not be aligned. Type `p`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_uldp_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_uldp_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[404] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[404] }));
     let kept = d;
     let d = x.target(d, 0);
     c.uldp_local(d, local);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to an address that need not be aligned. Type `us`. Operands `d, s, t`.
@@ -13036,16 +13141,16 @@ fn spilled_ustus<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[405] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[405] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.ustus(d, s, t);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to an address that need not be aligned. Type `us`. Operands `d, s, i`.
@@ -13057,28 +13162,33 @@ fn spilled_ustusi<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[406] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[406] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.ustusi(d, s, i);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to an address that need not be aligned. Type `us`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_ustus_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_ustus_local<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    local: Local,
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[407] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[407] }));
     let d = x.load(&mut c, d, 0);
     c.ustus_local(d, local);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to an address that need not be aligned. Type `s`. Operands `d, s, t`.
@@ -13090,16 +13200,16 @@ fn spilled_usts<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[408] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[408] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.usts(d, s, t);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to an address that need not be aligned. Type `s`. Operands `d, s, i`.
@@ -13111,28 +13221,28 @@ fn spilled_ustsi<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[409] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[409] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.ustsi(d, s, i);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to an address that need not be aligned. Type `s`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_usts_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_usts_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[410] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[410] }));
     let d = x.load(&mut c, d, 0);
     c.usts_local(d, local);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to an address that need not be aligned. Type `u`. Operands `d, s, t`.
@@ -13144,16 +13254,16 @@ fn spilled_ustu<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[411] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[411] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.ustu(d, s, t);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to an address that need not be aligned. Type `u`. Operands `d, s, i`.
@@ -13165,28 +13275,28 @@ fn spilled_ustui<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[412] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[412] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.ustui(d, s, i);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to an address that need not be aligned. Type `u`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_ustu_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_ustu_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[413] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[413] }));
     let d = x.load(&mut c, d, 0);
     c.ustu_local(d, local);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to an address that need not be aligned. Type `i`. Operands `d, s, t`.
@@ -13198,16 +13308,16 @@ fn spilled_usti<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[414] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[414] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.usti(d, s, t);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to an address that need not be aligned. Type `i`. Operands `d, s, i`.
@@ -13219,28 +13329,28 @@ fn spilled_ustii<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[415] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[415] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.ustii(d, s, i);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to an address that need not be aligned. Type `i`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_usti_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_usti_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[416] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[416] }));
     let d = x.load(&mut c, d, 0);
     c.usti_local(d, local);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to an address that need not be aligned. Type `ul`. Operands `d, s, t`.
@@ -13252,16 +13362,16 @@ fn spilled_ustul<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[417] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[417] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.ustul(d, s, t);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to an address that need not be aligned. Type `ul`. Operands `d, s, i`.
@@ -13273,28 +13383,33 @@ fn spilled_ustuli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[418] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[418] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.ustuli(d, s, i);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to an address that need not be aligned. Type `ul`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_ustul_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_ustul_local<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    local: Local,
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[419] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[419] }));
     let d = x.load(&mut c, d, 0);
     c.ustul_local(d, local);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to an address that need not be aligned. Type `l`. Operands `d, s, t`.
@@ -13306,16 +13421,16 @@ fn spilled_ustl<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[420] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[420] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.ustl(d, s, t);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to an address that need not be aligned. Type `l`. Operands `d, s, i`.
@@ -13327,28 +13442,28 @@ fn spilled_ustli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[421] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[421] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.ustli(d, s, i);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to an address that need not be aligned. Type `l`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_ustl_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_ustl_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[422] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[422] }));
     let d = x.load(&mut c, d, 0);
     c.ustl_local(d, local);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to an address that need not be aligned. Type `p`. Operands `d, s, t`.
@@ -13360,16 +13475,16 @@ fn spilled_ustp<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[423] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[423] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.ustp(d, s, t);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to an address that need not be aligned. Type `p`. Operands `d, s, i`.
@@ -13381,28 +13496,28 @@ fn spilled_ustpi<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[424] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[424] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.ustpi(d, s, i);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to an address that need not be aligned. Type `p`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_ustp_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_ustp_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[425] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[425] }));
     let d = x.load(&mut c, d, 0);
     c.ustp_local(d, local);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load in the other byte order. Type `us`. Operands `d, s, t`.
@@ -13414,18 +13529,18 @@ fn spilled_bldus<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[426] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[426] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bldus(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load in the other byte order. Type `us`. Operands `d, s, i`.
@@ -13437,32 +13552,37 @@ fn spilled_bldusi<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[427] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[427] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.bldusi(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load in the other byte order. Type `us`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_bldus_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_bldus_local<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    local: Local,
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[428] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[428] }));
     let kept = d;
     let d = x.target(d, 0);
     c.bldus_local(d, local);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load in the other byte order. Type `u`. Operands `d, s, t`.
@@ -13474,18 +13594,18 @@ fn spilled_bldu<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[429] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[429] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bldu(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load in the other byte order. Type `u`. Operands `d, s, i`.
@@ -13497,32 +13617,32 @@ fn spilled_bldui<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[430] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[430] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.bldui(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load in the other byte order. Type `u`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_bldu_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_bldu_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[431] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[431] }));
     let kept = d;
     let d = x.target(d, 0);
     c.bldu_local(d, local);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load in the other byte order. Type `ul`. Operands `d, s, t`.
@@ -13534,18 +13654,18 @@ fn spilled_bldul<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[432] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[432] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bldul(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load in the other byte order. Type `ul`. Operands `d, s, i`.
@@ -13557,32 +13677,37 @@ fn spilled_blduli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[433] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[433] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.blduli(d, s, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load in the other byte order. Type `ul`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_bldul_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_bldul_local<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    local: Local,
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[434] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[434] }));
     let kept = d;
     let d = x.target(d, 0);
     c.bldul_local(d, local);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store in the other byte order. Type `us`. Operands `d, s, t`.
@@ -13594,16 +13719,16 @@ fn spilled_bstus<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[435] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[435] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.bstus(d, s, t);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store in the other byte order. Type `us`. Operands `d, s, i`.
@@ -13615,28 +13740,33 @@ fn spilled_bstusi<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[436] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[436] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.bstusi(d, s, i);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store in the other byte order. Type `us`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_bstus_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_bstus_local<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    local: Local,
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[437] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[437] }));
     let d = x.load(&mut c, d, 0);
     c.bstus_local(d, local);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store in the other byte order. Type `u`. Operands `d, s, t`.
@@ -13648,16 +13778,16 @@ fn spilled_bstu<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[438] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[438] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.bstu(d, s, t);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store in the other byte order. Type `u`. Operands `d, s, i`.
@@ -13669,28 +13799,28 @@ fn spilled_bstui<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[439] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[439] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.bstui(d, s, i);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store in the other byte order. Type `u`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_bstu_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_bstu_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[440] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[440] }));
     let d = x.load(&mut c, d, 0);
     c.bstu_local(d, local);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store in the other byte order. Type `ul`. Operands `d, s, t`.
@@ -13702,16 +13832,16 @@ fn spilled_bstul<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[441] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[441] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.bstul(d, s, t);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store in the other byte order. Type `ul`. Operands `d, s, i`.
@@ -13723,28 +13853,33 @@ fn spilled_bstuli<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[442] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[442] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.bstuli(d, s, i);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store in the other byte order. Type `ul`. Operands `d, local`.
 #[cold]
 #[inline(never)]
-fn spilled_bstul_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+fn spilled_bstul_local<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    local: Local,
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[443] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[443] }));
     let d = x.load(&mut c, d, 0);
     c.bstul_local(d, local);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index, which counts such elements, plus offset. Type `c`. Operands `d, s, t, i`.
@@ -13757,18 +13892,18 @@ fn spilled_ldxc<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[444] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[444] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.ldxc(d, s, t, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index, which counts such elements, plus offset. Type `uc`. Operands `d, s, t, i`.
@@ -13781,18 +13916,18 @@ fn spilled_ldxuc<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[445] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[445] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.ldxuc(d, s, t, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index, which counts such elements, plus offset. Type `s`. Operands `d, s, t, i`.
@@ -13805,18 +13940,18 @@ fn spilled_ldxs<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[446] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[446] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.ldxs(d, s, t, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index, which counts such elements, plus offset. Type `us`. Operands `d, s, t, i`.
@@ -13829,18 +13964,18 @@ fn spilled_ldxus<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[447] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[447] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.ldxus(d, s, t, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index, which counts such elements, plus offset. Type `i`. Operands `d, s, t, i`.
@@ -13853,18 +13988,18 @@ fn spilled_ldxi<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[448] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[448] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.ldxi(d, s, t, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index, which counts such elements, plus offset. Type `u`. Operands `d, s, t, i`.
@@ -13877,18 +14012,18 @@ fn spilled_ldxu<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[449] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[449] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.ldxu(d, s, t, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index, which counts such elements, plus offset. Type `l`. Operands `d, s, t, i`.
@@ -13901,18 +14036,18 @@ fn spilled_ldxl<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[450] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[450] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.ldxl(d, s, t, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index, which counts such elements, plus offset. Type `ul`. Operands `d, s, t, i`.
@@ -13925,18 +14060,18 @@ fn spilled_ldxul<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[451] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[451] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.ldxul(d, s, t, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Load from base plus index, which counts such elements, plus offset. Type `p`. Operands `d, s, t, i`.
@@ -13949,18 +14084,18 @@ fn spilled_ldxp<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[452] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[452] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.ldxp(d, s, t, i);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index, which counts such elements, plus offset. Type `c`. Operands `d, s, t, i`.
@@ -13973,16 +14108,16 @@ fn spilled_stxc<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[453] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[453] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.stxc(d, s, t, i);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index, which counts such elements, plus offset. Type `uc`. Operands `d, s, t, i`.
@@ -13995,16 +14130,16 @@ fn spilled_stxuc<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[454] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[454] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.stxuc(d, s, t, i);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index, which counts such elements, plus offset. Type `s`. Operands `d, s, t, i`.
@@ -14017,16 +14152,16 @@ fn spilled_stxs<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[455] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[455] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.stxs(d, s, t, i);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index, which counts such elements, plus offset. Type `us`. Operands `d, s, t, i`.
@@ -14039,16 +14174,16 @@ fn spilled_stxus<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[456] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[456] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.stxus(d, s, t, i);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index, which counts such elements, plus offset. Type `i`. Operands `d, s, t, i`.
@@ -14061,16 +14196,16 @@ fn spilled_stxi<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[457] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[457] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.stxi(d, s, t, i);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index, which counts such elements, plus offset. Type `u`. Operands `d, s, t, i`.
@@ -14083,16 +14218,16 @@ fn spilled_stxu<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[458] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[458] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.stxu(d, s, t, i);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index, which counts such elements, plus offset. Type `l`. Operands `d, s, t, i`.
@@ -14105,16 +14240,16 @@ fn spilled_stxl<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[459] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[459] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.stxl(d, s, t, i);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index, which counts such elements, plus offset. Type `ul`. Operands `d, s, t, i`.
@@ -14127,16 +14262,16 @@ fn spilled_stxul<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[460] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[460] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.stxul(d, s, t, i);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Store to base plus index, which counts such elements, plus offset. Type `p`. Operands `d, s, t, i`.
@@ -14149,16 +14284,16 @@ fn spilled_stxp<M: Machine>(
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
     i: i32,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[461] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[461] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.stxp(d, s, t, i);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Compare d with what is at s; if equal store t there; d becomes what was there. Type `i`. Operands `d, s, t`.
@@ -14170,18 +14305,18 @@ fn spilled_casi<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[462] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[462] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.casi(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Compare d with what is at s; if equal store t there; d becomes what was there. Type `u`. Operands `d, s, t`.
@@ -14193,18 +14328,18 @@ fn spilled_casu<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[463] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[463] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.casu(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Compare d with what is at s; if equal store t there; d becomes what was there. Type `l`. Operands `d, s, t`.
@@ -14216,18 +14351,18 @@ fn spilled_casl<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[464] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[464] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.casl(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Compare d with what is at s; if equal store t there; d becomes what was there. Type `ul`. Operands `d, s, t`.
@@ -14239,18 +14374,18 @@ fn spilled_casul<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[465] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[465] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.casul(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Compare d with what is at s; if equal store t there; d becomes what was there. Type `p`. Operands `d, s, t`.
@@ -14262,42 +14397,42 @@ fn spilled_casp<M: Machine>(
     d: VirtualReg<M::Reg>,
     s: VirtualReg<M::Reg>,
     t: VirtualReg<M::Reg>,
-) -> Moved
+) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[466] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[466] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
     c.casp(d, s, t);
     x.store(&mut c, kept, d);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// Jump to the jump (`j`) after this one that the unsigned long in s counts from zero. Operands `s`.
 #[cold]
 #[inline(never)]
-fn spilled_jtab<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>) -> Moved
+fn spilled_jtab<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[470] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[470] }));
     let s = x.load(&mut c, s, 0);
     c.jtab(s);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }
 
 /// What is at base plus offset will soon be used. Operands `s, i`.
 #[cold]
 #[inline(never)]
-fn spilled_prefetch<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: i32) -> Moved
+fn spilled_prefetch<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>, i: i32) -> Detached
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[471] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[471] }));
     let s = x.load(&mut c, s, 0);
     c.prefetch(s, i);
-    Moved::by(&mut c, left)
+    Detached::by(&mut c, left)
 }

@@ -252,7 +252,7 @@ pub struct X86_64;
 impl Architecture for X86_64 {
     type Reg = Reg;
     type Float = Float;
-    const SPACE: &'static [u8] = &[
+    const MAX_BYTES: &'static [u8] = &[
         5, 15, 5, 15, 5, 15, 5, 15, 5, 15, 9, 9, 6, 16, 6, 16, 6, 16, 6, 16, 6, 16, 13, 13, 7, 17, 7, 17, 7, 17, 7, 17,
         9, 9, 25, 35, 26, 36, 25, 35, 26, 36, 13, 13, 25, 35, 26, 36, 25, 35, 26, 36, 6, 16, 6, 16, 6, 16, 6, 16, 6,
         16, 6, 16, 6, 16, 6, 16, 6, 16, 6, 16, 6, 16, 6, 16, 15, 7, 15, 7, 15, 7, 15, 7, 15, 7, 15, 7, 15, 7, 15, 7, 6,
@@ -282,9 +282,9 @@ impl Architecture for X86_64 {
     const FLOAT_SCRATCH: Float = Float::new(15);
     const RESULT: Reg = Reg::new(0);
     const FLOAT_RESULT: Float = Float::new(0);
-    const LINKS: bool = false;
-    const HOLDS: bool = false;
-    const REACH: u32 = 4294967295;
+    const HAS_LINK_REGISTER: bool = false;
+    const CLOBBERS_SPECIAL_REGISTERS: bool = false;
+    const SHORT_BRANCH_RANGE: u32 = 4294967295;
 
     #[inline(always)]
     fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool {
@@ -330,19 +330,19 @@ impl Machine for X86_64 {
         c.cursor.bytes(0xc3, 1);
     }
 
-    fn link(c: &mut Asm<'_, Self>, _i: i64) {
+    fn save_link(c: &mut Asm<'_, Self>, _i: i64) {
         let _ = c;
     }
 
-    fn unlink(c: &mut Asm<'_, Self>, _i: i64) {
+    fn restore_link(c: &mut Asm<'_, Self>, _i: i64) {
         let _ = c;
     }
 
-    fn hold(c: &mut Asm<'_, Self>, _i: i64) {
+    fn save_special(c: &mut Asm<'_, Self>, _i: i64) {
         let _ = c;
     }
 
-    fn release(c: &mut Asm<'_, Self>, _i: i64) {
+    fn restore_special(c: &mut Asm<'_, Self>, _i: i64) {
         let _ = c;
     }
 
@@ -4529,7 +4529,7 @@ impl Core for Asm<'_, X86_64> {
     #[inline(always)]
     fn jal(&mut self, b: Label) {
         let c = self;
-        c.links();
+        c.note_call();
         c.space(5);
         let at = c.target(b);
         c.cursor.bytes(0xe8, 5);
@@ -4539,7 +4539,7 @@ impl Core for Asm<'_, X86_64> {
     #[inline(always)]
     fn jalr(&mut self, s: Reg) {
         let c = self;
-        c.links();
+        c.note_call();
         c.space(3);
         c.cursor.bytes(0xd0ff40 | u64::from(s.b), 3);
     }
@@ -6043,16 +6043,16 @@ impl Extension for Asm<'_, X86_64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.mulhiu(lent_a, s, t);
-                c.mulu(lent_b, s, t);
-                c.movu(d, lent_b);
-                c.movu(Reg::new(11), lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.mulhiu(borrowed_a, s, t);
+                c.mulu(borrowed_b, s, t);
+                c.movu(d, borrowed_b);
+                c.movu(Reg::new(11), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
                 c.bneui(Reg::new(11), (0) as i64 as u32, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -6061,17 +6061,17 @@ impl Extension for Asm<'_, X86_64> {
         fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, i: u32, b: Label) {
             let i = i64::from(i as i32);
             {
-                let [lent_a, lent_b, lent_e] = c.borrow([d, s]);
-                c.setu(lent_e, (i) as i64 as u32);
-                c.mulhiu(lent_a, s, lent_e);
-                c.mulu(lent_b, s, lent_e);
-                c.movu(d, lent_b);
-                c.movu(Reg::new(11), lent_a);
-                c.give_back([lent_a, lent_b, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_e] = c.borrow_registers([d, s]);
+                c.setu(borrowed_e, (i) as i64 as u32);
+                c.mulhiu(borrowed_a, s, borrowed_e);
+                c.mulu(borrowed_b, s, borrowed_e);
+                c.movu(d, borrowed_b);
+                c.movu(Reg::new(11), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_e]);
                 c.bneui(Reg::new(11), (0) as i64 as u32, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -6128,16 +6128,16 @@ impl Extension for Asm<'_, X86_64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg, b: Label) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.mulhiul(lent_a, s, t);
-                c.mulul(lent_b, s, t);
-                c.movul(d, lent_b);
-                c.movul(Reg::new(11), lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.mulhiul(borrowed_a, s, t);
+                c.mulul(borrowed_b, s, t);
+                c.movul(d, borrowed_b);
+                c.movul(Reg::new(11), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
                 c.bneuli(Reg::new(11), (0) as i64 as u64, b);
             }
         }
-        self.aside(|c| write(c, d, s, t, b));
+        self.out_of_line(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
@@ -6146,17 +6146,17 @@ impl Extension for Asm<'_, X86_64> {
         fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, i: u64, b: Label) {
             let i = i as i64;
             {
-                let [lent_a, lent_b, lent_e] = c.borrow([d, s]);
-                c.setul(lent_e, (i) as i64 as u64);
-                c.mulhiul(lent_a, s, lent_e);
-                c.mulul(lent_b, s, lent_e);
-                c.movul(d, lent_b);
-                c.movul(Reg::new(11), lent_a);
-                c.give_back([lent_a, lent_b, lent_e]);
+                let [borrowed_a, borrowed_b, borrowed_e] = c.borrow_registers([d, s]);
+                c.setul(borrowed_e, (i) as i64 as u64);
+                c.mulhiul(borrowed_a, s, borrowed_e);
+                c.mulul(borrowed_b, s, borrowed_e);
+                c.movul(d, borrowed_b);
+                c.movul(Reg::new(11), borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_e]);
                 c.bneuli(Reg::new(11), (0) as i64 as u64, b);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
+        self.out_of_line(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -6630,7 +6630,7 @@ impl Extension for Asm<'_, X86_64> {
                 c.bswapus(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6643,7 +6643,7 @@ impl Extension for Asm<'_, X86_64> {
                 c.bswapus(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6656,7 +6656,7 @@ impl Extension for Asm<'_, X86_64> {
                 c.bldusi(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6738,13 +6738,13 @@ impl Extension for Asm<'_, X86_64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.bswapus(lent_a, d);
-                c.stus(lent_a, s, t);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.bswapus(borrowed_a, d);
+                c.stus(borrowed_a, s, t);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6753,13 +6753,13 @@ impl Extension for Asm<'_, X86_64> {
         fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.bswapus(lent_a, d);
-                c.stusi(lent_a, s, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.bswapus(borrowed_a, d);
+                c.stusi(borrowed_a, s, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6768,13 +6768,13 @@ impl Extension for Asm<'_, X86_64> {
         fn write(c: &mut Asm<'_, X86_64>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                X86_64::frame_address(c, lent_a, i + c.lowered(1));
-                c.bstusi(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                X86_64::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.bstusi(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6782,13 +6782,13 @@ impl Extension for Asm<'_, X86_64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.bswapu(lent_a, d);
-                c.stu(lent_a, s, t);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.bswapu(borrowed_a, d);
+                c.stu(borrowed_a, s, t);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6797,13 +6797,13 @@ impl Extension for Asm<'_, X86_64> {
         fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.bswapu(lent_a, d);
-                c.stui(lent_a, s, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.bswapu(borrowed_a, d);
+                c.stui(borrowed_a, s, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6812,13 +6812,13 @@ impl Extension for Asm<'_, X86_64> {
         fn write(c: &mut Asm<'_, X86_64>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                X86_64::frame_address(c, lent_a, i + c.lowered(1));
-                c.bstui(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                X86_64::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.bstui(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6826,13 +6826,13 @@ impl Extension for Asm<'_, X86_64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a] = c.borrow([d, s, t]);
-                c.bswapul(lent_a, d);
-                c.stul(lent_a, s, t);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s, t]);
+                c.bswapul(borrowed_a, d);
+                c.stul(borrowed_a, s, t);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -6841,13 +6841,13 @@ impl Extension for Asm<'_, X86_64> {
         fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.bswapul(lent_a, d);
-                c.stuli(lent_a, s, (i) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.bswapul(borrowed_a, d);
+                c.stuli(borrowed_a, s, (i) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6856,13 +6856,13 @@ impl Extension for Asm<'_, X86_64> {
         fn write(c: &mut Asm<'_, X86_64>, d: Reg, local: Local) {
             let i = i64::from(local.offset);
             {
-                let [lent_a] = c.borrow([d]);
-                X86_64::frame_address(c, lent_a, i + c.lowered(1));
-                c.bstuli(d, lent_a, (0) as i64 as i32);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d]);
+                X86_64::frame_address(c, borrowed_a, i + c.borrowed_bytes(1));
+                c.bstuli(d, borrowed_a, (0) as i64 as i32);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -7238,23 +7238,23 @@ impl Asm<'_, X86_64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshui(lent_a, s, (1) as i64 as u32);
-                c.andui(lent_a, lent_a, (1431655765) as i64 as u32);
-                c.subu(lent_a, s, lent_a);
-                c.rshui(lent_b, lent_a, (2) as i64 as u32);
-                c.andui(lent_b, lent_b, (858993459) as i64 as u32);
-                c.andui(lent_a, lent_a, (858993459) as i64 as u32);
-                c.addu(lent_a, lent_a, lent_b);
-                c.rshui(lent_b, lent_a, (4) as i64 as u32);
-                c.addu(lent_a, lent_a, lent_b);
-                c.andui(lent_a, lent_a, (252645135) as i64 as u32);
-                c.mului(lent_a, lent_a, (16843009) as i64 as u32);
-                c.rshui(d, lent_a, (24) as i64 as u32);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.rshui(borrowed_a, s, (1) as i64 as u32);
+                c.andui(borrowed_a, borrowed_a, (1431655765) as i64 as u32);
+                c.subu(borrowed_a, s, borrowed_a);
+                c.rshui(borrowed_b, borrowed_a, (2) as i64 as u32);
+                c.andui(borrowed_b, borrowed_b, (858993459) as i64 as u32);
+                c.andui(borrowed_a, borrowed_a, (858993459) as i64 as u32);
+                c.addu(borrowed_a, borrowed_a, borrowed_b);
+                c.rshui(borrowed_b, borrowed_a, (4) as i64 as u32);
+                c.addu(borrowed_a, borrowed_a, borrowed_b);
+                c.andui(borrowed_a, borrowed_a, (252645135) as i64 as u32);
+                c.mului(borrowed_a, borrowed_a, (16843009) as i64 as u32);
+                c.rshui(d, borrowed_a, (24) as i64 as u32);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -7262,23 +7262,23 @@ impl Asm<'_, X86_64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s]);
-                c.rshuli(lent_a, s, (1) as i64 as u64);
-                c.anduli(lent_a, lent_a, (6148914691236517205) as i64 as u64);
-                c.subul(lent_a, s, lent_a);
-                c.rshuli(lent_b, lent_a, (2) as i64 as u64);
-                c.anduli(lent_b, lent_b, (3689348814741910323) as i64 as u64);
-                c.anduli(lent_a, lent_a, (3689348814741910323) as i64 as u64);
-                c.addul(lent_a, lent_a, lent_b);
-                c.rshuli(lent_b, lent_a, (4) as i64 as u64);
-                c.addul(lent_a, lent_a, lent_b);
-                c.anduli(lent_a, lent_a, (1085102592571150095) as i64 as u64);
-                c.mululi(lent_a, lent_a, (72340172838076673) as i64 as u64);
-                c.rshuli(d, lent_a, (56) as i64 as u64);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s]);
+                c.rshuli(borrowed_a, s, (1) as i64 as u64);
+                c.anduli(borrowed_a, borrowed_a, (6148914691236517205) as i64 as u64);
+                c.subul(borrowed_a, s, borrowed_a);
+                c.rshuli(borrowed_b, borrowed_a, (2) as i64 as u64);
+                c.anduli(borrowed_b, borrowed_b, (3689348814741910323) as i64 as u64);
+                c.anduli(borrowed_a, borrowed_a, (3689348814741910323) as i64 as u64);
+                c.addul(borrowed_a, borrowed_a, borrowed_b);
+                c.rshuli(borrowed_b, borrowed_a, (4) as i64 as u64);
+                c.addul(borrowed_a, borrowed_a, borrowed_b);
+                c.anduli(borrowed_a, borrowed_a, (1085102592571150095) as i64 as u64);
+                c.mululi(borrowed_a, borrowed_a, (72340172838076673) as i64 as u64);
+                c.rshuli(d, borrowed_a, (56) as i64 as u64);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     #[inline(always)]
@@ -7287,23 +7287,23 @@ impl Asm<'_, X86_64> {
         fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
             {
                 let label_l = c.label();
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.andui(lent_a, t, (255) as i64 as u32);
-                c.xoru(lent_a, lent_a, s);
-                c.setu(lent_b, (8) as i64 as u32);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.andui(borrowed_a, t, (255) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, s);
+                c.setu(borrowed_b, (8) as i64 as u32);
                 c.bind(label_l);
-                c.andui(lent_c, lent_a, (1) as i64 as u32);
-                c.negu(lent_c, lent_c);
-                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
-                c.rshui(lent_a, lent_a, (1) as i64 as u32);
-                c.xoru(lent_a, lent_a, lent_c);
-                c.subui(lent_b, lent_b, (1) as i64 as u32);
-                c.bneui(lent_b, (0) as i64 as u32, label_l);
-                c.movu(d, lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                c.andui(borrowed_c, borrowed_a, (1) as i64 as u32);
+                c.negu(borrowed_c, borrowed_c);
+                c.andui(borrowed_c, borrowed_c, (2197175160) as i64 as u32);
+                c.rshui(borrowed_a, borrowed_a, (1) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, borrowed_c);
+                c.subui(borrowed_b, borrowed_b, (1) as i64 as u32);
+                c.bneui(borrowed_b, (0) as i64 as u32, label_l);
+                c.movu(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -7312,13 +7312,13 @@ impl Asm<'_, X86_64> {
         fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setu(lent_a, (i) as i64 as u32);
-                c.crc32cuc(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setu(borrowed_a, (i) as i64 as u32);
+                c.crc32cuc(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -7327,23 +7327,23 @@ impl Asm<'_, X86_64> {
         fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
             {
                 let label_l = c.label();
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.andui(lent_a, t, (65535) as i64 as u32);
-                c.xoru(lent_a, lent_a, s);
-                c.setu(lent_b, (16) as i64 as u32);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.andui(borrowed_a, t, (65535) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, s);
+                c.setu(borrowed_b, (16) as i64 as u32);
                 c.bind(label_l);
-                c.andui(lent_c, lent_a, (1) as i64 as u32);
-                c.negu(lent_c, lent_c);
-                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
-                c.rshui(lent_a, lent_a, (1) as i64 as u32);
-                c.xoru(lent_a, lent_a, lent_c);
-                c.subui(lent_b, lent_b, (1) as i64 as u32);
-                c.bneui(lent_b, (0) as i64 as u32, label_l);
-                c.movu(d, lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                c.andui(borrowed_c, borrowed_a, (1) as i64 as u32);
+                c.negu(borrowed_c, borrowed_c);
+                c.andui(borrowed_c, borrowed_c, (2197175160) as i64 as u32);
+                c.rshui(borrowed_a, borrowed_a, (1) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, borrowed_c);
+                c.subui(borrowed_b, borrowed_b, (1) as i64 as u32);
+                c.bneui(borrowed_b, (0) as i64 as u32, label_l);
+                c.movu(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -7352,13 +7352,13 @@ impl Asm<'_, X86_64> {
         fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, i: i32) {
             let i = i64::from(i);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setu(lent_a, (i) as i64 as u32);
-                c.crc32cus(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setu(borrowed_a, (i) as i64 as u32);
+                c.crc32cus(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -7367,22 +7367,22 @@ impl Asm<'_, X86_64> {
         fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
             {
                 let label_l = c.label();
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.xoru(lent_a, t, s);
-                c.setu(lent_b, (32) as i64 as u32);
+                let [borrowed_a, borrowed_b, borrowed_c] = c.borrow_registers([d, s, t]);
+                c.xoru(borrowed_a, t, s);
+                c.setu(borrowed_b, (32) as i64 as u32);
                 c.bind(label_l);
-                c.andui(lent_c, lent_a, (1) as i64 as u32);
-                c.negu(lent_c, lent_c);
-                c.andui(lent_c, lent_c, (2197175160) as i64 as u32);
-                c.rshui(lent_a, lent_a, (1) as i64 as u32);
-                c.xoru(lent_a, lent_a, lent_c);
-                c.subui(lent_b, lent_b, (1) as i64 as u32);
-                c.bneui(lent_b, (0) as i64 as u32, label_l);
-                c.movu(d, lent_a);
-                c.give_back([lent_a, lent_b, lent_c]);
+                c.andui(borrowed_c, borrowed_a, (1) as i64 as u32);
+                c.negu(borrowed_c, borrowed_c);
+                c.andui(borrowed_c, borrowed_c, (2197175160) as i64 as u32);
+                c.rshui(borrowed_a, borrowed_a, (1) as i64 as u32);
+                c.xoru(borrowed_a, borrowed_a, borrowed_c);
+                c.subui(borrowed_b, borrowed_b, (1) as i64 as u32);
+                c.bneui(borrowed_b, (0) as i64 as u32, label_l);
+                c.movu(d, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b, borrowed_c]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -7391,13 +7391,13 @@ impl Asm<'_, X86_64> {
         fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, i: u32) {
             let i = i64::from(i as i32);
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setu(lent_a, (i) as i64 as u32);
-                c.crc32cu(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setu(borrowed_a, (i) as i64 as u32);
+                c.crc32cu(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -7405,16 +7405,16 @@ impl Asm<'_, X86_64> {
         #[inline(never)]
         fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
             {
-                let [lent_a, lent_b] = c.borrow([d, s, t]);
-                c.rshuli(lent_a, t, (32) as i64 as u64);
-                c.cvul2u(lent_a, lent_a);
-                c.cvul2u(lent_b, t);
-                c.crc32cu(lent_b, s, lent_b);
-                c.crc32cu(d, lent_b, lent_a);
-                c.give_back([lent_a, lent_b]);
+                let [borrowed_a, borrowed_b] = c.borrow_registers([d, s, t]);
+                c.rshuli(borrowed_a, t, (32) as i64 as u64);
+                c.cvul2u(borrowed_a, borrowed_a);
+                c.cvul2u(borrowed_b, t);
+                c.crc32cu(borrowed_b, s, borrowed_b);
+                c.crc32cu(d, borrowed_b, borrowed_a);
+                c.return_registers([borrowed_a, borrowed_b]);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -7423,13 +7423,13 @@ impl Asm<'_, X86_64> {
         fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, i: u64) {
             let i = i as i64;
             {
-                let [lent_a] = c.borrow([d, s]);
-                c.setul(lent_a, (i) as i64 as u64);
-                c.crc32cul(d, s, lent_a);
-                c.give_back([lent_a]);
+                let [borrowed_a] = c.borrow_registers([d, s]);
+                c.setul(borrowed_a, (i) as i64 as u64);
+                c.crc32cul(d, s, borrowed_a);
+                c.return_registers([borrowed_a]);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -7441,7 +7441,7 @@ impl Asm<'_, X86_64> {
                 c.bswapu(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -7454,7 +7454,7 @@ impl Asm<'_, X86_64> {
                 c.bswapu(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -7467,7 +7467,7 @@ impl Asm<'_, X86_64> {
                 c.bldui(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -7479,7 +7479,7 @@ impl Asm<'_, X86_64> {
                 c.bswapul(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     #[inline(always)]
@@ -7492,7 +7492,7 @@ impl Asm<'_, X86_64> {
                 c.bswapul(d, d);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -7505,7 +7505,7 @@ impl Asm<'_, X86_64> {
                 c.blduli(d, d, (0) as i64 as i32);
             }
         }
-        self.aside(|c| write(c, d, local));
+        self.out_of_line(|c| write(c, d, local));
     }
 }
 
@@ -7551,7 +7551,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.fail(Error::Feature);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     fn vlda(&mut self, d: Vector, s: Reg, i: i32) {
@@ -7572,7 +7572,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.fail(Error::Feature);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     fn vldnt(&mut self, d: Vector, s: Reg, i: i32) {
@@ -7593,7 +7593,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.fail(Error::Feature);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     fn vst(&mut self, d: Vector, s: Reg, i: i32) {
@@ -7614,7 +7614,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.fail(Error::Feature);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     fn vsta(&mut self, d: Vector, s: Reg, i: i32) {
@@ -7635,7 +7635,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.fail(Error::Feature);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     fn vstnt(&mut self, d: Vector, s: Reg, i: i32) {
@@ -7656,7 +7656,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.fail(Error::Feature);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     fn vldmuc(&mut self, d: Vector, s: Reg, t: Vector) {
@@ -7673,7 +7673,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.fail(Error::Feature);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vldmus(&mut self, d: Vector, s: Reg, t: Vector) {
@@ -7690,7 +7690,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.fail(Error::Feature);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vldmu(&mut self, d: Vector, s: Reg, t: Vector) {
@@ -7709,7 +7709,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.fail(Error::Feature);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vldmul(&mut self, d: Vector, s: Reg, t: Vector) {
@@ -7728,7 +7728,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.fail(Error::Feature);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vstmuc(&mut self, d: Vector, s: Reg, t: Vector) {
@@ -7745,7 +7745,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.fail(Error::Feature);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vstmus(&mut self, d: Vector, s: Reg, t: Vector) {
@@ -7762,7 +7762,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.fail(Error::Feature);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vstmu(&mut self, d: Vector, s: Reg, t: Vector) {
@@ -7781,7 +7781,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.fail(Error::Feature);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vstmul(&mut self, d: Vector, s: Reg, t: Vector) {
@@ -7800,7 +7800,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.fail(Error::Feature);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vfence(&mut self) {
@@ -7812,7 +7812,7 @@ impl Vectors for Asm<'_, X86_64> {
             c.space(3);
             c.cursor.bytes(0xf8ae0f, 3);
         }
-        self.aside(|c| write(c));
+        self.out_of_line(|c| write(c));
     }
 
     fn vend(&mut self) {
@@ -7830,7 +7830,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0x90, 1);
             }
         }
-        self.aside(|c| write(c));
+        self.out_of_line(|c| write(c));
     }
 
     fn vzero(&mut self, d: Vector) {
@@ -7848,7 +7848,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0ef0f4066 | spread(d.r | d.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d));
+        self.out_of_line(|c| write(c, d));
     }
 
     fn vdupuc(&mut self, d: Vector, s: Reg) {
@@ -7870,7 +7870,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0700f4066 | spread(d.r | d.b, 1, 4), 6);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     fn vdupus(&mut self, d: Vector, s: Reg) {
@@ -7891,7 +7891,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0700f4066 | spread(d.r | d.b, 1, 4), 6);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     fn vdupu(&mut self, d: Vector, s: Reg) {
@@ -7911,7 +7911,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0700f4066 | spread(d.r | d.b, 1, 4), 6);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     fn vdupul(&mut self, d: Vector, s: Reg) {
@@ -7931,7 +7931,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0x44c0700f4066 | spread(d.r | d.b, 1, 4), 6);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     fn vgetu(&mut self, d: Reg, s: Vector) {
@@ -7949,7 +7949,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc07e0f4066 | spread(s.r | d.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     fn vgetul(&mut self, d: Reg, s: Vector) {
@@ -7967,7 +7967,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc07e0f4866 | spread(s.r | d.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     fn vsumu(&mut self, d: Reg, s: Vector) {
@@ -8000,7 +8000,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc07e0f4066 | spread(Float::new(15).r | d.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     fn vsumul(&mut self, d: Reg, s: Vector) {
@@ -8036,7 +8036,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc00348 | u64::from(d.r | Reg::new(11).b), 3);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     fn vany(&mut self, d: Reg, s: Vector) {
@@ -8061,7 +8061,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0b60f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     fn vbany(&mut self, s: Vector, t: Vector, b: Label) {
@@ -8087,7 +8087,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.refer(c.cursor.back(4), 0, b, at);
             }
         }
-        self.aside(|c| write(c, s, t, b));
+        self.out_of_line(|c| write(c, s, t, b));
     }
 
     fn vmov(&mut self, d: Vector, s: Vector) {
@@ -8105,7 +8105,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     fn vcom(&mut self, d: Vector, s: Vector) {
@@ -8126,7 +8126,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc06f0f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     fn vbswapus(&mut self, d: Vector, s: Vector) {
@@ -8159,7 +8159,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.refer(c.cursor.back(4), 0, data, c.target(data));
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     fn vbswapu(&mut self, d: Vector, s: Vector) {
@@ -8192,7 +8192,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.refer(c.cursor.back(4), 0, data, c.target(data));
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     fn vbswapul(&mut self, d: Vector, s: Vector) {
@@ -8225,7 +8225,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.refer(c.cursor.back(4), 0, data, c.target(data));
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     fn vand(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -8248,7 +8248,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0db0f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vor(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -8271,7 +8271,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0eb0f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vxor(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -8294,7 +8294,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0ef0f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vandn(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -8316,7 +8316,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc06f0f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vadduc(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -8339,7 +8339,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0fc0f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vaddus(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -8362,7 +8362,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0fd0f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vaddu(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -8385,7 +8385,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0fe0f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vaddul(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -8408,7 +8408,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0d40f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vsubuc(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -8433,7 +8433,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0f80f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vsubus(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -8458,7 +8458,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0f90f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vsubu(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -8483,7 +8483,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0fa0f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vsubul(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -8508,7 +8508,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0fb0f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vmulus(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -8531,7 +8531,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0d50f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vmulu(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -8554,7 +8554,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc040380f4066 | spread(d.r | t.b, 1, 5), 6);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vminc(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -8577,7 +8577,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc038380f4066 | spread(d.r | t.b, 1, 5), 6);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vminuc(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -8600,7 +8600,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0da0f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vmins(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -8623,7 +8623,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0ea0f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vminus(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -8646,7 +8646,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc03a380f4066 | spread(d.r | t.b, 1, 5), 6);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vmini(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -8669,7 +8669,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc039380f4066 | spread(d.r | t.b, 1, 5), 6);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vminu(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -8692,7 +8692,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc03b380f4066 | spread(d.r | t.b, 1, 5), 6);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vmaxc(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -8715,7 +8715,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc03c380f4066 | spread(d.r | t.b, 1, 5), 6);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vmaxuc(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -8738,7 +8738,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0de0f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vmaxs(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -8761,7 +8761,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0ee0f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vmaxus(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -8784,7 +8784,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc03e380f4066 | spread(d.r | t.b, 1, 5), 6);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vmaxi(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -8807,7 +8807,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc03d380f4066 | spread(d.r | t.b, 1, 5), 6);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vmaxu(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -8830,7 +8830,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc03f380f4066 | spread(d.r | t.b, 1, 5), 6);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vavguc(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -8853,7 +8853,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0e00f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vavgus(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -8876,7 +8876,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0e30f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vcequc(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -8900,7 +8900,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0740f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vcequs(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -8924,7 +8924,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0750f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vcequ(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -8948,7 +8948,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0760f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vcequl(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -8972,7 +8972,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc029380f4066 | spread(d.r | t.b, 1, 5), 6);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vcgtc(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -8998,7 +8998,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0640f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vcgts(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -9024,7 +9024,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0650f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vcgti(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -9050,7 +9050,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0660f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vcgtl(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -9076,7 +9076,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc037380f4066 | spread(d.r | t.b, 1, 5), 6);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vcgeuc(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -9099,7 +9099,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc06f0f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vcgeus(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -9122,7 +9122,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc06f0f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vcgeu(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -9145,7 +9145,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc06f0f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vmadds(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -9168,7 +9168,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0f50f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vsaduc(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -9191,7 +9191,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0f60f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vshufuc(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -9216,7 +9216,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc000380f4066 | spread(d.r | t.b, 1, 5), 6);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vzipluc(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -9241,7 +9241,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0600f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vziplus(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -9266,7 +9266,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0610f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vziplu(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -9291,7 +9291,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0620f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vziplul(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -9316,7 +9316,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc06c0f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vziphuc(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -9341,7 +9341,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0680f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vziphus(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -9366,7 +9366,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0690f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vziphu(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -9391,7 +9391,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc06a0f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vziphul(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -9416,7 +9416,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc06d0f4066 | spread(d.r | t.b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vclmlul(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -9441,7 +9441,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.fail(Error::Feature);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vclmhul(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -9466,7 +9466,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.fail(Error::Feature);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vlshusi(&mut self, d: Vector, s: Vector, i: u32) {
@@ -9491,7 +9491,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.fail(Error::Feature);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     fn vlshui(&mut self, d: Vector, s: Vector, i: u32) {
@@ -9516,7 +9516,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.fail(Error::Feature);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     fn vlshuli(&mut self, d: Vector, s: Vector, i: u32) {
@@ -9541,7 +9541,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.fail(Error::Feature);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     fn vrshusi(&mut self, d: Vector, s: Vector, i: u32) {
@@ -9566,7 +9566,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.fail(Error::Feature);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     fn vrshui(&mut self, d: Vector, s: Vector, i: u32) {
@@ -9591,7 +9591,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.fail(Error::Feature);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     fn vrshuli(&mut self, d: Vector, s: Vector, i: u32) {
@@ -9616,7 +9616,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.fail(Error::Feature);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     fn vrshsi(&mut self, d: Vector, s: Vector, i: u32) {
@@ -9641,7 +9641,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.fail(Error::Feature);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     fn vrshii(&mut self, d: Vector, s: Vector, i: u32) {
@@ -9666,7 +9666,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.fail(Error::Feature);
             }
         }
-        self.aside(|c| write(c, d, s, i));
+        self.out_of_line(|c| write(c, d, s, i));
     }
 
     fn vsel(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -9689,7 +9689,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0eb0f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vdotuc(&mut self, d: Vector, s: Vector, t: Vector) {
@@ -9729,7 +9729,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0fe0f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s, t));
+        self.out_of_line(|c| write(c, d, s, t));
     }
 
     fn vpadaluc(&mut self, d: Vector, s: Vector) {
@@ -9760,7 +9760,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0fd0f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     fn vpadalus(&mut self, d: Vector, s: Vector) {
@@ -9798,7 +9798,7 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0fe0f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 
     fn vpadalu(&mut self, d: Vector, s: Vector) {
@@ -9836,6 +9836,6 @@ impl Vectors for Asm<'_, X86_64> {
                 c.cursor.bytes(0xc0d40f4066 | spread(d.r | Float::new(15).b, 1, 4), 5);
             }
         }
-        self.aside(|c| write(c, d, s));
+        self.out_of_line(|c| write(c, d, s));
     }
 }

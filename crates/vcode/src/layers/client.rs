@@ -14,9 +14,9 @@ pub trait Client: Core<Reg: PartialEq> {
     /// How many shifted terms are added or subtracted before a multiplication is quicker.
     const MAX_TERMS: u32;
     /// A temporary register, if one is free.
-    fn take(&mut self) -> Option<Self::Reg>;
+    fn get_temporary(&mut self) -> Option<Self::Reg>;
     /// Gives it back.
-    fn give(&mut self, register: Self::Reg);
+    fn put_temporary(&mut self, register: Self::Reg);
 }
 
 impl<M: Machine> Client for Asm<'_, M>
@@ -27,11 +27,11 @@ where
     // x86-64 multiplies in three cycles and has two operands; the others take longer or have three.
     const MAX_TERMS: u32 = if M::SITE_BACK != 0 { 2 } else { 3 };
 
-    fn take(&mut self) -> Option<M::Reg> {
+    fn get_temporary(&mut self) -> Option<M::Reg> {
         self.getreg(Class::Temporary).ok()
     }
 
-    fn give(&mut self, register: M::Reg) {
+    fn put_temporary(&mut self, register: M::Reg) {
         self.putreg(register);
     }
 }
@@ -43,11 +43,11 @@ where
     const LONG_BITS: u32 = M::LONG_BITS;
     const MAX_TERMS: u32 = <Asm<'_, M> as Client>::MAX_TERMS;
 
-    fn take(&mut self) -> Option<VirtualReg<M::Reg>> {
+    fn get_temporary(&mut self) -> Option<VirtualReg<M::Reg>> {
         Some(self.reg(Class::Temporary))
     }
 
-    fn give(&mut self, register: VirtualReg<M::Reg>) {
+    fn put_temporary(&mut self, register: VirtualReg<M::Reg>) {
         self.release(register);
     }
 }

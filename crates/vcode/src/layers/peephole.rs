@@ -36,7 +36,7 @@ use crate::layers::client::Client;
 use crate::machine::Machine;
 use crate::registers::{Class, Register};
 use crate::signature::Type;
-use window::{Next, Window};
+use window::{Pushed, Window};
 
 /// The form of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,7 +127,7 @@ where
         for held in self.window.held() {
             write(&mut self.asm, held);
         }
-        self.window.forget();
+        self.window.clear();
     }
 
     /// The function itself, for what this layer does not offer; what is held is written first.
@@ -163,13 +163,13 @@ where
     /// Gives a register back: its value is not used any more.
     pub fn putreg(&mut self, register: M::Reg) {
         self.asm.putreg(register);
-        self.window.ends(register.number());
+        self.window.end_live_range(register.number());
     }
 
     /// Gives a floating register back: its value is not used any more.
     pub fn putfloat(&mut self, register: M::Float) {
         self.asm.putfloat(register);
-        self.window.ends(FLOAT | register.number());
+        self.window.end_live_range(FLOAT | register.number());
     }
 
     /// Makes a label, as [`Asm::label`].
@@ -214,10 +214,10 @@ where
             self.flush();
         }
         match self.window.push(new) {
-            Next::Held => {}
-            Next::Full(oldest) => write(&mut self.asm, &oldest),
-            Next::Branch if self.asm.is_ahead(Label(new.label)) => {}
-            Next::Branch | Next::End => self.flush(),
+            Pushed::Held => {}
+            Pushed::Full(oldest) => write(&mut self.asm, &oldest),
+            Pushed::Branch if self.asm.is_ahead(Label(new.label)) => {}
+            Pushed::Branch | Pushed::End => self.flush(),
         }
     }
 }
@@ -229,11 +229,11 @@ where
     const LONG_BITS: u32 = M::LONG_BITS;
     const MAX_TERMS: u32 = <Asm<'_, M> as Client>::MAX_TERMS;
 
-    fn take(&mut self) -> Option<M::Reg> {
+    fn get_temporary(&mut self) -> Option<M::Reg> {
         self.getreg(Class::Temporary).ok()
     }
 
-    fn give(&mut self, register: M::Reg) {
+    fn put_temporary(&mut self, register: M::Reg) {
         self.putreg(register);
     }
 }

@@ -112,7 +112,7 @@ pub fn multiply<A: Client>(asm: &mut A, ty: Integer, d: A::Reg, s: A::Reg, const
         }
         [lower @ .., highest] if count as u32 <= A::MAX_TERMS => {
             // Horner: the multiplicand is needed to the end, so it must not be the destination.
-            let borrowed = if d == s { asm.take() } else { None };
+            let borrowed = if d == s { asm.get_temporary() } else { None };
             if d == s && borrowed.is_none() {
                 return plain_multiply(asm, ty, d, s, constant);
             }
@@ -140,7 +140,7 @@ pub fn multiply<A: Client>(asm: &mut A, ty: Integer, d: A::Reg, s: A::Reg, const
                 copy(asm, ty, d, last);
             }
             if let Some(register) = borrowed {
-                asm.give(register);
+                asm.put_temporary(register);
             }
         }
         [_, ..] => plain_multiply(asm, ty, d, s, constant),
@@ -161,14 +161,14 @@ pub fn modulo<A: Client>(asm: &mut A, ty: Integer, d: A::Reg, s: A::Reg, constan
     if !ty.is_signed() && constant_bits(ty, constant).is_power_of_two() {
         return and_constant(asm, ty, d, s, constant.wrapping_sub(1));
     }
-    let Some(product) = asm.take() else { return plain_modulo(asm, ty, d, s, constant) };
+    let Some(product) = asm.get_temporary() else { return plain_modulo(asm, ty, d, s, constant) };
     if constant != 0 && quotient(asm, ty, product, s, constant) {
         multiply(asm, ty, product, product, constant);
         sub(asm, ty, d, s, product);
     } else {
         plain_modulo(asm, ty, d, s, constant);
     }
-    asm.give(product);
+    asm.put_temporary(product);
 }
 
 /// The bits of an unsigned constant.
@@ -213,7 +213,7 @@ fn quotient<A: Client>(asm: &mut A, ty: Integer, d: A::Reg, s: A::Reg, constant:
         Unsigned::Shift(0) => copy(asm, ty, d, s),
         Unsigned::Shift(shift) => shift_right(asm, ty, d, s, i64::from(shift)),
         Unsigned::Multiply { before, multiplier, after } if bits < A::LONG_BITS => {
-            let Some(n) = asm.take() else { return false };
+            let Some(n) = asm.get_temporary() else { return false };
             asm.cvu2ul(n, s);
             if before > 0 {
                 asm.rshuli(n, n, u64::from(before));
@@ -221,10 +221,10 @@ fn quotient<A: Client>(asm: &mut A, ty: Integer, d: A::Reg, s: A::Reg, constant:
             asm.mululi(n, n, multiplier);
             asm.rshuli(n, n, u64::from(32 + after));
             asm.cvul2u(d, n);
-            asm.give(n);
+            asm.put_temporary(n);
         }
         Unsigned::MultiplyAdd { multiplier, after } if bits < A::LONG_BITS => {
-            let Some([n, t]) = take(asm) else { return false };
+            let Some([n, t]) = get_temporaries(asm) else { return false };
             // In twice the width the sum has room for its carry.
             asm.cvu2ul(n, s);
             asm.mululi(t, n, multiplier);
@@ -232,34 +232,34 @@ fn quotient<A: Client>(asm: &mut A, ty: Integer, d: A::Reg, s: A::Reg, constant:
             asm.addul(t, t, n);
             asm.rshuli(t, t, u64::from(after + 1));
             asm.cvul2u(d, t);
-            give(asm, [n, t]);
+            put_temporaries(asm, [n, t]);
         }
         Unsigned::Multiply { before, multiplier, after } => {
-            let Some([high, n, x, y, z]) = take(asm) else { return false };
+            let Some([high, n, x, y, z]) = get_temporaries(asm) else { return false };
             asm.movul(n, s);
             if before > 0 {
                 asm.rshuli(n, n, u64::from(before));
             }
             multiply_high(asm, high, n, multiplier, [x, y, z]);
             asm.rshuli(d, high, u64::from(after));
-            give(asm, [high, n, x, y, z]);
+            put_temporaries(asm, [high, n, x, y, z]);
         }
         Unsigned::MultiplyAdd { multiplier, after } => {
-            let Some([high, n, x, y, z]) = take(asm) else { return false };
+            let Some([high, n, x, y, z]) = get_temporaries(asm) else { return false };
             asm.movul(n, s);
             multiply_high(asm, high, n, multiplier, [x, y, z]);
             asm.subul(n, n, high);
             asm.rshuli(n, n, 1);
             asm.addul(n, n, high);
             asm.rshuli(d, n, u64::from(after));
-            give(asm, [high, n, x, y, z]);
+            put_temporaries(asm, [high, n, x, y, z]);
         }
     }
     true
 }
 
 fn signed_shift<A: Client>(asm: &mut A, ty: Integer, d: A::Reg, s: A::Reg, shift: u32, bits: u32) -> bool {
-    let Some(t) = asm.take() else { return false };
+    let Some(t) = asm.get_temporary() else { return false };
     let logical = match ty {
         Integer::I | Integer::U => Integer::U,
         Integer::L | Integer::Ul => Integer::Ul,
@@ -273,25 +273,25 @@ fn signed_shift<A: Client>(asm: &mut A, ty: Integer, d: A::Reg, s: A::Reg, shift
     shift_right(asm, logical, t, from, i64::from(bits - shift));
     add(asm, ty, t, t, s);
     shift_right(asm, ty, d, t, i64::from(shift));
-    asm.give(t);
+    asm.put_temporary(t);
     true
 }
 
 /// Thirty-two bits where a long has sixty-four: the product fits.
 fn narrow_signed<A: Client>(asm: &mut A, d: A::Reg, s: A::Reg, multiplier: u64, after: u32) -> bool {
-    let Some([n, t]) = take(asm) else { return false };
+    let Some([n, t]) = get_temporaries(asm) else { return false };
     asm.cvi2l(n, s);
     asm.mulli(t, n, multiplier as i64);
     asm.rshli(t, t, i64::from(32 + after));
     asm.rshli(n, n, 63);
     asm.subl(t, t, n);
     asm.cvl2i(d, t);
-    give(asm, [n, t]);
+    put_temporaries(asm, [n, t]);
     true
 }
 
 fn wide_signed<A: Client>(asm: &mut A, d: A::Reg, s: A::Reg, multiplier: u64, after: u32) -> bool {
-    let Some([high, n, x, y, z]) = take(asm) else { return false };
+    let Some([high, n, x, y, z]) = get_temporaries(asm) else { return false };
     let last = i64::from(A::LONG_BITS - 1);
     asm.movl(n, s);
     multiply_high(asm, high, n, multiplier, [x, y, z]);
@@ -302,7 +302,7 @@ fn wide_signed<A: Client>(asm: &mut A, d: A::Reg, s: A::Reg, multiplier: u64, af
         asm.rshli(high, high, i64::from(after));
     }
     asm.subl(d, high, n);
-    give(asm, [high, n, x, y, z]);
+    put_temporaries(asm, [high, n, x, y, z]);
     true
 }
 
@@ -339,18 +339,18 @@ fn multiply_high<A: Client>(asm: &mut A, high: A::Reg, n: A::Reg, multiplier: u6
 }
 
 /// All the registers, or none.
-fn take<A: Client, const N: usize>(asm: &mut A) -> Option<[A::Reg; N]> {
+fn get_temporaries<A: Client, const N: usize>(asm: &mut A) -> Option<[A::Reg; N]> {
     let mut taken = [None; N];
     for index in 0..N {
-        taken[index] = asm.take();
+        taken[index] = asm.get_temporary();
         if taken[index].is_none() {
-            taken.into_iter().flatten().for_each(|register| asm.give(register));
+            taken.into_iter().flatten().for_each(|register| asm.put_temporary(register));
             return None;
         }
     }
     Some(taken.map(|register| register.expect("none was refused")))
 }
 
-fn give<A: Client, const N: usize>(asm: &mut A, registers: [A::Reg; N]) {
-    registers.into_iter().for_each(|register| asm.give(register));
+fn put_temporaries<A: Client, const N: usize>(asm: &mut A, registers: [A::Reg; N]) {
+    registers.into_iter().for_each(|register| asm.put_temporary(register));
 }

@@ -95,20 +95,20 @@ impl<M: Machine> Temporaries<M> {
     }
 }
 
-/// What code out of line changed in the function it was lent, apart from what is behind its reference.
-pub(crate) struct Moved {
+/// What code out of line changed in the function it was borrowed, apart from what is behind its reference.
+pub(crate) struct Detached {
     cursor: Cursor,
     last_return: Fixup,
     forward: Fixup,
 }
 
-impl Moved {
+impl Detached {
     /// What `asm` changed. `left` bytes must still be free, because the client reserved them for what follows; so the
     /// compiler knows what is left whether or not the code out of line ran.
-    pub(crate) fn by<M: Machine>(asm: &mut Asm<'_, M>, left: usize) -> Moved {
+    pub(crate) fn by<M: Machine>(asm: &mut Asm<'_, M>, left: usize) -> Detached {
         asm.left = 0;
         asm.space(left);
-        Moved { cursor: asm.cursor, last_return: asm.last_return, forward: asm.forward }
+        Detached { cursor: asm.cursor, last_return: asm.last_return, forward: asm.forward }
     }
 }
 
@@ -363,7 +363,7 @@ where
 
     /// The function, by value, for code out of line: the address of the cursor must not escape.
     #[inline(always)]
-    pub(crate) fn lend(&mut self) -> (Asm<'_, M>, Temporaries<M>) {
+    pub(crate) fn detach(&mut self) -> (Asm<'_, M>, Temporaries<M>) {
         let asm = Asm {
             cursor: self.asm.cursor,
             left: self.asm.left,
@@ -379,7 +379,7 @@ where
 
     /// Goes on where code out of line stopped.
     #[inline(always)]
-    pub(crate) fn resume(&mut self, moved: Moved, space: u8) {
+    pub(crate) fn attach(&mut self, moved: Detached, space: u8) {
         self.asm.cursor = moved.cursor;
         self.asm.left = self.asm.left.saturating_sub(usize::from(space));
         self.asm.last_return = moved.last_return;

@@ -19,7 +19,7 @@ use crate::registers::Class;
 
 /// A machine that text can be assembled for.
 #[derive(Debug)]
-pub struct Target {
+pub struct TargetMachine {
     /// The name of its specification.
     pub name: &'static str,
     /// How its instructions are read back.
@@ -29,14 +29,14 @@ pub struct Target {
 }
 
 /// Every machine.
-pub const MACHINES: [Target; 7] = [
-    Target { name: "x86_64", table: &decode::X86_64, assemble: assemble::<crate::x86_64::X86_64> },
-    Target { name: "aarch64", table: &decode::AARCH64, assemble: assemble::<crate::aarch64::Aarch64> },
-    Target { name: "riscv64", table: &decode::RISCV64, assemble: assemble::<crate::riscv64::Riscv64> },
-    Target { name: "mips", table: &decode::MIPS, assemble: assemble::<crate::mips::Mips> },
-    Target { name: "sparc64", table: &decode::SPARC64, assemble: assemble::<crate::sparc64::Sparc64> },
-    Target { name: "alpha", table: &decode::ALPHA, assemble: assemble::<crate::alpha::Alpha> },
-    Target { name: "ppc64le", table: &decode::PPC64LE, assemble: assemble::<crate::ppc64le::Ppc64le> },
+pub const MACHINES: [TargetMachine; 7] = [
+    TargetMachine { name: "x86_64", table: &decode::X86_64, assemble: assemble::<crate::x86_64::X86_64> },
+    TargetMachine { name: "aarch64", table: &decode::AARCH64, assemble: assemble::<crate::aarch64::Aarch64> },
+    TargetMachine { name: "riscv64", table: &decode::RISCV64, assemble: assemble::<crate::riscv64::Riscv64> },
+    TargetMachine { name: "mips", table: &decode::MIPS, assemble: assemble::<crate::mips::Mips> },
+    TargetMachine { name: "sparc64", table: &decode::SPARC64, assemble: assemble::<crate::sparc64::Sparc64> },
+    TargetMachine { name: "alpha", table: &decode::ALPHA, assemble: assemble::<crate::alpha::Alpha> },
+    TargetMachine { name: "ppc64le", table: &decode::PPC64LE, assemble: assemble::<crate::ppc64le::Ppc64le> },
 ];
 
 /// What a part of a function's bytes is.
@@ -114,7 +114,7 @@ pub struct Row<'l> {
 const MAX_BYTES: usize = 1024;
 
 /// The registers of a function's variables.
-enum Place<M: Machine> {
+enum VariableRegister<M: Machine> {
     Int(VirtualReg<M::Reg>),
     Float(VirtualReg<M::Float>),
 }
@@ -144,13 +144,13 @@ where
     let mut params = vec![Param::NONE; function.parameters.len()];
     let asm = Asm::<M>::begin(region, &mut workspace, &function.parameters[..], &mut params, function.kind)?;
     let mut asm = Virtual::new(asm, &mut []);
-    let mut places: Vec<Place<M>> = Vec::new();
+    let mut places: Vec<VariableRegister<M>> = Vec::new();
     for (index, variable) in function.variables.iter().enumerate() {
         places.push(match (params.get(index), variable.bank) {
-            (Some(param), Bank::Int) => Place::Int(asm.param(*param)),
-            (Some(param), Bank::Float) => Place::Float(asm.float_param(*param)),
-            (None, Bank::Int) => Place::Int(asm.reg(Class::Persistent)),
-            (None, Bank::Float) => Place::Float(asm.float(Class::Persistent)),
+            (Some(param), Bank::Int) => VariableRegister::Int(asm.param(*param)),
+            (Some(param), Bank::Float) => VariableRegister::Float(asm.float_param(*param)),
+            (None, Bank::Int) => VariableRegister::Int(asm.reg(Class::Persistent)),
+            (None, Bank::Float) => VariableRegister::Float(asm.float(Class::Persistent)),
         });
     }
     let locals: Vec<Local> = function.locals.iter().map(|local| asm.local(local.ty)).collect();
@@ -169,8 +169,8 @@ where
             .iter()
             .map(|operand| match *operand {
                 Operand::Variable(index) => match &places[index] {
-                    Place::Int(register) => Value::Reg(*register),
-                    Place::Float(register) => Value::Float(*register),
+                    VariableRegister::Int(register) => Value::Reg(*register),
+                    VariableRegister::Float(register) => Value::Float(*register),
                 },
                 Operand::Immediate(value) => Value::Immediate(value),
                 Operand::Local(index) => Value::Local(locals[index]),

@@ -24,7 +24,7 @@ pub mod step;
 use std::string::String;
 use std::vec::Vec;
 
-pub use listing::{Entry, Listing, MACHINES, Part, Row, Target, assemble};
+pub use listing::{Entry, Listing, MACHINES, Part, Row, TargetMachine, assemble};
 pub use read::read;
 
 use crate::frame::Kind;

@@ -262,7 +262,7 @@ impl Open {
 
     fn operand(
         &self,
-        wanted: instruction::Operand,
+        wanted: instruction::OperandKind,
         text: &str,
         column: usize,
     ) -> Result<Pending, (String, Option<String>)> {
@@ -278,21 +278,21 @@ impl Open {
             }
         };
         match wanted {
-            instruction::Operand::Reg(_) => variable(Bank::Int),
-            instruction::Operand::Float(_) => variable(Bank::Float),
-            instruction::Operand::Immediate(ty) => match immediate(ty, text) {
+            instruction::OperandKind::Reg(_) => variable(Bank::Int),
+            instruction::OperandKind::Float(_) => variable(Bank::Float),
+            instruction::OperandKind::Immediate(ty) => match immediate(ty, text) {
                 Some(value) => Ok(Pending::Done(Operand::Immediate(value))),
                 None => Err((format!("`{text}` is no constant of the type {}", letters(ty)), None)),
             },
-            instruction::Operand::Offset => match integer(text).and_then(|value| i32::try_from(value).ok()) {
+            instruction::OperandKind::Offset => match integer(text).and_then(|value| i32::try_from(value).ok()) {
                 Some(value) => Ok(Pending::Done(Operand::Immediate(i64::from(value)))),
                 None => Err((format!("`{text}` is no offset of 32 bits"), None)),
             },
-            instruction::Operand::Local => match self.function.locals.iter().position(|local| local.name == text) {
+            instruction::OperandKind::Local => match self.function.locals.iter().position(|local| local.name == text) {
                 Some(index) => Ok(Pending::Done(Operand::Local(index))),
                 None => Err((format!("no local named `{text}`"), Some(format!("declare it with `local {text} l`")))),
             },
-            instruction::Operand::Label => Ok(Pending::Label { name: text.to_owned(), column }),
+            instruction::OperandKind::Label => Ok(Pending::Label { name: text.to_owned(), column }),
         }
     }
 }
@@ -306,14 +306,14 @@ fn name_problem(name: &str, taken: bool) -> Option<String> {
     taken.then(|| format!("`{name}` is declared twice"))
 }
 
-fn describe(operand: instruction::Operand) -> &'static str {
+fn describe(operand: instruction::OperandKind) -> &'static str {
     match operand {
-        instruction::Operand::Reg(_) => "a variable for integers",
-        instruction::Operand::Float(_) => "a variable for floats",
-        instruction::Operand::Immediate(_) => "a constant",
-        instruction::Operand::Offset => "an offset",
-        instruction::Operand::Local => "a local",
-        instruction::Operand::Label => "a label",
+        instruction::OperandKind::Reg(_) => "a variable for integers",
+        instruction::OperandKind::Float(_) => "a variable for floats",
+        instruction::OperandKind::Immediate(_) => "a constant",
+        instruction::OperandKind::Offset => "an offset",
+        instruction::OperandKind::Local => "a local",
+        instruction::OperandKind::Label => "a label",
     }
 }
 

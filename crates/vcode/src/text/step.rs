@@ -75,7 +75,7 @@ pub struct Step {
 
 /// An argument for a parameter.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Argument {
+pub enum ParameterValue {
     /// An integer, or the bits of a float or double.
     Bits(u64),
     /// A pointer to these bytes.
@@ -84,7 +84,7 @@ pub enum Argument {
 
 /// Why a function cannot go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stuck {
+pub struct StepError {
     /// The statement that cannot be executed.
     pub statement: usize,
     /// Why.
@@ -96,7 +96,7 @@ impl<'f> Stepper<'f> {
     ///
     /// # Errors
     /// [`Error::Arguments`] if there are not as many arguments as parameters; [`Error::Memory`].
-    pub fn new(function: &'f Function, arguments: &[Argument]) -> Result<Stepper<'f>, Error> {
+    pub fn new(function: &'f Function, arguments: &[ParameterValue]) -> Result<Stepper<'f>, Error> {
         if arguments.len() != function.parameters.len() {
             return Err(Error::Arguments);
         }
@@ -116,8 +116,8 @@ impl<'f> Stepper<'f> {
         for (index, argument) in arguments.iter().enumerate() {
             types[index] = Some(function.parameters[index]);
             values[index] = match argument {
-                Argument::Bits(bits) => *bits,
-                Argument::Bytes(bytes) => span(&function.variables[index].name, bytes),
+                ParameterValue::Bits(bits) => *bits,
+                ParameterValue::Bytes(bytes) => span(&function.variables[index].name, bytes),
             };
         }
         for local in &function.locals {
@@ -136,14 +136,14 @@ impl<'f> Stepper<'f> {
     /// Executes the next instruction; `None` when the function has returned.
     ///
     /// # Errors
-    /// [`Stuck`] where going on would be undefined.
-    pub fn step(&mut self) -> Result<Option<Step>, Stuck> {
+    /// [`StepError`] where going on would be undefined.
+    pub fn step(&mut self) -> Result<Option<Step>, StepError> {
         let function = self.function;
         let number = self.next;
         if self.state == State::Ended {
             return Ok(None);
         }
-        let stuck = |reason: String| Stuck { statement: number, reason };
+        let stuck = |reason: String| StepError { statement: number, reason };
         let Some(statement) = function.statements.get(number) else {
             return Err(stuck("the function ends without a return".to_string()));
         };
@@ -244,15 +244,15 @@ impl<'f> Stepper<'f> {
         let instruction = statement.instruction;
         let Some(ty) = instruction.ty else { return Ok(()) };
         let width = 8 * ty.bytes(Native::LONG_BITS);
-        let hold = |bits: u64| bits << (64 - width) >> (64 - width);
-        let (s, t) = (hold(self.bits(statement.operands.get(1))), hold(self.bits(statement.operands.get(2))));
+        let truncated = |bits: u64| bits << (64 - width) >> (64 - width);
+        let (s, t) = (truncated(self.bits(statement.operands.get(1))), truncated(self.bits(statement.operands.get(2))));
         match instruction.family {
             Family::Binary if ["div", "mod"].contains(&instruction.op) && !ty.is_float() => {
                 let signed = matches!(ty, Type::I | Type::L);
                 if t == 0 {
                     return Err("division by zero is undefined".to_string());
                 }
-                if signed && t == hold(u64::MAX) && s == 1 << (width - 1) {
+                if signed && t == truncated(u64::MAX) && s == 1 << (width - 1) {
                     return Err("the quotient does not fit".to_string());
                 }
             }
@@ -399,15 +399,15 @@ impl<'f> Stepper<'f> {
     }
 }
 
-fn is_written(operand: instruction::Operand) -> bool {
+fn is_written(operand: instruction::OperandKind) -> bool {
     match operand {
-        instruction::Operand::Reg(access) | instruction::Operand::Float(access) => match access {
+        instruction::OperandKind::Reg(access) | instruction::OperandKind::Float(access) => match access {
             Access::Written | Access::Updated => true,
             Access::Read => false,
         },
-        instruction::Operand::Immediate(_)
-        | instruction::Operand::Offset
-        | instruction::Operand::Local
-        | instruction::Operand::Label => false,
+        instruction::OperandKind::Immediate(_)
+        | instruction::OperandKind::Offset
+        | instruction::OperandKind::Local
+        | instruction::OperandKind::Label => false,
     }
 }

@@ -192,7 +192,7 @@ QJV_OUTLINE long qjv_place_arguments(qjv_asm *c, const char *types, qjv_target t
 }
 
 /* Stores ('s') or loads the temporaries that stand in for callee-saved registers. */
-QJV_OUTLINE void qjv_stand_ins(qjv_asm *c, int what) {
+QJV_OUTLINE void qjv_save_around_call(qjv_asm *c, int what) {
     for (unsigned number = 0; c->f->stands && number < 64; number++) {
         v_variable at = {c->f->stand_in_area + 8 * (int32_t)number};
         v_reg reg = qjv_reg(number % 32);
@@ -208,24 +208,24 @@ QJV_OUTLINE void qjv_stand_ins(qjv_asm *c, int what) {
 
 /* Calls a function. Its result is then in V_RESULT or V_FRESULT; temporaries do not survive, except those that stand in
    for persistent registers. */
-QJV_OUTLINE void qjv_call_aside(qjv_asm *c, const char *types, qjv_target target, const qjv_argument *arguments, size_t count) {
+QJV_OUTLINE void qjv_call_outlined(qjv_asm *c, const char *types, qjv_target target, const qjv_argument *arguments, size_t count) {
     int64_t bytes = qjv_argument_bytes(c, types, count), pushed;
     long floats;
     v_variable transfer;
-    qjv_links(c);
+    qjv_note_call(c);
     if (bytes < 0) return;
     pushed = bytes && bytes < QJV_HOME ? (int64_t)QJV_HOME : bytes;
     if (pushed) pushed = (pushed + QJV_OUTGOING + 15) & ~(int64_t)15;
     transfer = qjv_transfer(c->f);
     transfer.offset += (int32_t)pushed;
-    qjv_stand_ins(c, 's');
+    qjv_save_around_call(c, 's');
     if (pushed) qjv_enter(c, pushed);
     floats = qjv_place_arguments(c, types, target, arguments, transfer);
     if (target.kind == QJV_CONSTANT) qjv_setl(c, QJV_SCRATCH, (long)target.value);
     if (QJV_COUNTS_FLOATS && floats) qjv_setl(c, V_RESULT, floats);
     qjv_jalr(c, QJV_SCRATCH);
     if (pushed) qjv_leave(c, pushed);
-    qjv_stand_ins(c, 'l');
+    qjv_save_around_call(c, 'l');
 }
 
 /* Whether an argument outlives the epilogue: it is in a register that the function need not preserve. */
@@ -239,7 +239,7 @@ QJV_OUTLINE int qjv_is_carried_out(const qjv_function *f, qjv_place place) {
 /* Calls a function in place of returning: the frame is gone when it begins, and it returns to the caller of this one. It
    may end a leaf. All its arguments travel in registers that this function does not preserve, and it is no interrupt
    handler, or it is an error. */
-QJV_OUTLINE void qjv_tail_call_aside(qjv_asm *c, const char *types, qjv_target target, const qjv_argument *arguments, size_t count) {
+QJV_OUTLINE void qjv_tail_call_outlined(qjv_asm *c, const char *types, qjv_target target, const qjv_argument *arguments, size_t count) {
     const v_label tail = {QJV_TAIL};
     qjv_counters counters = {0, 0, 0};
     const char *text = types;
@@ -266,13 +266,13 @@ QJV_OUTLINE void qjv_tail_call_aside(qjv_asm *c, const char *types, qjv_target t
 
 QJV_INLINE void qjv_call(qjv_asm *c, const char *types, qjv_target target, const qjv_argument *arguments, size_t count) {
     qjv_asm copy = *c;
-    qjv_call_aside(&copy, types, target, arguments, count);
+    qjv_call_outlined(&copy, types, target, arguments, count);
     *c = copy;
 }
 
 QJV_INLINE void qjv_tail_call(qjv_asm *c, const char *types, qjv_target target, const qjv_argument *arguments, size_t count) {
     qjv_asm copy = *c;
-    qjv_tail_call_aside(&copy, types, target, arguments, count);
+    qjv_tail_call_outlined(&copy, types, target, arguments, count);
     *c = copy;
 }
 

@@ -69,28 +69,28 @@ enum { QJV_LOAD_DELAY = 0 };
     } while (0)
 
 /* How far the stack pointer is lowered while so many registers are borrowed. */
-QJV_OUTLINE int64_t qjv_lowered(size_t count) { return (int64_t)((QJV_BOTTOM + 8 * count + 15) & ~(size_t)15); }
+QJV_OUTLINE int64_t qjv_borrowed_bytes(size_t count) { return (int64_t)((QJV_BOTTOM + 8 * count + 15) & ~(size_t)15); }
 
 /* Borrows registers other than those taken, for the length of a row; their values are kept on the stack. */
-QJV_OUTLINE void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted) {
+QJV_OUTLINE void qjv_borrow_registers(qjv_asm *c, const v_reg *taken, size_t count, v_reg *borrowed, size_t wanted) {
     v_variable at = {QJV_BIAS + QJV_BOTTOM};
     size_t found = 0;
-    qjv_enter(c, qjv_lowered(wanted));
+    qjv_enter(c, qjv_borrowed_bytes(wanted));
     for (size_t index = 0; found < wanted && index < QJV_COUNT(qjv_int_temp); index++) {
         int is_taken = 0;
         for (size_t operand = 0; operand < count; operand++)
             is_taken |= qjv_number(taken[operand]) == qjv_int_temp[index];
         if (is_taken) continue;
-        lent[found++] = qjv_reg(qjv_int_temp[index]);
+        borrowed[found++] = qjv_reg(qjv_int_temp[index]);
         qjv_stl_local(c, qjv_reg(qjv_int_temp[index]), at);
         at.offset += 8;
     }
 }
 
-QJV_OUTLINE void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count) {
+QJV_OUTLINE void qjv_return_registers(qjv_asm *c, const v_reg *borrowed, size_t count) {
     v_variable at = {QJV_BIAS + QJV_BOTTOM};
-    for (size_t index = 0; index < count; index++, at.offset += 8) qjv_ldl_local(c, lent[index], at);
-    qjv_leave(c, qjv_lowered(count));
+    for (size_t index = 0; index < count; index++, at.offset += 8) qjv_ldl_local(c, borrowed[index], at);
+    qjv_leave(c, qjv_borrowed_bytes(count));
 }
 
 /* Jumps to the label that the unsigned long in index counts from zero: a row of jumps in the code. An index without a
@@ -315,7 +315,7 @@ QJV_OUTLINE uint32_t qjv_used_slots(const qjv_function *f) {
         return 65 - (uint32_t)__builtin_clzll(f->float_touched) - floats.position + ints.count;
     }
     if (f->int_touched) return 65 - (uint32_t)__builtin_clzll(f->int_touched) - ints.position;
-    return QJV_LINKS && f->calls;
+    return QJV_HAS_LINK_REGISTER && f->calls;
 }
 
 typedef enum { QJV_SAVE, QJV_RESTORE } qjv_way;
@@ -342,9 +342,9 @@ QJV_OUTLINE void qjv_each_saved(qjv_asm *c, qjv_way way) {
     qjv_function *f = c->f;
     qjv_preserved preserved = qjv_preserved_of(f, 0);
     int32_t first = QJV_BIAS + QJV_BOTTOM;
-    if (QJV_LINKS && f->calls) {
-        if (way == QJV_SAVE) qjv_link(c, first);
-        else qjv_unlink(c, first);
+    if (QJV_HAS_LINK_REGISTER && f->calls) {
+        if (way == QJV_SAVE) qjv_save_link(c, first);
+        else qjv_restore_link(c, first);
     }
     first += 8;
     /* Sets are by position: in this order, the preserved ones behind each other. */
@@ -391,9 +391,9 @@ QJV_COLD uint32_t qjv_frame(qjv_asm *c) {
     uint8_t buffer[2048];
     qjv_asm saved;
     size_t length;
-#if QJV_HOLDS
-    const int64_t held = (int64_t)(QJV_BIAS + QJV_BOTTOM) + qjv_save_area(f) - 8 - QJV_HELD_BYTES;
-    if (is_handler) qjv_release(c, held);
+#if QJV_CLOBBERS_SPECIAL_REGISTERS
+    const int64_t held = (int64_t)(QJV_BIAS + QJV_BOTTOM) + qjv_save_area(f) - 8 - QJV_SPECIAL_REGISTER_BYTES;
+    if (is_handler) qjv_restore_special(c, held);
 #endif
     qjv_each_saved(c, QJV_RESTORE);
     if (size) qjv_leave(c, (int64_t)size);
@@ -405,8 +405,8 @@ QJV_COLD uint32_t qjv_frame(qjv_asm *c) {
     c->left = sizeof buffer - QJV_SLACK;
     if (size) qjv_enter(c, (int64_t)size);
     qjv_each_saved(c, QJV_SAVE);
-#if QJV_HOLDS
-    if (is_handler) qjv_hold(c, held);
+#if QJV_CLOBBERS_SPECIAL_REGISTERS
+    if (is_handler) qjv_save_special(c, held);
 #endif
     /* Last: a large frame is entered by way of the scratch register. */
     if (f->incoming) qjv_frame_address(c, QJV_SCRATCH, (int64_t)size);

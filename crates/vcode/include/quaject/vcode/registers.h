@@ -10,7 +10,7 @@ enum { QJV_DIVIDES_IN_FLOATS = 1 };
 #else
 enum { QJV_DIVIDES_IN_FLOATS = 0 };
 #endif
-enum { QJV_HELD_BYTES = 32, QJV_MAX_LOCALS = 1 << 20 };
+enum { QJV_SPECIAL_REGISTER_BYTES = 32, QJV_MAX_LOCALS = 1 << 20 };
 
 /* The client's convention, or null for the machine's own. */
 QJV_INLINE const qjv_convention *qjv_client(const qjv_function *f) { return f->client ? f->convention : 0; }
@@ -48,7 +48,7 @@ QJV_INLINE qjv_preserved qjv_preserved_of(const qjv_function *f, int is_float) {
 /* Bytes of the save area: return address, what is preserved, what handlers preserve besides, a slot to move values in. */
 QJV_OUTLINE uint32_t qjv_save_area(const qjv_function *f) {
     uint32_t registers = qjv_preserved_of(f, 0).count + qjv_preserved_of(f, 1).count;
-    return 8 * (2 + registers) + (qjv_is_handler(f) ? 24u + (QJV_HOLDS ? (uint32_t)QJV_HELD_BYTES : 0u) : 0u);
+    return 8 * (2 + registers) + (qjv_is_handler(f) ? 24u + (QJV_CLOBBERS_SPECIAL_REGISTERS ? (uint32_t)QJV_SPECIAL_REGISTER_BYTES : 0u) : 0u);
 }
 
 /* So many bytes of stack, aligned to a power of two up to sixteen. */
@@ -75,7 +75,7 @@ QJV_OUTLINE v_variable qjv_transfer(qjv_function *f) {
 }
 
 /* Notes that a register stands in for one that outlives calls. */
-QJV_COLD void qjv_stands_in(qjv_function *f, uint64_t bit, int is_float) {
+QJV_COLD void qjv_save_around_calls(qjv_function *f, uint64_t bit, int is_float) {
     if (!f->stands) {
         f->stands = 1;
         f->int_standing = f->float_standing = 0;
@@ -111,7 +111,7 @@ QJV_COLD int qjv_find_classified(qjv_function *f, int class_, int is_float) {
     bit = wanted & (0 - wanted);
     *free ^= bit;
     *(is_float ? &f->float_touched : &f->int_touched) |= bit & qjv_class(registers, V_VAR);
-    if (!temporary_first && !lasting) qjv_stands_in(f, bit, is_float);
+    if (!temporary_first && !lasting) qjv_save_around_calls(f, bit, is_float);
     return registers->order[__builtin_ctzll(bit)];
 }
 
@@ -124,7 +124,7 @@ QJV_COLD int qjv_find(qjv_function *f, int class_, int is_float) {
     if (f->client) return qjv_find_classified(f, class_, is_float);
     if (class_ == V_TEMP || f->leaf || !wanted) return -1;
     *free ^= bit;
-    qjv_stands_in(f, bit, is_float);
+    qjv_save_around_calls(f, bit, is_float);
     return (is_float ? qjv_float_order : qjv_int_order)[__builtin_ctzll(bit)];
 }
 

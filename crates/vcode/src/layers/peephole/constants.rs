@@ -6,7 +6,7 @@ use crate::signature::Type;
 
 /// Types whose registers hold the same bits for the same value: a copy of one is a copy of the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Class {
+pub(super) enum ValueClass {
     Int,
     Unsigned,
     Long,
@@ -15,22 +15,22 @@ pub(super) enum Class {
 }
 
 /// The class of a register that holds this type: narrow ones are held as ints.
-pub(super) fn class(ty: Type) -> Class {
+pub(super) fn class(ty: Type) -> ValueClass {
     match ty {
-        Type::C | Type::Uc | Type::S | Type::Us | Type::I => Class::Int,
-        Type::U => Class::Unsigned,
-        Type::L | Type::Ul | Type::P => Class::Long,
-        Type::F => Class::Float,
-        Type::D => Class::Double,
+        Type::C | Type::Uc | Type::S | Type::Us | Type::I => ValueClass::Int,
+        Type::U => ValueClass::Unsigned,
+        Type::L | Type::Ul | Type::P => ValueClass::Long,
+        Type::F => ValueClass::Float,
+        Type::D => ValueClass::Double,
     }
 }
 
 /// Bits of a type where a long has `long`.
 pub(super) fn bits(ty: Type, long: u32) -> u32 {
     match class(ty) {
-        Class::Int | Class::Unsigned | Class::Float => 32,
-        Class::Long => long,
-        Class::Double => 64,
+        ValueClass::Int | ValueClass::Unsigned | ValueClass::Float => 32,
+        ValueClass::Long => long,
+        ValueClass::Double => 64,
     }
 }
 
@@ -43,7 +43,7 @@ pub(super) fn is_signed(ty: Type) -> bool {
 }
 
 /// A value as its type holds it.
-pub(super) fn hold(ty: Type, long: u32, value: i64) -> i64 {
+pub(super) fn canonical(ty: Type, long: u32, value: i64) -> i64 {
     match (bits(ty, long), is_signed(ty)) {
         (32, true) => i64::from(value as i32),
         (32, false) => i64::from(value as u32),
@@ -52,12 +52,12 @@ pub(super) fn hold(ty: Type, long: u32, value: i64) -> i64 {
 }
 
 /// Whether every machine loads the constant in one instruction.
-pub(super) fn is_small(value: i64) -> bool {
+pub(super) fn is_short_constant(value: i64) -> bool {
     (-1024..1024).contains(&value)
 }
 
 /// Whether every machine adds the constant, or reaches so far from a base, in one instruction.
-pub(super) fn is_near(value: i64) -> bool {
+pub(super) fn is_short_offset(value: i64) -> bool {
     (-255..256).contains(&value)
 }
 
@@ -77,7 +77,7 @@ pub(super) fn binary(op: Op, ty: Type, long: u32, left: i64, right: i64) -> Opti
         Op::Rsh => (left as u64 >> count?) as i64,
         _ => return None,
     };
-    Some(hold(ty, long, value))
+    Some(canonical(ty, long, value))
 }
 
 /// What a unary operation on integers computes.
@@ -89,7 +89,7 @@ pub(super) fn unary(op: Op, ty: Type, long: u32, value: i64) -> Option<i64> {
         Op::Not => i64::from(value == 0),
         _ => return None,
     };
-    Some(hold(ty, long, value))
+    Some(canonical(ty, long, value))
 }
 
 /// Whether a branch on two constants is taken.
@@ -120,7 +120,7 @@ pub(super) fn mirrored(op: Op) -> Option<Op> {
 
 /// What an operation is whose right operand is a constant that makes it simple.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Simple {
+pub(super) enum Identity {
     /// The left operand.
     Left,
     /// A constant.
@@ -128,20 +128,20 @@ pub(super) enum Simple {
 }
 
 /// What is simple for this right operand, whatever the left one.
-pub(super) fn simple(op: Op, ty: Type, long: u32, right: i64) -> Option<Simple> {
+pub(super) fn identity(op: Op, ty: Type, long: u32, right: i64) -> Option<Identity> {
     match (op, right) {
-        (Op::Add | Op::Sub | Op::Or | Op::Xor | Op::Lsh | Op::Rsh, 0) | (Op::Mul | Op::Div, 1) => Some(Simple::Left),
-        (Op::Mul | Op::And, 0) => Some(Simple::Constant(0)),
-        (Op::And, right) if right == hold(ty, long, -1) => Some(Simple::Left),
+        (Op::Add | Op::Sub | Op::Or | Op::Xor | Op::Lsh | Op::Rsh, 0) | (Op::Mul | Op::Div, 1) => Some(Identity::Left),
+        (Op::Mul | Op::And, 0) => Some(Identity::Constant(0)),
+        (Op::And, right) if right == canonical(ty, long, -1) => Some(Identity::Left),
         (_, _) => None,
     }
 }
 
 /// What is simple for two equal operands.
-pub(super) fn simple_of_equals(op: Op) -> Option<Simple> {
+pub(super) fn identity_of_equals(op: Op) -> Option<Identity> {
     match op {
-        Op::Sub | Op::Xor => Some(Simple::Constant(0)),
-        Op::And | Op::Or => Some(Simple::Left),
+        Op::Sub | Op::Xor => Some(Identity::Constant(0)),
+        Op::And | Op::Or => Some(Identity::Left),
         _ => None,
     }
 }

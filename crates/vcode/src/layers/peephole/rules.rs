@@ -2,24 +2,24 @@
 //! longer on any machine.
 
 use super::constants::{
-    Class, Simple, binary, bits, class, hold, is_near, is_signed, is_small, is_taken, mirrored, simple,
-    simple_of_equals, unary,
+    Identity, ValueClass, binary, bits, canonical, class, identity, identity_of_equals, is_short_constant,
+    is_short_offset, is_signed, is_taken, mirrored, unary,
 };
-use super::window::{Window, keeps_its_place, number};
+use super::window::{Window, has_fixed_registers, number};
 use super::{Form, Held, NONE, Shape};
 use crate::generated::peephole::Op;
 use crate::instruction::Family;
 use crate::signature::Type;
 
 /// The class of a source of an instruction, by its place among them, if copies of it may be looked through.
-fn source_class(shape: &Shape, place: usize) -> Option<Class> {
+fn source_class(shape: &Shape, place: usize) -> Option<ValueClass> {
     match shape.family {
         // Its sources differ in type.
         Family::Binary if shape.op == Op::Crc32c => None,
         Family::Binary | Family::Shift | Family::Unary | Family::Branch => shape.ty.map(class),
         Family::Convert => shape.source.map(class),
         Family::Store if place == 0 => shape.ty.map(class),
-        Family::Load | Family::Store => Some(Class::Long),
+        Family::Load | Family::Store => Some(ValueClass::Long),
         Family::Set
         | Family::Return
         | Family::Label
@@ -36,20 +36,20 @@ fn source_class(shape: &Shape, place: usize) -> Option<Class> {
 
 impl Window {
     /// The instruction as it is worth to be written; `None` if it is not.
-    pub(super) fn improved(&mut self, mut new: Held) -> Option<Held> {
+    pub(super) fn simplify(&mut self, mut new: Held) -> Option<Held> {
         if !self.is_valid(&new) {
             return Some(new);
         }
-        self.look_through_copies(&mut new);
+        self.propagate_copies(&mut new);
         let shape = new.shape();
         match shape.family {
             Family::Binary | Family::Shift if shape.ty.is_some_and(|ty| !ty.is_float()) => new = self.operation(new),
             Family::Unary | Family::Convert => new = self.conversion(new).unwrap_or(new),
-            Family::Load => new = self.load(self.address(new, 0)),
+            Family::Load => new = self.forward_load(self.fold_address(new, 0)),
             Family::Store => {
-                new = self.address(new, 1);
-                return (!self.is_stored(&new)).then(|| {
-                    self.overwrite(&new);
+                new = self.fold_address(new, 1);
+                return (!self.is_redundant_store(&new)).then(|| {
+                    self.remove_dead_store(&new);
                     new
                 });
             }
@@ -69,7 +69,7 @@ impl Window {
             | Family::Hint => {}
         }
         if new.shape().op == Op::Mov {
-            self.look_through_copies(&mut new);
+            self.propagate_copies(&mut new);
         }
         (!self.is_known(&new)).then_some(new)
     }
@@ -83,7 +83,7 @@ impl Window {
             (Family::Load | Family::Store | Family::IndexedLoad | Family::IndexedStore, Form::Immediate) => {
                 i32::try_from(held.constant).is_ok()
             }
-            (_, Form::Immediate) if !ty.is_float() => hold(ty, self.long, held.constant) == held.constant,
+            (_, Form::Immediate) if !ty.is_float() => canonical(ty, self.long, held.constant) == held.constant,
             (_, Form::Register | Form::Immediate | Form::Local) => true,
         }
     }
@@ -94,7 +94,7 @@ impl Window {
     }
 
     /// The constant that a register of this class holds.
-    fn constant(&self, register: u8, wanted: Class) -> Option<i64> {
+    fn constant(&self, register: u8, wanted: ValueClass) -> Option<i64> {
         let (_, held) = self.writer(register)?;
         let shape = held.shape();
         let known = shape.op == Op::Set && shape.ty.map(class) == Some(wanted) && self.is_valid(held);
@@ -102,9 +102,9 @@ impl Window {
     }
 
     /// Reads what was copied in place of the copy.
-    fn look_through_copies(&self, new: &mut Held) {
+    fn propagate_copies(&self, new: &mut Held) {
         let shape = new.shape();
-        let keeps = keeps_its_place(new);
+        let keeps = has_fixed_registers(new);
         for (place, register) in new.from.iter_mut().enumerate().take_while(|(_, register)| **register != NONE) {
             let Some((at, held)) = self.writer(*register) else { continue };
             let copied = held.shape();
@@ -127,49 +127,50 @@ impl Window {
         Some(Held { constant: 0, number, from: [from, NONE, NONE], ..new })
     }
 
-    fn simplified(&self, new: Held, ty: Type, simple: Simple, left: u8) -> Option<Held> {
-        match simple {
-            Simple::Left => self.copy(new, ty, left),
-            Simple::Constant(constant) => self.set(new, ty, constant),
+    fn simplified(&self, new: Held, ty: Type, identity: Identity, left: u8) -> Option<Held> {
+        match identity {
+            Identity::Left => self.copy(new, ty, left),
+            Identity::Constant(constant) => self.set(new, ty, constant),
         }
     }
 
     /// Binary operations and shifts on integers.
     fn operation(&mut self, new: Held) -> Held {
-        self.known_operation(new).or_else(|| self.sum(new)).unwrap_or(new)
+        self.fold_operation(new).or_else(|| self.reassociate(new)).unwrap_or(new)
     }
 
-    fn known_operation(&self, new: Held) -> Option<Held> {
+    fn fold_operation(&self, new: Held) -> Option<Held> {
         let shape = new.shape();
         let (op, ty) = (shape.op, shape.ty?);
         let kind = source_class(shape, 0)?;
-        let constant = |register| self.constant(register, kind).map(|value| hold(ty, self.long, value));
+        let constant = |register| self.constant(register, kind).map(|value| canonical(ty, self.long, value));
         let left = constant(new.from[0]);
         let right = if shape.form == Form::Immediate { Some(new.constant) } else { constant(new.from[1]) };
         if let (Some(left), Some(right)) = (left, right)
-            && let Some(value) = binary(op, ty, self.long, left, right).filter(|value| is_small(*value))
+            && let Some(value) = binary(op, ty, self.long, left, right).filter(|value| is_short_constant(*value))
         {
             return self.set(new, ty, value);
         }
-        if let Some(simple) = right.and_then(|right| simple(op, ty, self.long, right)) {
-            return self.simplified(new, ty, simple, new.from[0]);
+        if let Some(identity) = right.and_then(|right| identity(op, ty, self.long, right)) {
+            return self.simplified(new, ty, identity, new.from[0]);
         }
         if shape.form == Form::Register
             && mirrored(op) == Some(op)
-            && let Some(simple) = left.and_then(|left| simple(op, ty, self.long, left))
+            && let Some(identity) = left.and_then(|left| identity(op, ty, self.long, left))
         {
-            return self.simplified(new, ty, simple, new.from[1]);
+            return self.simplified(new, ty, identity, new.from[1]);
         }
         if shape.form == Form::Register && new.from[0] == new.from[1] {
-            return self.simplified(new, ty, simple_of_equals(op)?, new.from[0]);
+            return self.simplified(new, ty, identity_of_equals(op)?, new.from[0]);
         }
         None
     }
 
     /// What a held sum or difference adds to its source, if every machine does so in one instruction.
-    fn addend(&self, held: &Held, wanted: Class) -> Option<i64> {
+    fn addend(&self, held: &Held, wanted: ValueClass) -> Option<i64> {
         let shape = held.shape();
-        let fits = shape.form == Form::Immediate && shape.ty.map(class) == Some(wanted) && is_near(held.constant);
+        let fits =
+            shape.form == Form::Immediate && shape.ty.map(class) == Some(wanted) && is_short_offset(held.constant);
         match shape.op {
             Op::Add if fits => Some(held.constant),
             Op::Sub if fits => Some(-held.constant),
@@ -178,7 +179,7 @@ impl Window {
     }
 
     /// A sum of a sum: the constants are added now.
-    fn sum(&mut self, new: Held) -> Option<Held> {
+    fn reassociate(&mut self, new: Held) -> Option<Held> {
         let ty = new.shape().ty?;
         let (at, held) = self.writer(new.from[0])?;
         let total = self.addend(&new, class(ty))? + self.addend(held, class(ty))?;
@@ -186,7 +187,7 @@ impl Window {
         let in_place = held.to == source;
         let takes_over = new.to == source && !self.held()[at + 1..].iter().any(|held| held.reads(source));
         let usable = if in_place { takes_over } else { self.is_kept(source, at + 1) };
-        if !usable || !is_near(total) {
+        if !usable || !is_short_offset(total) {
             return None;
         }
         let joined = match total {
@@ -210,10 +211,10 @@ impl Window {
         }
         let constant = self.constant(new.from[0], source_class(shape, 0)?)?;
         let value = match shape.family {
-            Family::Convert => hold(ty, self.long, constant),
-            _ => unary(shape.op, ty, self.long, hold(ty, self.long, constant))?,
+            Family::Convert => canonical(ty, self.long, constant),
+            _ => unary(shape.op, ty, self.long, canonical(ty, self.long, constant))?,
         };
-        if !is_small(value) {
+        if !is_short_constant(value) {
             return None;
         }
         self.set(new, ty, value)
@@ -221,10 +222,11 @@ impl Window {
 
     /// A load or store whose base is at `base` among its sources: known indexes are offsets, and so is what was added to
     /// the base.
-    fn address(&self, mut new: Held, base: usize) -> Held {
+    fn fold_address(&self, mut new: Held, base: usize) -> Held {
         let shape = new.shape();
         if shape.form == Form::Register
-            && let Some(offset) = self.constant(new.from[base + 1], Class::Long).filter(|offset| is_near(*offset))
+            && let Some(offset) =
+                self.constant(new.from[base + 1], ValueClass::Long).filter(|offset| is_short_offset(*offset))
             && let Some(number) = number(shape.op, shape.ty, Form::Immediate)
         {
             new.number = number;
@@ -233,8 +235,8 @@ impl Window {
         }
         if new.shape().form == Form::Immediate
             && let Some((at, held)) = self.writer(new.from[base])
-            && let Some(offset) = self.addend(held, Class::Long).map(|addend| addend + new.constant)
-            && is_near(offset)
+            && let Some(offset) = self.addend(held, ValueClass::Long).map(|addend| addend + new.constant)
+            && is_short_offset(offset)
             && self.is_kept(held.from[0], at)
         {
             new.constant = offset;
@@ -244,26 +246,26 @@ impl Window {
     }
 
     /// The place of a load or store, if another that is held may be of the same.
-    fn met(&self, new: &Held) -> Option<Place> {
-        let place = Place::of(new, self.long)?;
-        let met = |held: &Held| {
-            held.constant == place.offset && Place::of(held, self.long).is_some_and(|other| other.is(&place))
+    fn pending_access(&self, new: &Held) -> Option<AccessedMemory> {
+        let place = AccessedMemory::of(new, self.long)?;
+        let is_same = |held: &Held| {
+            held.constant == place.offset && AccessedMemory::of(held, self.long).is_some_and(|other| other.is(&place))
         };
-        self.held().iter().any(met).then_some(place)
+        self.held().iter().any(is_same).then_some(place)
     }
 
     /// A load of what is in a register.
-    fn load(&self, new: Held) -> Held {
-        let copied = new.shape().ty.zip(self.loaded(&new)).and_then(|(ty, from)| self.copy(new, ty, from));
+    fn forward_load(&self, new: Held) -> Held {
+        let copied = new.shape().ty.zip(self.available_value(&new)).and_then(|(ty, from)| self.copy(new, ty, from));
         copied.unwrap_or(new)
     }
 
-    fn loaded(&self, new: &Held) -> Option<u8> {
-        let place = self.met(new)?;
+    fn available_value(&self, new: &Held) -> Option<u8> {
+        let place = self.pending_access(new)?;
         for (at, held) in self.held().iter().enumerate().rev() {
             let shape = held.shape();
-            let same =
-                Place::of(held, self.long).is_some_and(|other| other.is(&place)) && self.is_base_kept(&place, held, at);
+            let same = AccessedMemory::of(held, self.long).is_some_and(|other| other.is(&place))
+                && self.is_base_kept(&place, held, at);
             match shape.family {
                 Family::Load if same && shape.ty == new.shape().ty => {
                     return self.is_kept(held.to, at + 1).then_some(held.to);
@@ -272,7 +274,7 @@ impl Window {
                 Family::Store if same && shape.ty.map(class) == Some(class(place.ty)) && !place.is_narrow() => {
                     return self.is_kept(held.from[0], at + 1).then_some(held.from[0]);
                 }
-                Family::Store if !self.is_apart(&place, held, at) => return None,
+                Family::Store if !self.is_disjoint(&place, held, at) => return None,
                 _ => {}
             }
         }
@@ -280,18 +282,18 @@ impl Window {
     }
 
     /// Whether memory has the value at the place already.
-    fn is_stored(&self, new: &Held) -> bool {
-        let Some(place) = self.met(new) else { return false };
+    fn is_redundant_store(&self, new: &Held) -> bool {
+        let Some(place) = self.pending_access(new) else { return false };
         for (at, held) in self.held().iter().enumerate().rev() {
             let shape = held.shape();
-            let same =
-                Place::of(held, self.long).is_some_and(|other| other.is(&place)) && self.is_base_kept(&place, held, at);
+            let same = AccessedMemory::of(held, self.long).is_some_and(|other| other.is(&place))
+                && self.is_base_kept(&place, held, at);
             let value = if shape.family == Family::Load { held.to } else { held.from[0] };
             match shape.family {
                 Family::Load | Family::Store if same && shape.ty == new.shape().ty && value == new.from[0] => {
                     return self.is_kept(value, at + 1);
                 }
-                Family::Store if !self.is_apart(&place, held, at) => return false,
+                Family::Store if !self.is_disjoint(&place, held, at) => return false,
                 _ => {}
             }
         }
@@ -299,30 +301,30 @@ impl Window {
     }
 
     /// Removes a store to the same place, if nothing loads between.
-    fn overwrite(&mut self, new: &Held) {
-        let Some(place) = self.met(new) else { return };
+    fn remove_dead_store(&mut self, new: &Held) {
+        let Some(place) = self.pending_access(new) else { return };
         for (at, held) in self.held().iter().enumerate().rev() {
             match held.shape().family {
-                Family::Store if Place::of(held, self.long).is_some_and(|other| other.is(&place)) => {
+                Family::Store if AccessedMemory::of(held, self.long).is_some_and(|other| other.is(&place)) => {
                     if self.is_base_kept(&place, held, at) {
                         self.remove(at);
                     }
                     return;
                 }
-                Family::Load if !self.is_apart(&place, held, at) => return,
+                Family::Load if !self.is_disjoint(&place, held, at) => return,
                 _ => {}
             }
         }
     }
 
     /// Whether the base of a place has been the same since the instruction at `at`, which has the same.
-    fn is_base_kept(&self, place: &Place, held: &Held, at: usize) -> bool {
+    fn is_base_kept(&self, place: &AccessedMemory, held: &Held, at: usize) -> bool {
         place.base == NONE || held.to != place.base && self.is_kept(place.base, at + 1)
     }
 
     /// Whether what the access at `at` touches is certainly apart from the place.
-    fn is_apart(&self, place: &Place, held: &Held, at: usize) -> bool {
-        Place::of(held, self.long).is_some_and(|other| {
+    fn is_disjoint(&self, place: &AccessedMemory, held: &Held, at: usize) -> bool {
+        AccessedMemory::of(held, self.long).is_some_and(|other| {
             other.base == place.base
                 && self.is_base_kept(place, held, at)
                 && (other.offset + other.bytes <= place.offset || place.offset + place.bytes <= other.offset)
@@ -333,7 +335,7 @@ impl Window {
     fn branch(&self, new: Held) -> Option<Held> {
         let shape = new.shape();
         let Some(ty) = shape.ty.filter(|ty| !ty.is_float()) else { return Some(new) };
-        let constant = |register| self.constant(register, class(ty)).map(|value| hold(ty, self.long, value));
+        let constant = |register| self.constant(register, class(ty)).map(|value| canonical(ty, self.long, value));
         let left = constant(new.from[0]);
         let right = if shape.form == Form::Immediate { Some(new.constant) } else { constant(new.from[1]) };
         let equal = shape.form == Form::Register && new.from[0] == new.from[1];
@@ -391,7 +393,7 @@ fn held_type(ty: Type) -> Type {
 
 /// Memory that a load or store of the core touches.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct AccessedMemory {
     /// The register of the base; none for the stack pointer.
     base: u8,
     offset: i64,
@@ -399,8 +401,8 @@ struct Place {
     ty: Type,
 }
 
-impl Place {
-    fn of(held: &Held, long: u32) -> Option<Place> {
+impl AccessedMemory {
+    fn of(held: &Held, long: u32) -> Option<AccessedMemory> {
         let shape = held.shape();
         let base = match (shape.op, shape.form) {
             (Op::Ld | Op::St, Form::Local) => NONE,
@@ -409,11 +411,11 @@ impl Place {
             (_, Form::Register | Form::Immediate | Form::Local) => return None,
         };
         let ty = shape.ty?;
-        Some(Place { base, offset: held.constant, bytes: i64::from(ty.bytes(long)), ty })
+        Some(AccessedMemory { base, offset: held.constant, bytes: i64::from(ty.bytes(long)), ty })
     }
 
     /// Whether the other is the same place, as far as registers tell.
-    fn is(&self, other: &Place) -> bool {
+    fn is(&self, other: &AccessedMemory) -> bool {
         (self.base, self.offset, self.bytes) == (other.base, other.offset, other.bytes)
     }
 

@@ -1,20 +1,20 @@
 //! The instructions that are held back, and what becomes of one whose result is not needed any more. Knows no machine but
 //! the width of a long.
 
-use super::constants::{class, hold, mirrored};
+use super::constants::{canonical, class, mirrored};
 use super::{Form, Held, NONE, Shape};
 use crate::generated::peephole::{NUMBERS, Op, SHAPES};
 use crate::instruction::Family;
 use crate::signature::Type;
 
 /// How many instructions are held.
-const ROOM: usize = 4;
+const WINDOW_SIZE: usize = 4;
 
 const EMPTY: Held = Held { constant: 0, label: 0, number: 0, to: NONE, from: [NONE; 3] };
 
 /// What follows from an instruction that was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum Pushed {
     /// It is held, or was not needed.
     Held,
     /// It is held, and the oldest has to be written in its place.
@@ -28,7 +28,7 @@ pub(super) enum Next {
 /// The instructions that are held, oldest first.
 #[derive(Debug)]
 pub(super) struct Window {
-    held: [Held; ROOM + 1],
+    held: [Held; WINDOW_SIZE + 1],
     count: usize,
     pub(super) long: u32,
     written: Registers,
@@ -96,7 +96,7 @@ pub(super) fn number(op: Op, ty: Option<Type>, form: Form) -> Option<u16> {
 impl Window {
     pub(super) fn new(long: u32) -> Window {
         Window {
-            held: [EMPTY; ROOM + 1],
+            held: [EMPTY; WINDOW_SIZE + 1],
             count: 0,
             long,
             written: Registers::default(),
@@ -110,7 +110,7 @@ impl Window {
     }
 
     /// Forgets what is held: it was written.
-    pub(super) fn forget(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.count = 0;
         (self.written, self.traceable) = (Registers::default(), Registers::default());
     }
@@ -141,8 +141,8 @@ impl Window {
     }
 
     /// Takes an instruction, improved.
-    pub(super) fn push(&mut self, new: Held) -> Next {
-        let Some(new) = self.improved(new) else { return Next::Held };
+    pub(super) fn push(&mut self, new: Held) -> Pushed {
+        let Some(new) = self.simplify(new) else { return Pushed::Held };
         let overwrites = new.to != NONE && self.written.has(new.to);
         self.held[self.count] = new;
         self.count += 1;
@@ -157,7 +157,7 @@ impl Window {
             | Family::Store
             | Family::Select
             | Family::Hint => {}
-            Family::Branch => return Next::Branch,
+            Family::Branch => return Pushed::Branch,
             // Nothing is known of memory after a fence, nor where an index leads.
             Family::Return
             | Family::Label
@@ -166,33 +166,33 @@ impl Window {
             | Family::Exchange
             | Family::IndexedLoad
             | Family::IndexedStore
-            | Family::Nullary => return Next::End,
+            | Family::Nullary => return Pushed::End,
         }
         if overwrites {
-            self.ends_before(new.to, self.count - 1);
+            self.end_live_range_before(new.to, self.count - 1);
         }
-        if self.count <= ROOM {
-            return Next::Held;
+        if self.count <= WINDOW_SIZE {
+            return Pushed::Held;
         }
         let oldest = self.held[0];
         self.remove(0);
-        Next::Full(oldest)
+        Pushed::Full(oldest)
     }
 
     /// Nothing that comes reads the value that the register has.
-    pub(super) fn ends(&mut self, register: u8) {
+    pub(super) fn end_live_range(&mut self, register: u8) {
         if self.written.has(register) {
-            self.ends_before(register, self.count);
+            self.end_live_range_before(register, self.count);
         }
     }
 
     /// The value that the first `end` gave the register is read by nothing but what is held.
-    fn ends_before(&mut self, register: u8, mut end: usize) {
+    fn end_live_range_before(&mut self, register: u8, mut end: usize) {
         while let Some(at) = self.held[..end].iter().rposition(|held| held.to == register) {
             let mut readers = (at + 1..self.count).filter(|index| self.held[*index].reads(register));
             let done = match (readers.next(), readers.next()) {
                 (None, _) => self.is_pure(at) && self.remove(at),
-                (Some(reader), None) => self.moves(at, reader) || self.becomes_immediate(at, reader),
+                (Some(reader), None) => self.coalesce_copy(at, reader) || self.fold_immediate(at, reader),
                 (Some(_), Some(_)) => false,
             };
             if !done {
@@ -223,11 +223,11 @@ impl Window {
     }
 
     /// A result that is only copied is computed where it is copied to.
-    fn moves(&mut self, at: usize, copy: usize) -> bool {
+    fn coalesce_copy(&mut self, at: usize, copy: usize) -> bool {
         let (from, to) = (self.held[at], self.held[copy]);
         let (shape, copied) = (from.shape(), to.shape());
         let (Some(ty), Some(copied_ty)) = (shape.ty, copied.ty) else { return false };
-        if copied.op != Op::Mov || class(ty) != class(copied_ty) || from.updates() || keeps_its_place(&from) {
+        if copied.op != Op::Mov || class(ty) != class(copied_ty) || from.updates() || has_fixed_registers(&from) {
             return false;
         }
         if self.held[at + 1..copy].iter().any(|held| held.reads(to.to) || held.to == to.to) {
@@ -238,7 +238,7 @@ impl Window {
     }
 
     /// A constant that only one instruction reads becomes its immediate.
-    fn becomes_immediate(&mut self, at: usize, reader: usize) -> bool {
+    fn fold_immediate(&mut self, at: usize, reader: usize) -> bool {
         let (set, held) = (self.held[at], self.held[reader]);
         let (Some(ty), Some(last)) = (set.shape().ty, held.last_source()) else { return false };
         let shape = held.shape();
@@ -263,7 +263,7 @@ impl Window {
             return false;
         };
         let Some(number) = op.and_then(|op| number(op, shape.ty, Form::Immediate)) else { return false };
-        let immediate = Held { constant: hold(wanted, self.long, set.constant), number, from, ..held };
+        let immediate = Held { constant: canonical(wanted, self.long, set.constant), number, from, ..held };
         if !self.is_valid(&immediate) {
             return false;
         }
@@ -287,7 +287,7 @@ impl Window {
 }
 
 /// Whether an instruction takes fewer of some machine when it computes where it reads, or with the registers it has.
-pub(super) fn keeps_its_place(held: &Held) -> bool {
+pub(super) fn has_fixed_registers(held: &Held) -> bool {
     let shape = held.shape();
     match (shape.op, shape.form) {
         // x86-64 shifts by rcx alone.

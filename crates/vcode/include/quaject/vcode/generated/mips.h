@@ -72,9 +72,9 @@ static const uint64_t qjv_float_bit[32] __attribute__((unused)) = {
 #define V_RESULT qjv_reg(2)
 #define V_FRESULT qjv_reg(0)
 #define QJV_FLOAT_SCRATCH qjv_reg(18)
-#define QJV_LINKS 1
-#define QJV_HOLDS 1
-#define QJV_REACH 4294967295u
+#define QJV_HAS_LINK_REGISTER 1
+#define QJV_CLOBBERS_SPECIAL_REGISTERS 1
+#define QJV_SHORT_BRANCH_RANGE 4294967295u
 
 QJV_INLINE int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
     uint32_t word;
@@ -3010,7 +3010,7 @@ QJV_INLINE void qjv_jr(qjv_asm *c, v_reg s) {
 
 /* Jump to a label and link. Operands `b`. */
 QJV_INLINE void qjv_jal(qjv_asm *c, v_label b) {
-    qjv_links(c);
+    qjv_note_call(c);
     qjv_space(c, 8);
     uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, 0x04110000u);
@@ -3020,7 +3020,7 @@ QJV_INLINE void qjv_jal(qjv_asm *c, v_label b) {
 
 /* Jump to the address in a register and link. Operands `s`. */
 QJV_INLINE void qjv_jalr(qjv_asm *c, v_reg s) {
-    qjv_links(c);
+    qjv_note_call(c);
     qjv_space(c, 8);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0000f809u);
     c->ip = qjv_word_big(c->ip, 0x00000000u);
@@ -4108,7 +4108,7 @@ QJV_INLINE void qjv_return(qjv_asm *c) {
     c->ip = qjv_word_big(c->ip, 0x03e00008u);
 }
 
-QJV_OUTLINE void qjv_hold(qjv_asm *c, int64_t i) {
+QJV_OUTLINE void qjv_save_special(qjv_asm *c, int64_t i) {
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0) && qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)4), 16, 0) && qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)8), 16, 0)) {
         c->ip = qjv_word_big(c->ip, 0x0000c810u);
@@ -4122,7 +4122,7 @@ QJV_OUTLINE void qjv_hold(qjv_asm *c, int64_t i) {
     }
 }
 
-QJV_OUTLINE void qjv_release(qjv_asm *c, int64_t i) {
+QJV_OUTLINE void qjv_restore_special(qjv_asm *c, int64_t i) {
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0) && qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)4), 16, 0) && qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)8), 16, 0)) {
         c->ip = qjv_word_big(c->ip, ((uint32_t)i & 0xffffu) | 0x8fb90000u);
@@ -4136,12 +4136,12 @@ QJV_OUTLINE void qjv_release(qjv_asm *c, int64_t i) {
     }
 }
 
-QJV_OUTLINE void qjv_link(qjv_asm *c, int64_t i) {
+QJV_OUTLINE void qjv_save_link(qjv_asm *c, int64_t i) {
     v_variable at = {(int32_t)i};
     qjv_stl_local(c, qjv_reg(31), at);
 }
 
-QJV_OUTLINE void qjv_unlink(qjv_asm *c, int64_t i) {
+QJV_OUTLINE void qjv_restore_link(qjv_asm *c, int64_t i) {
     v_variable at = {(int32_t)i};
     qjv_ldl_local(c, qjv_reg(31), at);
 }
@@ -4156,9 +4156,9 @@ QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {
     }
 }
 
-static void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);
-static void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);
-static int64_t qjv_lowered(size_t count);
+static void qjv_borrow_registers(qjv_asm *c, const v_reg *taken, size_t count, v_reg *borrowed, size_t wanted);
+static void qjv_return_registers(qjv_asm *c, const v_reg *borrowed, size_t count);
+static int64_t qjv_borrowed_bytes(size_t count);
 
 QJV_INLINE void qjv_popcountu(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_popcountul(qjv_asm *c, v_reg d, v_reg s);
@@ -4248,115 +4248,115 @@ QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
 QJV_INLINE void qjv_bstul_local(qjv_asm *c, v_reg d, v_variable local);
 
 /* Count the bits that are one. Type `u`. Operands `d, s`. */
-QJV_OUTLINE void qjv_popcountu_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_popcountu_outlined(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_rshui(c, lent_a, s, (uint32_t)(1));
-        qjv_andui(c, lent_a, lent_a, (uint32_t)(1431655765));
-        qjv_subu(c, lent_a, s, lent_a);
-        qjv_rshui(c, lent_b, lent_a, (uint32_t)(2));
-        qjv_andui(c, lent_b, lent_b, (uint32_t)(858993459));
-        qjv_andui(c, lent_a, lent_a, (uint32_t)(858993459));
-        qjv_addu(c, lent_a, lent_a, lent_b);
-        qjv_rshui(c, lent_b, lent_a, (uint32_t)(4));
-        qjv_addu(c, lent_a, lent_a, lent_b);
-        qjv_andui(c, lent_a, lent_a, (uint32_t)(252645135));
-        qjv_mului(c, lent_a, lent_a, (uint32_t)(16843009));
-        qjv_rshui(c, d, lent_a, (uint32_t)(24));
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_rshui(c, borrowed_a, s, (uint32_t)(1));
+        qjv_andui(c, borrowed_a, borrowed_a, (uint32_t)(1431655765));
+        qjv_subu(c, borrowed_a, s, borrowed_a);
+        qjv_rshui(c, borrowed_b, borrowed_a, (uint32_t)(2));
+        qjv_andui(c, borrowed_b, borrowed_b, (uint32_t)(858993459));
+        qjv_andui(c, borrowed_a, borrowed_a, (uint32_t)(858993459));
+        qjv_addu(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_rshui(c, borrowed_b, borrowed_a, (uint32_t)(4));
+        qjv_addu(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_andui(c, borrowed_a, borrowed_a, (uint32_t)(252645135));
+        qjv_mului(c, borrowed_a, borrowed_a, (uint32_t)(16843009));
+        qjv_rshui(c, d, borrowed_a, (uint32_t)(24));
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_popcountu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_popcountu_aside(&copy, d, s);
+    qjv_popcountu_outlined(&copy, d, s);
     *c = copy;
 }
 
 /* Count the bits that are one. Type `ul`. Operands `d, s`. */
-QJV_OUTLINE void qjv_popcountul_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_popcountul_outlined(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_rshui(c, lent_a, s, (uint32_t)(1));
-        qjv_andui(c, lent_a, lent_a, (uint32_t)(1431655765));
-        qjv_subu(c, lent_a, s, lent_a);
-        qjv_rshui(c, lent_b, lent_a, (uint32_t)(2));
-        qjv_andui(c, lent_b, lent_b, (uint32_t)(858993459));
-        qjv_andui(c, lent_a, lent_a, (uint32_t)(858993459));
-        qjv_addu(c, lent_a, lent_a, lent_b);
-        qjv_rshui(c, lent_b, lent_a, (uint32_t)(4));
-        qjv_addu(c, lent_a, lent_a, lent_b);
-        qjv_andui(c, lent_a, lent_a, (uint32_t)(252645135));
-        qjv_mului(c, lent_a, lent_a, (uint32_t)(16843009));
-        qjv_rshui(c, d, lent_a, (uint32_t)(24));
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_rshui(c, borrowed_a, s, (uint32_t)(1));
+        qjv_andui(c, borrowed_a, borrowed_a, (uint32_t)(1431655765));
+        qjv_subu(c, borrowed_a, s, borrowed_a);
+        qjv_rshui(c, borrowed_b, borrowed_a, (uint32_t)(2));
+        qjv_andui(c, borrowed_b, borrowed_b, (uint32_t)(858993459));
+        qjv_andui(c, borrowed_a, borrowed_a, (uint32_t)(858993459));
+        qjv_addu(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_rshui(c, borrowed_b, borrowed_a, (uint32_t)(4));
+        qjv_addu(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_andui(c, borrowed_a, borrowed_a, (uint32_t)(252645135));
+        qjv_mului(c, borrowed_a, borrowed_a, (uint32_t)(16843009));
+        qjv_rshui(c, d, borrowed_a, (uint32_t)(24));
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_popcountul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_popcountul_aside(&copy, d, s);
+    qjv_popcountul_outlined(&copy, d, s);
     *c = copy;
 }
 
 /* Count the zero bits below the lowest one; the width if there is none. Type `u`. Operands `d, s`. */
-QJV_OUTLINE void qjv_ctzu_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_ctzu_outlined(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_subui(c, lent_a, s, (uint32_t)(1));
-        qjv_comu(c, lent_b, s);
-        qjv_andu(c, lent_a, lent_a, lent_b);
-        qjv_popcountu(c, d, lent_a);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_subui(c, borrowed_a, s, (uint32_t)(1));
+        qjv_comu(c, borrowed_b, s);
+        qjv_andu(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_popcountu(c, d, borrowed_a);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_ctzu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_ctzu_aside(&copy, d, s);
+    qjv_ctzu_outlined(&copy, d, s);
     *c = copy;
 }
 
 /* Count the zero bits below the lowest one; the width if there is none. Type `ul`. Operands `d, s`. */
-QJV_OUTLINE void qjv_ctzul_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_ctzul_outlined(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_subui(c, lent_a, s, (uint32_t)(1));
-        qjv_comu(c, lent_b, s);
-        qjv_andu(c, lent_a, lent_a, lent_b);
-        qjv_popcountu(c, d, lent_a);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_subui(c, borrowed_a, s, (uint32_t)(1));
+        qjv_comu(c, borrowed_b, s);
+        qjv_andu(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_popcountu(c, d, borrowed_a);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_ctzul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_ctzul_aside(&copy, d, s);
+    qjv_ctzul_outlined(&copy, d, s);
     *c = copy;
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_mini_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_mini_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4380,35 +4380,35 @@ QJV_OUTLINE void qjv_mini_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_mini(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_mini_aside(&copy, d, s, t);
+    qjv_mini_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_minii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_minii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_seti(c, lent_a, (int32_t)(i));
-        qjv_mini(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_seti(c, borrowed_a, (int32_t)(i));
+        qjv_mini(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_minii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_minii_aside(&copy, d, s, value);
+    qjv_minii_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_minu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_minu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4432,35 +4432,35 @@ QJV_OUTLINE void qjv_minu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_minu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_minu_aside(&copy, d, s, t);
+    qjv_minu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_minui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_minui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setu(c, lent_a, (uint32_t)(i));
-        qjv_minu(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setu(c, borrowed_a, (uint32_t)(i));
+        qjv_minu(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_minui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     qjv_asm copy = *c;
-    qjv_minui_aside(&copy, d, s, value);
+    qjv_minui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_minl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_minl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4484,35 +4484,35 @@ QJV_OUTLINE void qjv_minl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_minl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_minl_aside(&copy, d, s, t);
+    qjv_minl_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_minli_aside(qjv_asm *c, v_reg d, v_reg s, long value) {
+QJV_OUTLINE void qjv_minli_outlined(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_seti(c, lent_a, (int32_t)(i));
-        qjv_mini(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_seti(c, borrowed_a, (int32_t)(i));
+        qjv_mini(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_minli(qjv_asm *c, v_reg d, v_reg s, long value) {
     qjv_asm copy = *c;
-    qjv_minli_aside(&copy, d, s, value);
+    qjv_minli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_minul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_minul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4536,35 +4536,35 @@ QJV_OUTLINE void qjv_minul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_minul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_minul_aside(&copy, d, s, t);
+    qjv_minul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_minuli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+QJV_OUTLINE void qjv_minuli_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setu(c, lent_a, (uint32_t)(i));
-        qjv_minu(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setu(c, borrowed_a, (uint32_t)(i));
+        qjv_minu(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_minuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     qjv_asm copy = *c;
-    qjv_minuli_aside(&copy, d, s, value);
+    qjv_minuli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `f`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_minf_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_minf_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4588,12 +4588,12 @@ QJV_OUTLINE void qjv_minf_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_minf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_minf_aside(&copy, d, s, t);
+    qjv_minf_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `d`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_mind_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_mind_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4617,12 +4617,12 @@ QJV_OUTLINE void qjv_mind_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_mind(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_mind_aside(&copy, d, s, t);
+    qjv_mind_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_maxi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_maxi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4646,35 +4646,35 @@ QJV_OUTLINE void qjv_maxi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_maxi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_maxi_aside(&copy, d, s, t);
+    qjv_maxi_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_maxii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_maxii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_seti(c, lent_a, (int32_t)(i));
-        qjv_maxi(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_seti(c, borrowed_a, (int32_t)(i));
+        qjv_maxi(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_maxii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_maxii_aside(&copy, d, s, value);
+    qjv_maxii_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_maxu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_maxu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4698,35 +4698,35 @@ QJV_OUTLINE void qjv_maxu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_maxu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_maxu_aside(&copy, d, s, t);
+    qjv_maxu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_maxui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_maxui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setu(c, lent_a, (uint32_t)(i));
-        qjv_maxu(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setu(c, borrowed_a, (uint32_t)(i));
+        qjv_maxu(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_maxui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     qjv_asm copy = *c;
-    qjv_maxui_aside(&copy, d, s, value);
+    qjv_maxui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_maxl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_maxl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4750,35 +4750,35 @@ QJV_OUTLINE void qjv_maxl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_maxl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_maxl_aside(&copy, d, s, t);
+    qjv_maxl_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_maxli_aside(qjv_asm *c, v_reg d, v_reg s, long value) {
+QJV_OUTLINE void qjv_maxli_outlined(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_seti(c, lent_a, (int32_t)(i));
-        qjv_maxi(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_seti(c, borrowed_a, (int32_t)(i));
+        qjv_maxi(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_maxli(qjv_asm *c, v_reg d, v_reg s, long value) {
     qjv_asm copy = *c;
-    qjv_maxli_aside(&copy, d, s, value);
+    qjv_maxli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_maxul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_maxul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4802,35 +4802,35 @@ QJV_OUTLINE void qjv_maxul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_maxul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_maxul_aside(&copy, d, s, t);
+    qjv_maxul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_maxuli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+QJV_OUTLINE void qjv_maxuli_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setu(c, lent_a, (uint32_t)(i));
-        qjv_maxu(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setu(c, borrowed_a, (uint32_t)(i));
+        qjv_maxu(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_maxuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     qjv_asm copy = *c;
-    qjv_maxuli_aside(&copy, d, s, value);
+    qjv_maxuli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `f`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_maxf_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_maxf_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4854,12 +4854,12 @@ QJV_OUTLINE void qjv_maxf_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_maxf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_maxf_aside(&copy, d, s, t);
+    qjv_maxf_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `d`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_maxd_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_maxd_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4883,243 +4883,243 @@ QJV_OUTLINE void qjv_maxd_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_maxd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_maxd_aside(&copy, d, s, t);
+    qjv_maxd_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_crc32cuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_crc32cuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_andui(c, lent_a, t, (uint32_t)(255));
-        qjv_xoru(c, lent_a, lent_a, s);
-        qjv_setu(c, lent_b, (uint32_t)(8));
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_andui(c, borrowed_a, t, (uint32_t)(255));
+        qjv_xoru(c, borrowed_a, borrowed_a, s);
+        qjv_setu(c, borrowed_b, (uint32_t)(8));
         qjv_bind(c, label_l);
-        qjv_andui(c, lent_c, lent_a, (uint32_t)(1));
-        qjv_negu(c, lent_c, lent_c);
-        qjv_andui(c, lent_c, lent_c, (uint32_t)(INT64_C(2197175160)));
-        qjv_rshui(c, lent_a, lent_a, (uint32_t)(1));
-        qjv_xoru(c, lent_a, lent_a, lent_c);
-        qjv_subui(c, lent_b, lent_b, (uint32_t)(1));
-        qjv_bneui(c, lent_b, (uint32_t)(0), label_l);
-        qjv_movu(c, d, lent_a);
-        qjv_give_back(c, lent, 3);
+        qjv_andui(c, borrowed_c, borrowed_a, (uint32_t)(1));
+        qjv_negu(c, borrowed_c, borrowed_c);
+        qjv_andui(c, borrowed_c, borrowed_c, (uint32_t)(INT64_C(2197175160)));
+        qjv_rshui(c, borrowed_a, borrowed_a, (uint32_t)(1));
+        qjv_xoru(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_subui(c, borrowed_b, borrowed_b, (uint32_t)(1));
+        qjv_bneui(c, borrowed_b, (uint32_t)(0), label_l);
+        qjv_movu(c, d, borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
     }
     }
 }
 
 QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_crc32cuc_aside(&copy, d, s, t);
+    qjv_crc32cuc_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_crc32cuci_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_crc32cuci_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setu(c, lent_a, (uint32_t)(i));
-        qjv_crc32cuc(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setu(c, borrowed_a, (uint32_t)(i));
+        qjv_crc32cuc(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_crc32cuci_aside(&copy, d, s, value);
+    qjv_crc32cuci_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_crc32cus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_crc32cus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_andui(c, lent_a, t, (uint32_t)(65535));
-        qjv_xoru(c, lent_a, lent_a, s);
-        qjv_setu(c, lent_b, (uint32_t)(16));
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_andui(c, borrowed_a, t, (uint32_t)(65535));
+        qjv_xoru(c, borrowed_a, borrowed_a, s);
+        qjv_setu(c, borrowed_b, (uint32_t)(16));
         qjv_bind(c, label_l);
-        qjv_andui(c, lent_c, lent_a, (uint32_t)(1));
-        qjv_negu(c, lent_c, lent_c);
-        qjv_andui(c, lent_c, lent_c, (uint32_t)(INT64_C(2197175160)));
-        qjv_rshui(c, lent_a, lent_a, (uint32_t)(1));
-        qjv_xoru(c, lent_a, lent_a, lent_c);
-        qjv_subui(c, lent_b, lent_b, (uint32_t)(1));
-        qjv_bneui(c, lent_b, (uint32_t)(0), label_l);
-        qjv_movu(c, d, lent_a);
-        qjv_give_back(c, lent, 3);
+        qjv_andui(c, borrowed_c, borrowed_a, (uint32_t)(1));
+        qjv_negu(c, borrowed_c, borrowed_c);
+        qjv_andui(c, borrowed_c, borrowed_c, (uint32_t)(INT64_C(2197175160)));
+        qjv_rshui(c, borrowed_a, borrowed_a, (uint32_t)(1));
+        qjv_xoru(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_subui(c, borrowed_b, borrowed_b, (uint32_t)(1));
+        qjv_bneui(c, borrowed_b, (uint32_t)(0), label_l);
+        qjv_movu(c, d, borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
     }
     }
 }
 
 QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_crc32cus_aside(&copy, d, s, t);
+    qjv_crc32cus_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_crc32cusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_crc32cusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setu(c, lent_a, (uint32_t)(i));
-        qjv_crc32cus(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setu(c, borrowed_a, (uint32_t)(i));
+        qjv_crc32cus(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_crc32cusi_aside(&copy, d, s, value);
+    qjv_crc32cusi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_crc32cu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_crc32cu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_xoru(c, lent_a, t, s);
-        qjv_setu(c, lent_b, (uint32_t)(32));
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_xoru(c, borrowed_a, t, s);
+        qjv_setu(c, borrowed_b, (uint32_t)(32));
         qjv_bind(c, label_l);
-        qjv_andui(c, lent_c, lent_a, (uint32_t)(1));
-        qjv_negu(c, lent_c, lent_c);
-        qjv_andui(c, lent_c, lent_c, (uint32_t)(INT64_C(2197175160)));
-        qjv_rshui(c, lent_a, lent_a, (uint32_t)(1));
-        qjv_xoru(c, lent_a, lent_a, lent_c);
-        qjv_subui(c, lent_b, lent_b, (uint32_t)(1));
-        qjv_bneui(c, lent_b, (uint32_t)(0), label_l);
-        qjv_movu(c, d, lent_a);
-        qjv_give_back(c, lent, 3);
+        qjv_andui(c, borrowed_c, borrowed_a, (uint32_t)(1));
+        qjv_negu(c, borrowed_c, borrowed_c);
+        qjv_andui(c, borrowed_c, borrowed_c, (uint32_t)(INT64_C(2197175160)));
+        qjv_rshui(c, borrowed_a, borrowed_a, (uint32_t)(1));
+        qjv_xoru(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_subui(c, borrowed_b, borrowed_b, (uint32_t)(1));
+        qjv_bneui(c, borrowed_b, (uint32_t)(0), label_l);
+        qjv_movu(c, d, borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
     }
     }
 }
 
 QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_crc32cu_aside(&copy, d, s, t);
+    qjv_crc32cu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_crc32cui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_crc32cui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setu(c, lent_a, (uint32_t)(i));
-        qjv_crc32cu(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setu(c, borrowed_a, (uint32_t)(i));
+        qjv_crc32cu(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     qjv_asm copy = *c;
-    qjv_crc32cui_aside(&copy, d, s, value);
+    qjv_crc32cui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_crc32cul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_crc32cul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_xoru(c, lent_a, t, s);
-        qjv_setu(c, lent_b, (uint32_t)(32));
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_xoru(c, borrowed_a, t, s);
+        qjv_setu(c, borrowed_b, (uint32_t)(32));
         qjv_bind(c, label_l);
-        qjv_andui(c, lent_c, lent_a, (uint32_t)(1));
-        qjv_negu(c, lent_c, lent_c);
-        qjv_andui(c, lent_c, lent_c, (uint32_t)(INT64_C(2197175160)));
-        qjv_rshui(c, lent_a, lent_a, (uint32_t)(1));
-        qjv_xoru(c, lent_a, lent_a, lent_c);
-        qjv_subui(c, lent_b, lent_b, (uint32_t)(1));
-        qjv_bneui(c, lent_b, (uint32_t)(0), label_l);
-        qjv_movu(c, d, lent_a);
-        qjv_give_back(c, lent, 3);
+        qjv_andui(c, borrowed_c, borrowed_a, (uint32_t)(1));
+        qjv_negu(c, borrowed_c, borrowed_c);
+        qjv_andui(c, borrowed_c, borrowed_c, (uint32_t)(INT64_C(2197175160)));
+        qjv_rshui(c, borrowed_a, borrowed_a, (uint32_t)(1));
+        qjv_xoru(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_subui(c, borrowed_b, borrowed_b, (uint32_t)(1));
+        qjv_bneui(c, borrowed_b, (uint32_t)(0), label_l);
+        qjv_movu(c, d, borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
     }
     }
 }
 
 QJV_INLINE void qjv_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_crc32cul_aside(&copy, d, s, t);
+    qjv_crc32cul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_crc32culi_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+QJV_OUTLINE void qjv_crc32culi_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setu(c, lent_a, (uint32_t)(i));
-        qjv_crc32cu(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setu(c, borrowed_a, (uint32_t)(i));
+        qjv_crc32cu(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_crc32culi(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     qjv_asm copy = *c;
-    qjv_crc32culi_aside(&copy, d, s, value);
+    qjv_crc32culi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Addition, and a branch if it overflows. Type `i`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_addoi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_addoi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_addi(c, lent_a, s, t);
-        qjv_xori(c, lent_b, s, lent_a);
-        qjv_xori(c, lent_c, t, lent_a);
-        qjv_andi(c, lent_b, lent_b, lent_c);
-        qjv_movi(c, d, lent_a);
-        qjv_movi(c, qjv_reg(25), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_addi(c, borrowed_a, s, t);
+        qjv_xori(c, borrowed_b, s, borrowed_a);
+        qjv_xori(c, borrowed_c, t, borrowed_a);
+        qjv_andi(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movi(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(25), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltii(c, qjv_reg(25), (int32_t)(0), b);
     }
     }
@@ -5127,27 +5127,27 @@ QJV_OUTLINE void qjv_addoi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_addoi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_addoi_aside(&copy, d, s, t, b);
+    qjv_addoi_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Addition, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_addoii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+QJV_OUTLINE void qjv_addoii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_addii(c, lent_a, s, (int32_t)(i));
-        qjv_xori(c, lent_b, s, lent_a);
-        qjv_xorii(c, lent_c, lent_a, (int32_t)(i));
-        qjv_andi(c, lent_b, lent_b, lent_c);
-        qjv_movi(c, d, lent_a);
-        qjv_movi(c, qjv_reg(25), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_addii(c, borrowed_a, s, (int32_t)(i));
+        qjv_xori(c, borrowed_b, s, borrowed_a);
+        qjv_xorii(c, borrowed_c, borrowed_a, (int32_t)(i));
+        qjv_andi(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movi(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(25), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltii(c, qjv_reg(25), (int32_t)(0), b);
     }
     }
@@ -5155,27 +5155,27 @@ QJV_OUTLINE void qjv_addoii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value, v
 
 QJV_INLINE void qjv_addoii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
     qjv_asm copy = *c;
-    qjv_addoii_aside(&copy, d, s, value, b);
+    qjv_addoii_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Addition, and a branch if it overflows. Type `u`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_addou_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_addou_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_addu(c, lent_a, s, t);
-        qjv_oru(c, lent_b, s, t);
-        qjv_comu(c, lent_c, lent_a);
-        qjv_andu(c, lent_b, lent_b, lent_c);
-        qjv_andu(c, lent_c, s, t);
-        qjv_oru(c, lent_b, lent_b, lent_c);
-        qjv_movu(c, d, lent_a);
-        qjv_movi(c, qjv_reg(25), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_addu(c, borrowed_a, s, t);
+        qjv_oru(c, borrowed_b, s, t);
+        qjv_comu(c, borrowed_c, borrowed_a);
+        qjv_andu(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_andu(c, borrowed_c, s, t);
+        qjv_oru(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movu(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(25), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltii(c, qjv_reg(25), (int32_t)(0), b);
     }
     }
@@ -5183,30 +5183,30 @@ QJV_OUTLINE void qjv_addou_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_addou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_addou_aside(&copy, d, s, t, b);
+    qjv_addou_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Addition, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_addoui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+QJV_OUTLINE void qjv_addoui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[4], lent_a, lent_b, lent_c, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 4);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2]; lent_e = lent[3];
-        qjv_setu(c, lent_e, (uint32_t)(i));
-        qjv_addu(c, lent_a, s, lent_e);
-        qjv_oru(c, lent_b, s, lent_e);
-        qjv_comu(c, lent_c, lent_a);
-        qjv_andu(c, lent_b, lent_b, lent_c);
-        qjv_andu(c, lent_c, s, lent_e);
-        qjv_oru(c, lent_b, lent_b, lent_c);
-        qjv_movu(c, d, lent_a);
-        qjv_movi(c, qjv_reg(25), lent_b);
-        qjv_give_back(c, lent, 4);
+        v_reg borrowed[4], borrowed_a, borrowed_b, borrowed_c, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 4);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2]; borrowed_e = borrowed[3];
+        qjv_setu(c, borrowed_e, (uint32_t)(i));
+        qjv_addu(c, borrowed_a, s, borrowed_e);
+        qjv_oru(c, borrowed_b, s, borrowed_e);
+        qjv_comu(c, borrowed_c, borrowed_a);
+        qjv_andu(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_andu(c, borrowed_c, s, borrowed_e);
+        qjv_oru(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movu(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(25), borrowed_b);
+        qjv_return_registers(c, borrowed, 4);
         qjv_bltii(c, qjv_reg(25), (int32_t)(0), b);
     }
     }
@@ -5214,25 +5214,25 @@ QJV_OUTLINE void qjv_addoui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value, 
 
 QJV_INLINE void qjv_addoui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
     qjv_asm copy = *c;
-    qjv_addoui_aside(&copy, d, s, value, b);
+    qjv_addoui_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Addition, and a branch if it overflows. Type `l`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_addol_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_addol_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_addi(c, lent_a, s, t);
-        qjv_xori(c, lent_b, s, lent_a);
-        qjv_xori(c, lent_c, t, lent_a);
-        qjv_andi(c, lent_b, lent_b, lent_c);
-        qjv_movi(c, d, lent_a);
-        qjv_movi(c, qjv_reg(25), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_addi(c, borrowed_a, s, t);
+        qjv_xori(c, borrowed_b, s, borrowed_a);
+        qjv_xori(c, borrowed_c, t, borrowed_a);
+        qjv_andi(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movi(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(25), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltii(c, qjv_reg(25), (int32_t)(0), b);
     }
     }
@@ -5240,27 +5240,27 @@ QJV_OUTLINE void qjv_addol_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_addol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_addol_aside(&copy, d, s, t, b);
+    qjv_addol_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Addition, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_addoli_aside(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_OUTLINE void qjv_addoli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_addii(c, lent_a, s, (int32_t)(i));
-        qjv_xori(c, lent_b, s, lent_a);
-        qjv_xorii(c, lent_c, lent_a, (int32_t)(i));
-        qjv_andi(c, lent_b, lent_b, lent_c);
-        qjv_movi(c, d, lent_a);
-        qjv_movi(c, qjv_reg(25), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_addii(c, borrowed_a, s, (int32_t)(i));
+        qjv_xori(c, borrowed_b, s, borrowed_a);
+        qjv_xorii(c, borrowed_c, borrowed_a, (int32_t)(i));
+        qjv_andi(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movi(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(25), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltii(c, qjv_reg(25), (int32_t)(0), b);
     }
     }
@@ -5268,27 +5268,27 @@ QJV_OUTLINE void qjv_addoli_aside(qjv_asm *c, v_reg d, v_reg s, long value, v_la
 
 QJV_INLINE void qjv_addoli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
     qjv_asm copy = *c;
-    qjv_addoli_aside(&copy, d, s, value, b);
+    qjv_addoli_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Addition, and a branch if it overflows. Type `ul`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_addoul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_addoul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_addu(c, lent_a, s, t);
-        qjv_oru(c, lent_b, s, t);
-        qjv_comu(c, lent_c, lent_a);
-        qjv_andu(c, lent_b, lent_b, lent_c);
-        qjv_andu(c, lent_c, s, t);
-        qjv_oru(c, lent_b, lent_b, lent_c);
-        qjv_movu(c, d, lent_a);
-        qjv_movi(c, qjv_reg(25), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_addu(c, borrowed_a, s, t);
+        qjv_oru(c, borrowed_b, s, t);
+        qjv_comu(c, borrowed_c, borrowed_a);
+        qjv_andu(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_andu(c, borrowed_c, s, t);
+        qjv_oru(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movu(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(25), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltii(c, qjv_reg(25), (int32_t)(0), b);
     }
     }
@@ -5296,30 +5296,30 @@ QJV_OUTLINE void qjv_addoul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label
 
 QJV_INLINE void qjv_addoul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_addoul_aside(&copy, d, s, t, b);
+    qjv_addoul_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Addition, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_addouli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
+QJV_OUTLINE void qjv_addouli_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[4], lent_a, lent_b, lent_c, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 4);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2]; lent_e = lent[3];
-        qjv_setu(c, lent_e, (uint32_t)(i));
-        qjv_addu(c, lent_a, s, lent_e);
-        qjv_oru(c, lent_b, s, lent_e);
-        qjv_comu(c, lent_c, lent_a);
-        qjv_andu(c, lent_b, lent_b, lent_c);
-        qjv_andu(c, lent_c, s, lent_e);
-        qjv_oru(c, lent_b, lent_b, lent_c);
-        qjv_movu(c, d, lent_a);
-        qjv_movi(c, qjv_reg(25), lent_b);
-        qjv_give_back(c, lent, 4);
+        v_reg borrowed[4], borrowed_a, borrowed_b, borrowed_c, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 4);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2]; borrowed_e = borrowed[3];
+        qjv_setu(c, borrowed_e, (uint32_t)(i));
+        qjv_addu(c, borrowed_a, s, borrowed_e);
+        qjv_oru(c, borrowed_b, s, borrowed_e);
+        qjv_comu(c, borrowed_c, borrowed_a);
+        qjv_andu(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_andu(c, borrowed_c, s, borrowed_e);
+        qjv_oru(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movu(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(25), borrowed_b);
+        qjv_return_registers(c, borrowed, 4);
         qjv_bltii(c, qjv_reg(25), (int32_t)(0), b);
     }
     }
@@ -5327,25 +5327,25 @@ QJV_OUTLINE void qjv_addouli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long v
 
 QJV_INLINE void qjv_addouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
     qjv_asm copy = *c;
-    qjv_addouli_aside(&copy, d, s, value, b);
+    qjv_addouli_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Subtraction, and a branch if it overflows. Type `i`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_suboi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_suboi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_subi(c, lent_a, s, t);
-        qjv_xori(c, lent_b, s, t);
-        qjv_xori(c, lent_c, s, lent_a);
-        qjv_andi(c, lent_b, lent_b, lent_c);
-        qjv_movi(c, d, lent_a);
-        qjv_movi(c, qjv_reg(25), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_subi(c, borrowed_a, s, t);
+        qjv_xori(c, borrowed_b, s, t);
+        qjv_xori(c, borrowed_c, s, borrowed_a);
+        qjv_andi(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movi(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(25), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltii(c, qjv_reg(25), (int32_t)(0), b);
     }
     }
@@ -5353,27 +5353,27 @@ QJV_OUTLINE void qjv_suboi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_suboi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_suboi_aside(&copy, d, s, t, b);
+    qjv_suboi_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Subtraction, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_suboii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+QJV_OUTLINE void qjv_suboii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_subii(c, lent_a, s, (int32_t)(i));
-        qjv_xorii(c, lent_b, s, (int32_t)(i));
-        qjv_xori(c, lent_c, s, lent_a);
-        qjv_andi(c, lent_b, lent_b, lent_c);
-        qjv_movi(c, d, lent_a);
-        qjv_movi(c, qjv_reg(25), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_subii(c, borrowed_a, s, (int32_t)(i));
+        qjv_xorii(c, borrowed_b, s, (int32_t)(i));
+        qjv_xori(c, borrowed_c, s, borrowed_a);
+        qjv_andi(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movi(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(25), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltii(c, qjv_reg(25), (int32_t)(0), b);
     }
     }
@@ -5381,27 +5381,27 @@ QJV_OUTLINE void qjv_suboii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value, v
 
 QJV_INLINE void qjv_suboii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
     qjv_asm copy = *c;
-    qjv_suboii_aside(&copy, d, s, value, b);
+    qjv_suboii_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Subtraction, and a branch if it overflows. Type `u`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_subou_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_subou_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_subu(c, lent_a, s, t);
-        qjv_comu(c, lent_b, s);
-        qjv_andu(c, lent_c, lent_b, t);
-        qjv_oru(c, lent_b, lent_b, t);
-        qjv_andu(c, lent_b, lent_b, lent_a);
-        qjv_oru(c, lent_b, lent_b, lent_c);
-        qjv_movu(c, d, lent_a);
-        qjv_movi(c, qjv_reg(25), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_subu(c, borrowed_a, s, t);
+        qjv_comu(c, borrowed_b, s);
+        qjv_andu(c, borrowed_c, borrowed_b, t);
+        qjv_oru(c, borrowed_b, borrowed_b, t);
+        qjv_andu(c, borrowed_b, borrowed_b, borrowed_a);
+        qjv_oru(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movu(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(25), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltii(c, qjv_reg(25), (int32_t)(0), b);
     }
     }
@@ -5409,30 +5409,30 @@ QJV_OUTLINE void qjv_subou_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_subou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_subou_aside(&copy, d, s, t, b);
+    qjv_subou_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Subtraction, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_suboui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+QJV_OUTLINE void qjv_suboui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[4], lent_a, lent_b, lent_c, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 4);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2]; lent_e = lent[3];
-        qjv_setu(c, lent_e, (uint32_t)(i));
-        qjv_subu(c, lent_a, s, lent_e);
-        qjv_comu(c, lent_b, s);
-        qjv_andu(c, lent_c, lent_b, lent_e);
-        qjv_oru(c, lent_b, lent_b, lent_e);
-        qjv_andu(c, lent_b, lent_b, lent_a);
-        qjv_oru(c, lent_b, lent_b, lent_c);
-        qjv_movu(c, d, lent_a);
-        qjv_movi(c, qjv_reg(25), lent_b);
-        qjv_give_back(c, lent, 4);
+        v_reg borrowed[4], borrowed_a, borrowed_b, borrowed_c, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 4);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2]; borrowed_e = borrowed[3];
+        qjv_setu(c, borrowed_e, (uint32_t)(i));
+        qjv_subu(c, borrowed_a, s, borrowed_e);
+        qjv_comu(c, borrowed_b, s);
+        qjv_andu(c, borrowed_c, borrowed_b, borrowed_e);
+        qjv_oru(c, borrowed_b, borrowed_b, borrowed_e);
+        qjv_andu(c, borrowed_b, borrowed_b, borrowed_a);
+        qjv_oru(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movu(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(25), borrowed_b);
+        qjv_return_registers(c, borrowed, 4);
         qjv_bltii(c, qjv_reg(25), (int32_t)(0), b);
     }
     }
@@ -5440,25 +5440,25 @@ QJV_OUTLINE void qjv_suboui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value, 
 
 QJV_INLINE void qjv_suboui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
     qjv_asm copy = *c;
-    qjv_suboui_aside(&copy, d, s, value, b);
+    qjv_suboui_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Subtraction, and a branch if it overflows. Type `l`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_subol_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_subol_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_subi(c, lent_a, s, t);
-        qjv_xori(c, lent_b, s, t);
-        qjv_xori(c, lent_c, s, lent_a);
-        qjv_andi(c, lent_b, lent_b, lent_c);
-        qjv_movi(c, d, lent_a);
-        qjv_movi(c, qjv_reg(25), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_subi(c, borrowed_a, s, t);
+        qjv_xori(c, borrowed_b, s, t);
+        qjv_xori(c, borrowed_c, s, borrowed_a);
+        qjv_andi(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movi(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(25), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltii(c, qjv_reg(25), (int32_t)(0), b);
     }
     }
@@ -5466,27 +5466,27 @@ QJV_OUTLINE void qjv_subol_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_subol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_subol_aside(&copy, d, s, t, b);
+    qjv_subol_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Subtraction, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_suboli_aside(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_OUTLINE void qjv_suboli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_subii(c, lent_a, s, (int32_t)(i));
-        qjv_xorii(c, lent_b, s, (int32_t)(i));
-        qjv_xori(c, lent_c, s, lent_a);
-        qjv_andi(c, lent_b, lent_b, lent_c);
-        qjv_movi(c, d, lent_a);
-        qjv_movi(c, qjv_reg(25), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_subii(c, borrowed_a, s, (int32_t)(i));
+        qjv_xorii(c, borrowed_b, s, (int32_t)(i));
+        qjv_xori(c, borrowed_c, s, borrowed_a);
+        qjv_andi(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movi(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(25), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltii(c, qjv_reg(25), (int32_t)(0), b);
     }
     }
@@ -5494,27 +5494,27 @@ QJV_OUTLINE void qjv_suboli_aside(qjv_asm *c, v_reg d, v_reg s, long value, v_la
 
 QJV_INLINE void qjv_suboli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
     qjv_asm copy = *c;
-    qjv_suboli_aside(&copy, d, s, value, b);
+    qjv_suboli_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Subtraction, and a branch if it overflows. Type `ul`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_suboul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_suboul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_subu(c, lent_a, s, t);
-        qjv_comu(c, lent_b, s);
-        qjv_andu(c, lent_c, lent_b, t);
-        qjv_oru(c, lent_b, lent_b, t);
-        qjv_andu(c, lent_b, lent_b, lent_a);
-        qjv_oru(c, lent_b, lent_b, lent_c);
-        qjv_movu(c, d, lent_a);
-        qjv_movi(c, qjv_reg(25), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_subu(c, borrowed_a, s, t);
+        qjv_comu(c, borrowed_b, s);
+        qjv_andu(c, borrowed_c, borrowed_b, t);
+        qjv_oru(c, borrowed_b, borrowed_b, t);
+        qjv_andu(c, borrowed_b, borrowed_b, borrowed_a);
+        qjv_oru(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movu(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(25), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltii(c, qjv_reg(25), (int32_t)(0), b);
     }
     }
@@ -5522,30 +5522,30 @@ QJV_OUTLINE void qjv_suboul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label
 
 QJV_INLINE void qjv_suboul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_suboul_aside(&copy, d, s, t, b);
+    qjv_suboul_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Subtraction, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_subouli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
+QJV_OUTLINE void qjv_subouli_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[4], lent_a, lent_b, lent_c, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 4);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2]; lent_e = lent[3];
-        qjv_setu(c, lent_e, (uint32_t)(i));
-        qjv_subu(c, lent_a, s, lent_e);
-        qjv_comu(c, lent_b, s);
-        qjv_andu(c, lent_c, lent_b, lent_e);
-        qjv_oru(c, lent_b, lent_b, lent_e);
-        qjv_andu(c, lent_b, lent_b, lent_a);
-        qjv_oru(c, lent_b, lent_b, lent_c);
-        qjv_movu(c, d, lent_a);
-        qjv_movi(c, qjv_reg(25), lent_b);
-        qjv_give_back(c, lent, 4);
+        v_reg borrowed[4], borrowed_a, borrowed_b, borrowed_c, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 4);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2]; borrowed_e = borrowed[3];
+        qjv_setu(c, borrowed_e, (uint32_t)(i));
+        qjv_subu(c, borrowed_a, s, borrowed_e);
+        qjv_comu(c, borrowed_b, s);
+        qjv_andu(c, borrowed_c, borrowed_b, borrowed_e);
+        qjv_oru(c, borrowed_b, borrowed_b, borrowed_e);
+        qjv_andu(c, borrowed_b, borrowed_b, borrowed_a);
+        qjv_oru(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movu(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(25), borrowed_b);
+        qjv_return_registers(c, borrowed, 4);
         qjv_bltii(c, qjv_reg(25), (int32_t)(0), b);
     }
     }
@@ -5553,25 +5553,25 @@ QJV_OUTLINE void qjv_subouli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long v
 
 QJV_INLINE void qjv_subouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
     qjv_asm copy = *c;
-    qjv_subouli_aside(&copy, d, s, value, b);
+    qjv_subouli_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `i`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_muloi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_muloi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_mulhii(c, lent_a, s, t);
-        qjv_muli(c, lent_b, s, t);
-        qjv_rshii(c, lent_c, lent_b, (int32_t)(31));
-        qjv_xori(c, lent_a, lent_a, lent_c);
-        qjv_movi(c, d, lent_b);
-        qjv_movi(c, qjv_reg(25), lent_a);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_mulhii(c, borrowed_a, s, t);
+        qjv_muli(c, borrowed_b, s, t);
+        qjv_rshii(c, borrowed_c, borrowed_b, (int32_t)(31));
+        qjv_xori(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_movi(c, d, borrowed_b);
+        qjv_movi(c, qjv_reg(25), borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bneii(c, qjv_reg(25), (int32_t)(0), b);
     }
     }
@@ -5579,28 +5579,28 @@ QJV_OUTLINE void qjv_muloi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_muloi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_muloi_aside(&copy, d, s, t, b);
+    qjv_muloi_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_muloii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+QJV_OUTLINE void qjv_muloii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[4], lent_a, lent_b, lent_c, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 4);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2]; lent_e = lent[3];
-        qjv_seti(c, lent_e, (int32_t)(i));
-        qjv_mulhii(c, lent_a, s, lent_e);
-        qjv_muli(c, lent_b, s, lent_e);
-        qjv_rshii(c, lent_c, lent_b, (int32_t)(31));
-        qjv_xori(c, lent_a, lent_a, lent_c);
-        qjv_movi(c, d, lent_b);
-        qjv_movi(c, qjv_reg(25), lent_a);
-        qjv_give_back(c, lent, 4);
+        v_reg borrowed[4], borrowed_a, borrowed_b, borrowed_c, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 4);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2]; borrowed_e = borrowed[3];
+        qjv_seti(c, borrowed_e, (int32_t)(i));
+        qjv_mulhii(c, borrowed_a, s, borrowed_e);
+        qjv_muli(c, borrowed_b, s, borrowed_e);
+        qjv_rshii(c, borrowed_c, borrowed_b, (int32_t)(31));
+        qjv_xori(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_movi(c, d, borrowed_b);
+        qjv_movi(c, qjv_reg(25), borrowed_a);
+        qjv_return_registers(c, borrowed, 4);
         qjv_bneii(c, qjv_reg(25), (int32_t)(0), b);
     }
     }
@@ -5608,23 +5608,23 @@ QJV_OUTLINE void qjv_muloii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value, v
 
 QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
     qjv_asm copy = *c;
-    qjv_muloii_aside(&copy, d, s, value, b);
+    qjv_muloii_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `u`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_mulou_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_mulou_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_mulhiu(c, lent_a, s, t);
-        qjv_mulu(c, lent_b, s, t);
-        qjv_movu(c, d, lent_b);
-        qjv_movu(c, qjv_reg(25), lent_a);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_mulhiu(c, borrowed_a, s, t);
+        qjv_mulu(c, borrowed_b, s, t);
+        qjv_movu(c, d, borrowed_b);
+        qjv_movu(c, qjv_reg(25), borrowed_a);
+        qjv_return_registers(c, borrowed, 2);
         qjv_bneui(c, qjv_reg(25), (uint32_t)(0), b);
     }
     }
@@ -5632,26 +5632,26 @@ QJV_OUTLINE void qjv_mulou_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_mulou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_mulou_aside(&copy, d, s, t, b);
+    qjv_mulou_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_muloui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+QJV_OUTLINE void qjv_muloui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[3], lent_a, lent_b, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_e = lent[2];
-        qjv_setu(c, lent_e, (uint32_t)(i));
-        qjv_mulhiu(c, lent_a, s, lent_e);
-        qjv_mulu(c, lent_b, s, lent_e);
-        qjv_movu(c, d, lent_b);
-        qjv_movu(c, qjv_reg(25), lent_a);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_e = borrowed[2];
+        qjv_setu(c, borrowed_e, (uint32_t)(i));
+        qjv_mulhiu(c, borrowed_a, s, borrowed_e);
+        qjv_mulu(c, borrowed_b, s, borrowed_e);
+        qjv_movu(c, d, borrowed_b);
+        qjv_movu(c, qjv_reg(25), borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bneui(c, qjv_reg(25), (uint32_t)(0), b);
     }
     }
@@ -5659,25 +5659,25 @@ QJV_OUTLINE void qjv_muloui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value, 
 
 QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
     qjv_asm copy = *c;
-    qjv_muloui_aside(&copy, d, s, value, b);
+    qjv_muloui_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `l`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_mulol_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_mulol_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_mulhii(c, lent_a, s, t);
-        qjv_muli(c, lent_b, s, t);
-        qjv_rshii(c, lent_c, lent_b, (int32_t)(31));
-        qjv_xori(c, lent_a, lent_a, lent_c);
-        qjv_movi(c, d, lent_b);
-        qjv_movi(c, qjv_reg(25), lent_a);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_mulhii(c, borrowed_a, s, t);
+        qjv_muli(c, borrowed_b, s, t);
+        qjv_rshii(c, borrowed_c, borrowed_b, (int32_t)(31));
+        qjv_xori(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_movi(c, d, borrowed_b);
+        qjv_movi(c, qjv_reg(25), borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bneii(c, qjv_reg(25), (int32_t)(0), b);
     }
     }
@@ -5685,28 +5685,28 @@ QJV_OUTLINE void qjv_mulol_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_mulol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_mulol_aside(&copy, d, s, t, b);
+    qjv_mulol_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_muloli_aside(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_OUTLINE void qjv_muloli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[4], lent_a, lent_b, lent_c, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 4);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2]; lent_e = lent[3];
-        qjv_seti(c, lent_e, (int32_t)(i));
-        qjv_mulhii(c, lent_a, s, lent_e);
-        qjv_muli(c, lent_b, s, lent_e);
-        qjv_rshii(c, lent_c, lent_b, (int32_t)(31));
-        qjv_xori(c, lent_a, lent_a, lent_c);
-        qjv_movi(c, d, lent_b);
-        qjv_movi(c, qjv_reg(25), lent_a);
-        qjv_give_back(c, lent, 4);
+        v_reg borrowed[4], borrowed_a, borrowed_b, borrowed_c, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 4);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2]; borrowed_e = borrowed[3];
+        qjv_seti(c, borrowed_e, (int32_t)(i));
+        qjv_mulhii(c, borrowed_a, s, borrowed_e);
+        qjv_muli(c, borrowed_b, s, borrowed_e);
+        qjv_rshii(c, borrowed_c, borrowed_b, (int32_t)(31));
+        qjv_xori(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_movi(c, d, borrowed_b);
+        qjv_movi(c, qjv_reg(25), borrowed_a);
+        qjv_return_registers(c, borrowed, 4);
         qjv_bneii(c, qjv_reg(25), (int32_t)(0), b);
     }
     }
@@ -5714,23 +5714,23 @@ QJV_OUTLINE void qjv_muloli_aside(qjv_asm *c, v_reg d, v_reg s, long value, v_la
 
 QJV_INLINE void qjv_muloli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
     qjv_asm copy = *c;
-    qjv_muloli_aside(&copy, d, s, value, b);
+    qjv_muloli_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `ul`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_muloul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_muloul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_mulhiu(c, lent_a, s, t);
-        qjv_mulu(c, lent_b, s, t);
-        qjv_movu(c, d, lent_b);
-        qjv_movu(c, qjv_reg(25), lent_a);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_mulhiu(c, borrowed_a, s, t);
+        qjv_mulu(c, borrowed_b, s, t);
+        qjv_movu(c, d, borrowed_b);
+        qjv_movu(c, qjv_reg(25), borrowed_a);
+        qjv_return_registers(c, borrowed, 2);
         qjv_bneui(c, qjv_reg(25), (uint32_t)(0), b);
     }
     }
@@ -5738,26 +5738,26 @@ QJV_OUTLINE void qjv_muloul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label
 
 QJV_INLINE void qjv_muloul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_muloul_aside(&copy, d, s, t, b);
+    qjv_muloul_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_mulouli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
+QJV_OUTLINE void qjv_mulouli_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[3], lent_a, lent_b, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_e = lent[2];
-        qjv_setu(c, lent_e, (uint32_t)(i));
-        qjv_mulhiu(c, lent_a, s, lent_e);
-        qjv_mulu(c, lent_b, s, lent_e);
-        qjv_movu(c, d, lent_b);
-        qjv_movu(c, qjv_reg(25), lent_a);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_e = borrowed[2];
+        qjv_setu(c, borrowed_e, (uint32_t)(i));
+        qjv_mulhiu(c, borrowed_a, s, borrowed_e);
+        qjv_mulu(c, borrowed_b, s, borrowed_e);
+        qjv_movu(c, d, borrowed_b);
+        qjv_movu(c, qjv_reg(25), borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bneui(c, qjv_reg(25), (uint32_t)(0), b);
     }
     }
@@ -5765,58 +5765,58 @@ QJV_OUTLINE void qjv_mulouli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long v
 
 QJV_INLINE void qjv_mulouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
     qjv_asm copy = *c;
-    qjv_mulouli_aside(&copy, d, s, value, b);
+    qjv_mulouli_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `us`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_uldus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_uldus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_addp(c, lent_a, s, t);
-        qjv_uldusi(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_addp(c, borrowed_a, s, t);
+        qjv_uldusi(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_uldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_uldus_aside(&copy, d, s, t);
+    qjv_uldus_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_uldusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_uldusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_lduci(c, lent_a, s, (int32_t)(i));
-        qjv_lduci(c, lent_b, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)1)));
-        qjv_lshui(c, lent_a, lent_a, (uint32_t)(8));
-        qjv_oru(c, d, lent_a, lent_b);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_lduci(c, borrowed_a, s, (int32_t)(i));
+        qjv_lduci(c, borrowed_b, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)1)));
+        qjv_lshui(c, borrowed_a, borrowed_a, (uint32_t)(8));
+        qjv_oru(c, d, borrowed_a, borrowed_b);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_uldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_uldusi_aside(&copy, d, s, value);
+    qjv_uldusi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `us`. Operands `d, local`. */
-QJV_OUTLINE void qjv_uldus_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_uldus_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
@@ -5829,58 +5829,58 @@ QJV_OUTLINE void qjv_uldus_local_aside(qjv_asm *c, v_reg d, v_variable local) {
 
 QJV_INLINE void qjv_uldus_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_uldus_local_aside(&copy, d, local);
+    qjv_uldus_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `s`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_ulds_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_ulds_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_addp(c, lent_a, s, t);
-        qjv_uldsi(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_addp(c, borrowed_a, s, t);
+        qjv_uldsi(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_ulds(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_ulds_aside(&copy, d, s, t);
+    qjv_ulds_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `s`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_uldsi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_uldsi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_ldci(c, lent_a, s, (int32_t)(i));
-        qjv_lduci(c, lent_b, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)1)));
-        qjv_lshii(c, lent_a, lent_a, (int32_t)(8));
-        qjv_ori(c, d, lent_a, lent_b);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_ldci(c, borrowed_a, s, (int32_t)(i));
+        qjv_lduci(c, borrowed_b, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)1)));
+        qjv_lshii(c, borrowed_a, borrowed_a, (int32_t)(8));
+        qjv_ori(c, d, borrowed_a, borrowed_b);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_uldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_uldsi_aside(&copy, d, s, value);
+    qjv_uldsi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `s`. Operands `d, local`. */
-QJV_OUTLINE void qjv_ulds_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_ulds_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
@@ -5893,80 +5893,80 @@ QJV_OUTLINE void qjv_ulds_local_aside(qjv_asm *c, v_reg d, v_variable local) {
 
 QJV_INLINE void qjv_ulds_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_ulds_local_aside(&copy, d, local);
+    qjv_ulds_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `us`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_ustus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_ustus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_addp(c, lent_a, s, t);
-        qjv_ustusi(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_addp(c, borrowed_a, s, t);
+        qjv_ustusi(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_ustus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_ustus_aside(&copy, d, s, t);
+    qjv_ustus_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ustusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_ustusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_rshui(c, lent_a, d, (uint32_t)(8));
-        qjv_stuci(c, lent_a, s, (int32_t)(i));
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_rshui(c, borrowed_a, d, (uint32_t)(8));
+        qjv_stuci(c, borrowed_a, s, (int32_t)(i));
         qjv_stuci(c, d, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)1)));
-        qjv_give_back(c, lent, 1);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_ustusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ustusi_aside(&copy, d, s, value);
+    qjv_ustusi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `us`. Operands `d, local`. */
-QJV_OUTLINE void qjv_ustus_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_ustus_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
     {
         const v_reg taken[] = {d};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
-        qjv_ustusi(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_frame_address(c, borrowed_a, i + qjv_borrowed_bytes(1));
+        qjv_ustusi(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_ustus_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_ustus_local_aside(&copy, d, local);
+    qjv_ustus_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `s`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_usts_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_usts_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         qjv_ustus(c, d, s, t);
@@ -5976,12 +5976,12 @@ QJV_OUTLINE void qjv_usts_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_usts(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_usts_aside(&copy, d, s, t);
+    qjv_usts_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `s`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ustsi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_ustsi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -5993,35 +5993,35 @@ QJV_OUTLINE void qjv_ustsi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 
 QJV_INLINE void qjv_ustsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ustsi_aside(&copy, d, s, value);
+    qjv_ustsi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `s`. Operands `d, local`. */
-QJV_OUTLINE void qjv_usts_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_usts_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
     {
         const v_reg taken[] = {d};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
-        qjv_ustsi(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_frame_address(c, borrowed_a, i + qjv_borrowed_bytes(1));
+        qjv_ustsi(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_usts_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_usts_local_aside(&copy, d, local);
+    qjv_usts_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Load in the other byte order. Type `us`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_bldus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_bldus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         qjv_ldus(c, d, s, t);
@@ -6032,12 +6032,12 @@ QJV_OUTLINE void qjv_bldus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_bldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_bldus_aside(&copy, d, s, t);
+    qjv_bldus_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Load in the other byte order. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bldusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_bldusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -6050,12 +6050,12 @@ QJV_OUTLINE void qjv_bldusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 
 QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_bldusi_aside(&copy, d, s, value);
+    qjv_bldusi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Load in the other byte order. Type `us`. Operands `d, local`. */
-QJV_OUTLINE void qjv_bldus_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_bldus_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
@@ -6068,12 +6068,12 @@ QJV_OUTLINE void qjv_bldus_local_aside(qjv_asm *c, v_reg d, v_variable local) {
 
 QJV_INLINE void qjv_bldus_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_bldus_local_aside(&copy, d, local);
+    qjv_bldus_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Load in the other byte order. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_bldu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_bldu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         qjv_ldu(c, d, s, t);
@@ -6084,12 +6084,12 @@ QJV_OUTLINE void qjv_bldu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_bldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_bldu_aside(&copy, d, s, t);
+    qjv_bldu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Load in the other byte order. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bldui_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_bldui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -6102,12 +6102,12 @@ QJV_OUTLINE void qjv_bldui_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 
 QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_bldui_aside(&copy, d, s, value);
+    qjv_bldui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Load in the other byte order. Type `u`. Operands `d, local`. */
-QJV_OUTLINE void qjv_bldu_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_bldu_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
@@ -6120,12 +6120,12 @@ QJV_OUTLINE void qjv_bldu_local_aside(qjv_asm *c, v_reg d, v_variable local) {
 
 QJV_INLINE void qjv_bldu_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_bldu_local_aside(&copy, d, local);
+    qjv_bldu_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Load in the other byte order. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_bldul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_bldul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         qjv_ldu(c, d, s, t);
@@ -6136,12 +6136,12 @@ QJV_OUTLINE void qjv_bldul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_bldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_bldul_aside(&copy, d, s, t);
+    qjv_bldul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Load in the other byte order. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_blduli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_blduli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -6154,12 +6154,12 @@ QJV_OUTLINE void qjv_blduli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 
 QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_blduli_aside(&copy, d, s, value);
+    qjv_blduli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Load in the other byte order. Type `ul`. Operands `d, local`. */
-QJV_OUTLINE void qjv_bldul_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_bldul_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
@@ -6172,208 +6172,208 @@ QJV_OUTLINE void qjv_bldul_local_aside(qjv_asm *c, v_reg d, v_variable local) {
 
 QJV_INLINE void qjv_bldul_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_bldul_local_aside(&copy, d, local);
+    qjv_bldul_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `us`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_bstus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_bstus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_bswapus(c, lent_a, d);
-        qjv_stus(c, lent_a, s, t);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_bswapus(c, borrowed_a, d);
+        qjv_stus(c, borrowed_a, s, t);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_bstus_aside(&copy, d, s, t);
+    qjv_bstus_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bstusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_bstusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_bswapus(c, lent_a, d);
-        qjv_stusi(c, lent_a, s, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_bswapus(c, borrowed_a, d);
+        qjv_stusi(c, borrowed_a, s, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_bstusi_aside(&copy, d, s, value);
+    qjv_bstusi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `us`. Operands `d, local`. */
-QJV_OUTLINE void qjv_bstus_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_bstus_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
     {
         const v_reg taken[] = {d};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
-        qjv_bstusi(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_frame_address(c, borrowed_a, i + qjv_borrowed_bytes(1));
+        qjv_bstusi(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstus_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_bstus_local_aside(&copy, d, local);
+    qjv_bstus_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_bstu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_bstu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_bswapu(c, lent_a, d);
-        qjv_stu(c, lent_a, s, t);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_bswapu(c, borrowed_a, d);
+        qjv_stu(c, borrowed_a, s, t);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_bstu_aside(&copy, d, s, t);
+    qjv_bstu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bstui_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_bstui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_bswapu(c, lent_a, d);
-        qjv_stui(c, lent_a, s, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_bswapu(c, borrowed_a, d);
+        qjv_stui(c, borrowed_a, s, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_bstui_aside(&copy, d, s, value);
+    qjv_bstui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `u`. Operands `d, local`. */
-QJV_OUTLINE void qjv_bstu_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_bstu_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
     {
         const v_reg taken[] = {d};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
-        qjv_bstui(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_frame_address(c, borrowed_a, i + qjv_borrowed_bytes(1));
+        qjv_bstui(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstu_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_bstu_local_aside(&copy, d, local);
+    qjv_bstu_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_bstul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_bstul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_bswapu(c, lent_a, d);
-        qjv_stu(c, lent_a, s, t);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_bswapu(c, borrowed_a, d);
+        qjv_stu(c, borrowed_a, s, t);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_bstul_aside(&copy, d, s, t);
+    qjv_bstul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bstuli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_bstuli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_bswapu(c, lent_a, d);
-        qjv_stui(c, lent_a, s, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_bswapu(c, borrowed_a, d);
+        qjv_stui(c, borrowed_a, s, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_bstuli_aside(&copy, d, s, value);
+    qjv_bstuli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `ul`. Operands `d, local`. */
-QJV_OUTLINE void qjv_bstul_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_bstul_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
     {
         const v_reg taken[] = {d};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
-        qjv_bstui(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_frame_address(c, borrowed_a, i + qjv_borrowed_bytes(1));
+        qjv_bstui(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstul_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_bstul_local_aside(&copy, d, local);
+    qjv_bstul_local_outlined(&copy, d, local);
     *c = copy;
 }
 

@@ -90,9 +90,9 @@ static const uint64_t qjv_float_bit[32] __attribute__((unused)) = {
 #define V_RESULT qjv_reg(3)
 #define V_FRESULT qjv_reg(1)
 #define QJV_FLOAT_SCRATCH qjv_reg(0)
-#define QJV_LINKS 1
-#define QJV_HOLDS 1
-#define QJV_REACH 32704u
+#define QJV_HAS_LINK_REGISTER 1
+#define QJV_CLOBBERS_SPECIAL_REGISTERS 1
+#define QJV_SHORT_BRANCH_RANGE 32704u
 
 QJV_INLINE int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
     uint32_t word;
@@ -3662,7 +3662,7 @@ QJV_INLINE void qjv_jr(qjv_asm *c, v_reg s) {
 
 /* Jump to a label and link. Operands `b`. */
 QJV_INLINE void qjv_jal(qjv_asm *c, v_label b) {
-    qjv_links(c);
+    qjv_note_call(c);
     qjv_space(c, 4);
     uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, 0x48000001u);
@@ -3671,7 +3671,7 @@ QJV_INLINE void qjv_jal(qjv_asm *c, v_label b) {
 
 /* Jump to the address in a register and link. Operands `s`. */
 QJV_INLINE void qjv_jalr(qjv_asm *c, v_reg s) {
-    qjv_links(c);
+    qjv_note_call(c);
     qjv_space(c, 12);
     if (s.n == qjv_reg(12).n) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x7c0903a6u);
@@ -4788,7 +4788,7 @@ QJV_INLINE void qjv_return(qjv_asm *c) {
     c->ip = qjv_word(c->ip, 0x4e800020u);
 }
 
-QJV_OUTLINE void qjv_link(qjv_asm *c, int64_t i) {
+QJV_OUTLINE void qjv_save_link(qjv_asm *c, int64_t i) {
     qjv_space(c, 8);
     if (qjv_fits_signed(i, 16, 2)) {
         c->ip = qjv_word(c->ip, 0x7c0802a6u);
@@ -4798,7 +4798,7 @@ QJV_OUTLINE void qjv_link(qjv_asm *c, int64_t i) {
     }
 }
 
-QJV_OUTLINE void qjv_unlink(qjv_asm *c, int64_t i) {
+QJV_OUTLINE void qjv_restore_link(qjv_asm *c, int64_t i) {
     qjv_space(c, 8);
     if (qjv_fits_signed(i, 16, 2)) {
         c->ip = qjv_word(c->ip, (((uint32_t)(i >> 2) & 0x3fffu) << 2) | 0xe8010000u);
@@ -4808,7 +4808,7 @@ QJV_OUTLINE void qjv_unlink(qjv_asm *c, int64_t i) {
     }
 }
 
-QJV_OUTLINE void qjv_hold(qjv_asm *c, int64_t i) {
+QJV_OUTLINE void qjv_save_special(qjv_asm *c, int64_t i) {
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 2) && qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)8), 16, 2) && qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)16), 16, 2) && qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)24), 16, 2)) {
         c->ip = qjv_word(c->ip, (((uint32_t)(i >> 2) & 0x3fffu) << 2) | 0xf8010000u);
@@ -4823,7 +4823,7 @@ QJV_OUTLINE void qjv_hold(qjv_asm *c, int64_t i) {
     }
 }
 
-QJV_OUTLINE void qjv_release(qjv_asm *c, int64_t i) {
+QJV_OUTLINE void qjv_restore_special(qjv_asm *c, int64_t i) {
     qjv_space(c, 28);
     if (qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)8), 16, 2) && qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)16), 16, 2) && qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)24), 16, 2) && qjv_fits_signed(i, 16, 2)) {
         c->ip = qjv_word(c->ip, (((uint32_t)(((int64_t)((uint64_t)i + (uint64_t)8)) >> 2) & 0x3fffu) << 2) | 0xe8010000u);
@@ -4851,9 +4851,9 @@ QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {
     }
 }
 
-static void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);
-static void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);
-static int64_t qjv_lowered(size_t count);
+static void qjv_borrow_registers(qjv_asm *c, const v_reg *taken, size_t count, v_reg *borrowed, size_t wanted);
+static void qjv_return_registers(qjv_asm *c, const v_reg *borrowed, size_t count);
+static int64_t qjv_borrowed_bytes(size_t count);
 
 QJV_INLINE void qjv_bswapul(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t);
@@ -4908,259 +4908,259 @@ QJV_INLINE void qjv_stxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
 QJV_INLINE void qjv_stxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
 
 /* Reverse the bytes; of us the low two, which are then zero-extended. Type `ul`. Operands `d, s`. */
-QJV_OUTLINE void qjv_bswapul_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_bswapul_outlined(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_cvul2u(c, lent_a, s);
-        qjv_rshuli(c, lent_b, s, (unsigned long)(32));
-        qjv_cvul2u(c, lent_b, lent_b);
-        qjv_bswapu(c, lent_a, lent_a);
-        qjv_bswapu(c, lent_b, lent_b);
-        qjv_cvu2ul(c, lent_a, lent_a);
-        qjv_cvu2ul(c, lent_b, lent_b);
-        qjv_lshuli(c, lent_a, lent_a, (unsigned long)(32));
-        qjv_orul(c, d, lent_a, lent_b);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_cvul2u(c, borrowed_a, s);
+        qjv_rshuli(c, borrowed_b, s, (unsigned long)(32));
+        qjv_cvul2u(c, borrowed_b, borrowed_b);
+        qjv_bswapu(c, borrowed_a, borrowed_a);
+        qjv_bswapu(c, borrowed_b, borrowed_b);
+        qjv_cvu2ul(c, borrowed_a, borrowed_a);
+        qjv_cvu2ul(c, borrowed_b, borrowed_b);
+        qjv_lshuli(c, borrowed_a, borrowed_a, (unsigned long)(32));
+        qjv_orul(c, d, borrowed_a, borrowed_b);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_bswapul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_bswapul_aside(&copy, d, s);
+    qjv_bswapul_outlined(&copy, d, s);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_crc32cuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_crc32cuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_andui(c, lent_a, t, (uint32_t)(255));
-        qjv_xoru(c, lent_a, lent_a, s);
-        qjv_setu(c, lent_b, (uint32_t)(8));
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_andui(c, borrowed_a, t, (uint32_t)(255));
+        qjv_xoru(c, borrowed_a, borrowed_a, s);
+        qjv_setu(c, borrowed_b, (uint32_t)(8));
         qjv_bind(c, label_l);
-        qjv_andui(c, lent_c, lent_a, (uint32_t)(1));
-        qjv_negu(c, lent_c, lent_c);
-        qjv_andui(c, lent_c, lent_c, (uint32_t)(INT64_C(2197175160)));
-        qjv_rshui(c, lent_a, lent_a, (uint32_t)(1));
-        qjv_xoru(c, lent_a, lent_a, lent_c);
-        qjv_subui(c, lent_b, lent_b, (uint32_t)(1));
-        qjv_bneui(c, lent_b, (uint32_t)(0), label_l);
-        qjv_movu(c, d, lent_a);
-        qjv_give_back(c, lent, 3);
+        qjv_andui(c, borrowed_c, borrowed_a, (uint32_t)(1));
+        qjv_negu(c, borrowed_c, borrowed_c);
+        qjv_andui(c, borrowed_c, borrowed_c, (uint32_t)(INT64_C(2197175160)));
+        qjv_rshui(c, borrowed_a, borrowed_a, (uint32_t)(1));
+        qjv_xoru(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_subui(c, borrowed_b, borrowed_b, (uint32_t)(1));
+        qjv_bneui(c, borrowed_b, (uint32_t)(0), label_l);
+        qjv_movu(c, d, borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
     }
     }
 }
 
 QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_crc32cuc_aside(&copy, d, s, t);
+    qjv_crc32cuc_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_crc32cuci_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_crc32cuci_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setu(c, lent_a, (uint32_t)(i));
-        qjv_crc32cuc(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setu(c, borrowed_a, (uint32_t)(i));
+        qjv_crc32cuc(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_crc32cuci_aside(&copy, d, s, value);
+    qjv_crc32cuci_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_crc32cus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_crc32cus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_andui(c, lent_a, t, (uint32_t)(65535));
-        qjv_xoru(c, lent_a, lent_a, s);
-        qjv_setu(c, lent_b, (uint32_t)(16));
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_andui(c, borrowed_a, t, (uint32_t)(65535));
+        qjv_xoru(c, borrowed_a, borrowed_a, s);
+        qjv_setu(c, borrowed_b, (uint32_t)(16));
         qjv_bind(c, label_l);
-        qjv_andui(c, lent_c, lent_a, (uint32_t)(1));
-        qjv_negu(c, lent_c, lent_c);
-        qjv_andui(c, lent_c, lent_c, (uint32_t)(INT64_C(2197175160)));
-        qjv_rshui(c, lent_a, lent_a, (uint32_t)(1));
-        qjv_xoru(c, lent_a, lent_a, lent_c);
-        qjv_subui(c, lent_b, lent_b, (uint32_t)(1));
-        qjv_bneui(c, lent_b, (uint32_t)(0), label_l);
-        qjv_movu(c, d, lent_a);
-        qjv_give_back(c, lent, 3);
+        qjv_andui(c, borrowed_c, borrowed_a, (uint32_t)(1));
+        qjv_negu(c, borrowed_c, borrowed_c);
+        qjv_andui(c, borrowed_c, borrowed_c, (uint32_t)(INT64_C(2197175160)));
+        qjv_rshui(c, borrowed_a, borrowed_a, (uint32_t)(1));
+        qjv_xoru(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_subui(c, borrowed_b, borrowed_b, (uint32_t)(1));
+        qjv_bneui(c, borrowed_b, (uint32_t)(0), label_l);
+        qjv_movu(c, d, borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
     }
     }
 }
 
 QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_crc32cus_aside(&copy, d, s, t);
+    qjv_crc32cus_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_crc32cusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_crc32cusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setu(c, lent_a, (uint32_t)(i));
-        qjv_crc32cus(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setu(c, borrowed_a, (uint32_t)(i));
+        qjv_crc32cus(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_crc32cusi_aside(&copy, d, s, value);
+    qjv_crc32cusi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_crc32cu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_crc32cu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_xoru(c, lent_a, t, s);
-        qjv_setu(c, lent_b, (uint32_t)(32));
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_xoru(c, borrowed_a, t, s);
+        qjv_setu(c, borrowed_b, (uint32_t)(32));
         qjv_bind(c, label_l);
-        qjv_andui(c, lent_c, lent_a, (uint32_t)(1));
-        qjv_negu(c, lent_c, lent_c);
-        qjv_andui(c, lent_c, lent_c, (uint32_t)(INT64_C(2197175160)));
-        qjv_rshui(c, lent_a, lent_a, (uint32_t)(1));
-        qjv_xoru(c, lent_a, lent_a, lent_c);
-        qjv_subui(c, lent_b, lent_b, (uint32_t)(1));
-        qjv_bneui(c, lent_b, (uint32_t)(0), label_l);
-        qjv_movu(c, d, lent_a);
-        qjv_give_back(c, lent, 3);
+        qjv_andui(c, borrowed_c, borrowed_a, (uint32_t)(1));
+        qjv_negu(c, borrowed_c, borrowed_c);
+        qjv_andui(c, borrowed_c, borrowed_c, (uint32_t)(INT64_C(2197175160)));
+        qjv_rshui(c, borrowed_a, borrowed_a, (uint32_t)(1));
+        qjv_xoru(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_subui(c, borrowed_b, borrowed_b, (uint32_t)(1));
+        qjv_bneui(c, borrowed_b, (uint32_t)(0), label_l);
+        qjv_movu(c, d, borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
     }
     }
 }
 
 QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_crc32cu_aside(&copy, d, s, t);
+    qjv_crc32cu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_crc32cui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_crc32cui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setu(c, lent_a, (uint32_t)(i));
-        qjv_crc32cu(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setu(c, borrowed_a, (uint32_t)(i));
+        qjv_crc32cu(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     qjv_asm copy = *c;
-    qjv_crc32cui_aside(&copy, d, s, value);
+    qjv_crc32cui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_crc32cul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_crc32cul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_rshuli(c, lent_a, t, (unsigned long)(32));
-        qjv_cvul2u(c, lent_a, lent_a);
-        qjv_cvul2u(c, lent_b, t);
-        qjv_crc32cu(c, lent_b, s, lent_b);
-        qjv_crc32cu(c, d, lent_b, lent_a);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_rshuli(c, borrowed_a, t, (unsigned long)(32));
+        qjv_cvul2u(c, borrowed_a, borrowed_a);
+        qjv_cvul2u(c, borrowed_b, t);
+        qjv_crc32cu(c, borrowed_b, s, borrowed_b);
+        qjv_crc32cu(c, d, borrowed_b, borrowed_a);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_crc32cul_aside(&copy, d, s, t);
+    qjv_crc32cul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_crc32culi_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+QJV_OUTLINE void qjv_crc32culi_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setul(c, lent_a, (unsigned long)(i));
-        qjv_crc32cul(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setul(c, borrowed_a, (unsigned long)(i));
+        qjv_crc32cul(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_crc32culi(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     qjv_asm copy = *c;
-    qjv_crc32culi_aside(&copy, d, s, value);
+    qjv_crc32culi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Addition, and a branch if it overflows. Type `i`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_addoi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_addoi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_addi(c, lent_a, s, t);
-        qjv_xori(c, lent_b, s, lent_a);
-        qjv_xori(c, lent_c, t, lent_a);
-        qjv_andi(c, lent_b, lent_b, lent_c);
-        qjv_movi(c, d, lent_a);
-        qjv_movi(c, qjv_reg(12), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_addi(c, borrowed_a, s, t);
+        qjv_xori(c, borrowed_b, s, borrowed_a);
+        qjv_xori(c, borrowed_c, t, borrowed_a);
+        qjv_andi(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movi(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(12), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltii(c, qjv_reg(12), (int32_t)(0), b);
     }
     }
@@ -5168,27 +5168,27 @@ QJV_OUTLINE void qjv_addoi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_addoi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_addoi_aside(&copy, d, s, t, b);
+    qjv_addoi_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Addition, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_addoii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+QJV_OUTLINE void qjv_addoii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_addii(c, lent_a, s, (int32_t)(i));
-        qjv_xori(c, lent_b, s, lent_a);
-        qjv_xorii(c, lent_c, lent_a, (int32_t)(i));
-        qjv_andi(c, lent_b, lent_b, lent_c);
-        qjv_movi(c, d, lent_a);
-        qjv_movi(c, qjv_reg(12), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_addii(c, borrowed_a, s, (int32_t)(i));
+        qjv_xori(c, borrowed_b, s, borrowed_a);
+        qjv_xorii(c, borrowed_c, borrowed_a, (int32_t)(i));
+        qjv_andi(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movi(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(12), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltii(c, qjv_reg(12), (int32_t)(0), b);
     }
     }
@@ -5196,27 +5196,27 @@ QJV_OUTLINE void qjv_addoii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value, v
 
 QJV_INLINE void qjv_addoii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
     qjv_asm copy = *c;
-    qjv_addoii_aside(&copy, d, s, value, b);
+    qjv_addoii_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Addition, and a branch if it overflows. Type `u`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_addou_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_addou_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_addu(c, lent_a, s, t);
-        qjv_oru(c, lent_b, s, t);
-        qjv_comu(c, lent_c, lent_a);
-        qjv_andu(c, lent_b, lent_b, lent_c);
-        qjv_andu(c, lent_c, s, t);
-        qjv_oru(c, lent_b, lent_b, lent_c);
-        qjv_movu(c, d, lent_a);
-        qjv_movi(c, qjv_reg(12), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_addu(c, borrowed_a, s, t);
+        qjv_oru(c, borrowed_b, s, t);
+        qjv_comu(c, borrowed_c, borrowed_a);
+        qjv_andu(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_andu(c, borrowed_c, s, t);
+        qjv_oru(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movu(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(12), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltii(c, qjv_reg(12), (int32_t)(0), b);
     }
     }
@@ -5224,30 +5224,30 @@ QJV_OUTLINE void qjv_addou_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_addou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_addou_aside(&copy, d, s, t, b);
+    qjv_addou_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Addition, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_addoui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+QJV_OUTLINE void qjv_addoui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[4], lent_a, lent_b, lent_c, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 4);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2]; lent_e = lent[3];
-        qjv_setu(c, lent_e, (uint32_t)(i));
-        qjv_addu(c, lent_a, s, lent_e);
-        qjv_oru(c, lent_b, s, lent_e);
-        qjv_comu(c, lent_c, lent_a);
-        qjv_andu(c, lent_b, lent_b, lent_c);
-        qjv_andu(c, lent_c, s, lent_e);
-        qjv_oru(c, lent_b, lent_b, lent_c);
-        qjv_movu(c, d, lent_a);
-        qjv_movi(c, qjv_reg(12), lent_b);
-        qjv_give_back(c, lent, 4);
+        v_reg borrowed[4], borrowed_a, borrowed_b, borrowed_c, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 4);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2]; borrowed_e = borrowed[3];
+        qjv_setu(c, borrowed_e, (uint32_t)(i));
+        qjv_addu(c, borrowed_a, s, borrowed_e);
+        qjv_oru(c, borrowed_b, s, borrowed_e);
+        qjv_comu(c, borrowed_c, borrowed_a);
+        qjv_andu(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_andu(c, borrowed_c, s, borrowed_e);
+        qjv_oru(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movu(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(12), borrowed_b);
+        qjv_return_registers(c, borrowed, 4);
         qjv_bltii(c, qjv_reg(12), (int32_t)(0), b);
     }
     }
@@ -5255,25 +5255,25 @@ QJV_OUTLINE void qjv_addoui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value, 
 
 QJV_INLINE void qjv_addoui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
     qjv_asm copy = *c;
-    qjv_addoui_aside(&copy, d, s, value, b);
+    qjv_addoui_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Addition, and a branch if it overflows. Type `l`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_addol_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_addol_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_addl(c, lent_a, s, t);
-        qjv_xorl(c, lent_b, s, lent_a);
-        qjv_xorl(c, lent_c, t, lent_a);
-        qjv_andl(c, lent_b, lent_b, lent_c);
-        qjv_movl(c, d, lent_a);
-        qjv_movl(c, qjv_reg(12), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_addl(c, borrowed_a, s, t);
+        qjv_xorl(c, borrowed_b, s, borrowed_a);
+        qjv_xorl(c, borrowed_c, t, borrowed_a);
+        qjv_andl(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movl(c, d, borrowed_a);
+        qjv_movl(c, qjv_reg(12), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltli(c, qjv_reg(12), (long)(0), b);
     }
     }
@@ -5281,27 +5281,27 @@ QJV_OUTLINE void qjv_addol_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_addol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_addol_aside(&copy, d, s, t, b);
+    qjv_addol_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Addition, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_addoli_aside(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_OUTLINE void qjv_addoli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_addli(c, lent_a, s, (long)(i));
-        qjv_xorl(c, lent_b, s, lent_a);
-        qjv_xorli(c, lent_c, lent_a, (long)(i));
-        qjv_andl(c, lent_b, lent_b, lent_c);
-        qjv_movl(c, d, lent_a);
-        qjv_movl(c, qjv_reg(12), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_addli(c, borrowed_a, s, (long)(i));
+        qjv_xorl(c, borrowed_b, s, borrowed_a);
+        qjv_xorli(c, borrowed_c, borrowed_a, (long)(i));
+        qjv_andl(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movl(c, d, borrowed_a);
+        qjv_movl(c, qjv_reg(12), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltli(c, qjv_reg(12), (long)(0), b);
     }
     }
@@ -5309,27 +5309,27 @@ QJV_OUTLINE void qjv_addoli_aside(qjv_asm *c, v_reg d, v_reg s, long value, v_la
 
 QJV_INLINE void qjv_addoli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
     qjv_asm copy = *c;
-    qjv_addoli_aside(&copy, d, s, value, b);
+    qjv_addoli_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Addition, and a branch if it overflows. Type `ul`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_addoul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_addoul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_addul(c, lent_a, s, t);
-        qjv_orul(c, lent_b, s, t);
-        qjv_comul(c, lent_c, lent_a);
-        qjv_andul(c, lent_b, lent_b, lent_c);
-        qjv_andul(c, lent_c, s, t);
-        qjv_orul(c, lent_b, lent_b, lent_c);
-        qjv_movul(c, d, lent_a);
-        qjv_movl(c, qjv_reg(12), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_addul(c, borrowed_a, s, t);
+        qjv_orul(c, borrowed_b, s, t);
+        qjv_comul(c, borrowed_c, borrowed_a);
+        qjv_andul(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_andul(c, borrowed_c, s, t);
+        qjv_orul(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movul(c, d, borrowed_a);
+        qjv_movl(c, qjv_reg(12), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltli(c, qjv_reg(12), (long)(0), b);
     }
     }
@@ -5337,30 +5337,30 @@ QJV_OUTLINE void qjv_addoul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label
 
 QJV_INLINE void qjv_addoul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_addoul_aside(&copy, d, s, t, b);
+    qjv_addoul_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Addition, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_addouli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
+QJV_OUTLINE void qjv_addouli_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[4], lent_a, lent_b, lent_c, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 4);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2]; lent_e = lent[3];
-        qjv_setul(c, lent_e, (unsigned long)(i));
-        qjv_addul(c, lent_a, s, lent_e);
-        qjv_orul(c, lent_b, s, lent_e);
-        qjv_comul(c, lent_c, lent_a);
-        qjv_andul(c, lent_b, lent_b, lent_c);
-        qjv_andul(c, lent_c, s, lent_e);
-        qjv_orul(c, lent_b, lent_b, lent_c);
-        qjv_movul(c, d, lent_a);
-        qjv_movl(c, qjv_reg(12), lent_b);
-        qjv_give_back(c, lent, 4);
+        v_reg borrowed[4], borrowed_a, borrowed_b, borrowed_c, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 4);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2]; borrowed_e = borrowed[3];
+        qjv_setul(c, borrowed_e, (unsigned long)(i));
+        qjv_addul(c, borrowed_a, s, borrowed_e);
+        qjv_orul(c, borrowed_b, s, borrowed_e);
+        qjv_comul(c, borrowed_c, borrowed_a);
+        qjv_andul(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_andul(c, borrowed_c, s, borrowed_e);
+        qjv_orul(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movul(c, d, borrowed_a);
+        qjv_movl(c, qjv_reg(12), borrowed_b);
+        qjv_return_registers(c, borrowed, 4);
         qjv_bltli(c, qjv_reg(12), (long)(0), b);
     }
     }
@@ -5368,25 +5368,25 @@ QJV_OUTLINE void qjv_addouli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long v
 
 QJV_INLINE void qjv_addouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
     qjv_asm copy = *c;
-    qjv_addouli_aside(&copy, d, s, value, b);
+    qjv_addouli_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Subtraction, and a branch if it overflows. Type `i`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_suboi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_suboi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_subi(c, lent_a, s, t);
-        qjv_xori(c, lent_b, s, t);
-        qjv_xori(c, lent_c, s, lent_a);
-        qjv_andi(c, lent_b, lent_b, lent_c);
-        qjv_movi(c, d, lent_a);
-        qjv_movi(c, qjv_reg(12), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_subi(c, borrowed_a, s, t);
+        qjv_xori(c, borrowed_b, s, t);
+        qjv_xori(c, borrowed_c, s, borrowed_a);
+        qjv_andi(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movi(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(12), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltii(c, qjv_reg(12), (int32_t)(0), b);
     }
     }
@@ -5394,27 +5394,27 @@ QJV_OUTLINE void qjv_suboi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_suboi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_suboi_aside(&copy, d, s, t, b);
+    qjv_suboi_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Subtraction, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_suboii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+QJV_OUTLINE void qjv_suboii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_subii(c, lent_a, s, (int32_t)(i));
-        qjv_xorii(c, lent_b, s, (int32_t)(i));
-        qjv_xori(c, lent_c, s, lent_a);
-        qjv_andi(c, lent_b, lent_b, lent_c);
-        qjv_movi(c, d, lent_a);
-        qjv_movi(c, qjv_reg(12), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_subii(c, borrowed_a, s, (int32_t)(i));
+        qjv_xorii(c, borrowed_b, s, (int32_t)(i));
+        qjv_xori(c, borrowed_c, s, borrowed_a);
+        qjv_andi(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movi(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(12), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltii(c, qjv_reg(12), (int32_t)(0), b);
     }
     }
@@ -5422,27 +5422,27 @@ QJV_OUTLINE void qjv_suboii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value, v
 
 QJV_INLINE void qjv_suboii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
     qjv_asm copy = *c;
-    qjv_suboii_aside(&copy, d, s, value, b);
+    qjv_suboii_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Subtraction, and a branch if it overflows. Type `u`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_subou_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_subou_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_subu(c, lent_a, s, t);
-        qjv_comu(c, lent_b, s);
-        qjv_andu(c, lent_c, lent_b, t);
-        qjv_oru(c, lent_b, lent_b, t);
-        qjv_andu(c, lent_b, lent_b, lent_a);
-        qjv_oru(c, lent_b, lent_b, lent_c);
-        qjv_movu(c, d, lent_a);
-        qjv_movi(c, qjv_reg(12), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_subu(c, borrowed_a, s, t);
+        qjv_comu(c, borrowed_b, s);
+        qjv_andu(c, borrowed_c, borrowed_b, t);
+        qjv_oru(c, borrowed_b, borrowed_b, t);
+        qjv_andu(c, borrowed_b, borrowed_b, borrowed_a);
+        qjv_oru(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movu(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(12), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltii(c, qjv_reg(12), (int32_t)(0), b);
     }
     }
@@ -5450,30 +5450,30 @@ QJV_OUTLINE void qjv_subou_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_subou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_subou_aside(&copy, d, s, t, b);
+    qjv_subou_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Subtraction, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_suboui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+QJV_OUTLINE void qjv_suboui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[4], lent_a, lent_b, lent_c, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 4);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2]; lent_e = lent[3];
-        qjv_setu(c, lent_e, (uint32_t)(i));
-        qjv_subu(c, lent_a, s, lent_e);
-        qjv_comu(c, lent_b, s);
-        qjv_andu(c, lent_c, lent_b, lent_e);
-        qjv_oru(c, lent_b, lent_b, lent_e);
-        qjv_andu(c, lent_b, lent_b, lent_a);
-        qjv_oru(c, lent_b, lent_b, lent_c);
-        qjv_movu(c, d, lent_a);
-        qjv_movi(c, qjv_reg(12), lent_b);
-        qjv_give_back(c, lent, 4);
+        v_reg borrowed[4], borrowed_a, borrowed_b, borrowed_c, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 4);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2]; borrowed_e = borrowed[3];
+        qjv_setu(c, borrowed_e, (uint32_t)(i));
+        qjv_subu(c, borrowed_a, s, borrowed_e);
+        qjv_comu(c, borrowed_b, s);
+        qjv_andu(c, borrowed_c, borrowed_b, borrowed_e);
+        qjv_oru(c, borrowed_b, borrowed_b, borrowed_e);
+        qjv_andu(c, borrowed_b, borrowed_b, borrowed_a);
+        qjv_oru(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movu(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(12), borrowed_b);
+        qjv_return_registers(c, borrowed, 4);
         qjv_bltii(c, qjv_reg(12), (int32_t)(0), b);
     }
     }
@@ -5481,25 +5481,25 @@ QJV_OUTLINE void qjv_suboui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value, 
 
 QJV_INLINE void qjv_suboui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
     qjv_asm copy = *c;
-    qjv_suboui_aside(&copy, d, s, value, b);
+    qjv_suboui_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Subtraction, and a branch if it overflows. Type `l`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_subol_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_subol_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_subl(c, lent_a, s, t);
-        qjv_xorl(c, lent_b, s, t);
-        qjv_xorl(c, lent_c, s, lent_a);
-        qjv_andl(c, lent_b, lent_b, lent_c);
-        qjv_movl(c, d, lent_a);
-        qjv_movl(c, qjv_reg(12), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_subl(c, borrowed_a, s, t);
+        qjv_xorl(c, borrowed_b, s, t);
+        qjv_xorl(c, borrowed_c, s, borrowed_a);
+        qjv_andl(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movl(c, d, borrowed_a);
+        qjv_movl(c, qjv_reg(12), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltli(c, qjv_reg(12), (long)(0), b);
     }
     }
@@ -5507,27 +5507,27 @@ QJV_OUTLINE void qjv_subol_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_subol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_subol_aside(&copy, d, s, t, b);
+    qjv_subol_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Subtraction, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_suboli_aside(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_OUTLINE void qjv_suboli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_subli(c, lent_a, s, (long)(i));
-        qjv_xorli(c, lent_b, s, (long)(i));
-        qjv_xorl(c, lent_c, s, lent_a);
-        qjv_andl(c, lent_b, lent_b, lent_c);
-        qjv_movl(c, d, lent_a);
-        qjv_movl(c, qjv_reg(12), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_subli(c, borrowed_a, s, (long)(i));
+        qjv_xorli(c, borrowed_b, s, (long)(i));
+        qjv_xorl(c, borrowed_c, s, borrowed_a);
+        qjv_andl(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movl(c, d, borrowed_a);
+        qjv_movl(c, qjv_reg(12), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltli(c, qjv_reg(12), (long)(0), b);
     }
     }
@@ -5535,27 +5535,27 @@ QJV_OUTLINE void qjv_suboli_aside(qjv_asm *c, v_reg d, v_reg s, long value, v_la
 
 QJV_INLINE void qjv_suboli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
     qjv_asm copy = *c;
-    qjv_suboli_aside(&copy, d, s, value, b);
+    qjv_suboli_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Subtraction, and a branch if it overflows. Type `ul`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_suboul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_suboul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_subul(c, lent_a, s, t);
-        qjv_comul(c, lent_b, s);
-        qjv_andul(c, lent_c, lent_b, t);
-        qjv_orul(c, lent_b, lent_b, t);
-        qjv_andul(c, lent_b, lent_b, lent_a);
-        qjv_orul(c, lent_b, lent_b, lent_c);
-        qjv_movul(c, d, lent_a);
-        qjv_movl(c, qjv_reg(12), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_subul(c, borrowed_a, s, t);
+        qjv_comul(c, borrowed_b, s);
+        qjv_andul(c, borrowed_c, borrowed_b, t);
+        qjv_orul(c, borrowed_b, borrowed_b, t);
+        qjv_andul(c, borrowed_b, borrowed_b, borrowed_a);
+        qjv_orul(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movul(c, d, borrowed_a);
+        qjv_movl(c, qjv_reg(12), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltli(c, qjv_reg(12), (long)(0), b);
     }
     }
@@ -5563,30 +5563,30 @@ QJV_OUTLINE void qjv_suboul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label
 
 QJV_INLINE void qjv_suboul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_suboul_aside(&copy, d, s, t, b);
+    qjv_suboul_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Subtraction, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_subouli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
+QJV_OUTLINE void qjv_subouli_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[4], lent_a, lent_b, lent_c, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 4);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2]; lent_e = lent[3];
-        qjv_setul(c, lent_e, (unsigned long)(i));
-        qjv_subul(c, lent_a, s, lent_e);
-        qjv_comul(c, lent_b, s);
-        qjv_andul(c, lent_c, lent_b, lent_e);
-        qjv_orul(c, lent_b, lent_b, lent_e);
-        qjv_andul(c, lent_b, lent_b, lent_a);
-        qjv_orul(c, lent_b, lent_b, lent_c);
-        qjv_movul(c, d, lent_a);
-        qjv_movl(c, qjv_reg(12), lent_b);
-        qjv_give_back(c, lent, 4);
+        v_reg borrowed[4], borrowed_a, borrowed_b, borrowed_c, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 4);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2]; borrowed_e = borrowed[3];
+        qjv_setul(c, borrowed_e, (unsigned long)(i));
+        qjv_subul(c, borrowed_a, s, borrowed_e);
+        qjv_comul(c, borrowed_b, s);
+        qjv_andul(c, borrowed_c, borrowed_b, borrowed_e);
+        qjv_orul(c, borrowed_b, borrowed_b, borrowed_e);
+        qjv_andul(c, borrowed_b, borrowed_b, borrowed_a);
+        qjv_orul(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movul(c, d, borrowed_a);
+        qjv_movl(c, qjv_reg(12), borrowed_b);
+        qjv_return_registers(c, borrowed, 4);
         qjv_bltli(c, qjv_reg(12), (long)(0), b);
     }
     }
@@ -5594,25 +5594,25 @@ QJV_OUTLINE void qjv_subouli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long v
 
 QJV_INLINE void qjv_subouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
     qjv_asm copy = *c;
-    qjv_subouli_aside(&copy, d, s, value, b);
+    qjv_subouli_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `i`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_muloi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_muloi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_mulhii(c, lent_a, s, t);
-        qjv_muli(c, lent_b, s, t);
-        qjv_rshii(c, lent_c, lent_b, (int32_t)(31));
-        qjv_xori(c, lent_a, lent_a, lent_c);
-        qjv_movi(c, d, lent_b);
-        qjv_movi(c, qjv_reg(12), lent_a);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_mulhii(c, borrowed_a, s, t);
+        qjv_muli(c, borrowed_b, s, t);
+        qjv_rshii(c, borrowed_c, borrowed_b, (int32_t)(31));
+        qjv_xori(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_movi(c, d, borrowed_b);
+        qjv_movi(c, qjv_reg(12), borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bneii(c, qjv_reg(12), (int32_t)(0), b);
     }
     }
@@ -5620,28 +5620,28 @@ QJV_OUTLINE void qjv_muloi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_muloi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_muloi_aside(&copy, d, s, t, b);
+    qjv_muloi_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_muloii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+QJV_OUTLINE void qjv_muloii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[4], lent_a, lent_b, lent_c, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 4);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2]; lent_e = lent[3];
-        qjv_seti(c, lent_e, (int32_t)(i));
-        qjv_mulhii(c, lent_a, s, lent_e);
-        qjv_muli(c, lent_b, s, lent_e);
-        qjv_rshii(c, lent_c, lent_b, (int32_t)(31));
-        qjv_xori(c, lent_a, lent_a, lent_c);
-        qjv_movi(c, d, lent_b);
-        qjv_movi(c, qjv_reg(12), lent_a);
-        qjv_give_back(c, lent, 4);
+        v_reg borrowed[4], borrowed_a, borrowed_b, borrowed_c, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 4);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2]; borrowed_e = borrowed[3];
+        qjv_seti(c, borrowed_e, (int32_t)(i));
+        qjv_mulhii(c, borrowed_a, s, borrowed_e);
+        qjv_muli(c, borrowed_b, s, borrowed_e);
+        qjv_rshii(c, borrowed_c, borrowed_b, (int32_t)(31));
+        qjv_xori(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_movi(c, d, borrowed_b);
+        qjv_movi(c, qjv_reg(12), borrowed_a);
+        qjv_return_registers(c, borrowed, 4);
         qjv_bneii(c, qjv_reg(12), (int32_t)(0), b);
     }
     }
@@ -5649,23 +5649,23 @@ QJV_OUTLINE void qjv_muloii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value, v
 
 QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
     qjv_asm copy = *c;
-    qjv_muloii_aside(&copy, d, s, value, b);
+    qjv_muloii_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `u`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_mulou_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_mulou_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_mulhiu(c, lent_a, s, t);
-        qjv_mulu(c, lent_b, s, t);
-        qjv_movu(c, d, lent_b);
-        qjv_movu(c, qjv_reg(12), lent_a);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_mulhiu(c, borrowed_a, s, t);
+        qjv_mulu(c, borrowed_b, s, t);
+        qjv_movu(c, d, borrowed_b);
+        qjv_movu(c, qjv_reg(12), borrowed_a);
+        qjv_return_registers(c, borrowed, 2);
         qjv_bneui(c, qjv_reg(12), (uint32_t)(0), b);
     }
     }
@@ -5673,26 +5673,26 @@ QJV_OUTLINE void qjv_mulou_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_mulou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_mulou_aside(&copy, d, s, t, b);
+    qjv_mulou_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_muloui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+QJV_OUTLINE void qjv_muloui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[3], lent_a, lent_b, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_e = lent[2];
-        qjv_setu(c, lent_e, (uint32_t)(i));
-        qjv_mulhiu(c, lent_a, s, lent_e);
-        qjv_mulu(c, lent_b, s, lent_e);
-        qjv_movu(c, d, lent_b);
-        qjv_movu(c, qjv_reg(12), lent_a);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_e = borrowed[2];
+        qjv_setu(c, borrowed_e, (uint32_t)(i));
+        qjv_mulhiu(c, borrowed_a, s, borrowed_e);
+        qjv_mulu(c, borrowed_b, s, borrowed_e);
+        qjv_movu(c, d, borrowed_b);
+        qjv_movu(c, qjv_reg(12), borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bneui(c, qjv_reg(12), (uint32_t)(0), b);
     }
     }
@@ -5700,25 +5700,25 @@ QJV_OUTLINE void qjv_muloui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value, 
 
 QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
     qjv_asm copy = *c;
-    qjv_muloui_aside(&copy, d, s, value, b);
+    qjv_muloui_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `l`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_mulol_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_mulol_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_mulhil(c, lent_a, s, t);
-        qjv_mull(c, lent_b, s, t);
-        qjv_rshli(c, lent_c, lent_b, (long)(63));
-        qjv_xorl(c, lent_a, lent_a, lent_c);
-        qjv_movl(c, d, lent_b);
-        qjv_movl(c, qjv_reg(12), lent_a);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_mulhil(c, borrowed_a, s, t);
+        qjv_mull(c, borrowed_b, s, t);
+        qjv_rshli(c, borrowed_c, borrowed_b, (long)(63));
+        qjv_xorl(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_movl(c, d, borrowed_b);
+        qjv_movl(c, qjv_reg(12), borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bneli(c, qjv_reg(12), (long)(0), b);
     }
     }
@@ -5726,28 +5726,28 @@ QJV_OUTLINE void qjv_mulol_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_mulol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_mulol_aside(&copy, d, s, t, b);
+    qjv_mulol_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_muloli_aside(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_OUTLINE void qjv_muloli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[4], lent_a, lent_b, lent_c, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 4);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2]; lent_e = lent[3];
-        qjv_setl(c, lent_e, (long)(i));
-        qjv_mulhil(c, lent_a, s, lent_e);
-        qjv_mull(c, lent_b, s, lent_e);
-        qjv_rshli(c, lent_c, lent_b, (long)(63));
-        qjv_xorl(c, lent_a, lent_a, lent_c);
-        qjv_movl(c, d, lent_b);
-        qjv_movl(c, qjv_reg(12), lent_a);
-        qjv_give_back(c, lent, 4);
+        v_reg borrowed[4], borrowed_a, borrowed_b, borrowed_c, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 4);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2]; borrowed_e = borrowed[3];
+        qjv_setl(c, borrowed_e, (long)(i));
+        qjv_mulhil(c, borrowed_a, s, borrowed_e);
+        qjv_mull(c, borrowed_b, s, borrowed_e);
+        qjv_rshli(c, borrowed_c, borrowed_b, (long)(63));
+        qjv_xorl(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_movl(c, d, borrowed_b);
+        qjv_movl(c, qjv_reg(12), borrowed_a);
+        qjv_return_registers(c, borrowed, 4);
         qjv_bneli(c, qjv_reg(12), (long)(0), b);
     }
     }
@@ -5755,23 +5755,23 @@ QJV_OUTLINE void qjv_muloli_aside(qjv_asm *c, v_reg d, v_reg s, long value, v_la
 
 QJV_INLINE void qjv_muloli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
     qjv_asm copy = *c;
-    qjv_muloli_aside(&copy, d, s, value, b);
+    qjv_muloli_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `ul`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_muloul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_muloul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_mulhiul(c, lent_a, s, t);
-        qjv_mulul(c, lent_b, s, t);
-        qjv_movul(c, d, lent_b);
-        qjv_movul(c, qjv_reg(12), lent_a);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_mulhiul(c, borrowed_a, s, t);
+        qjv_mulul(c, borrowed_b, s, t);
+        qjv_movul(c, d, borrowed_b);
+        qjv_movul(c, qjv_reg(12), borrowed_a);
+        qjv_return_registers(c, borrowed, 2);
         qjv_bneuli(c, qjv_reg(12), (unsigned long)(0), b);
     }
     }
@@ -5779,26 +5779,26 @@ QJV_OUTLINE void qjv_muloul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label
 
 QJV_INLINE void qjv_muloul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_muloul_aside(&copy, d, s, t, b);
+    qjv_muloul_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_mulouli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
+QJV_OUTLINE void qjv_mulouli_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[3], lent_a, lent_b, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_e = lent[2];
-        qjv_setul(c, lent_e, (unsigned long)(i));
-        qjv_mulhiul(c, lent_a, s, lent_e);
-        qjv_mulul(c, lent_b, s, lent_e);
-        qjv_movul(c, d, lent_b);
-        qjv_movul(c, qjv_reg(12), lent_a);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_e = borrowed[2];
+        qjv_setul(c, borrowed_e, (unsigned long)(i));
+        qjv_mulhiul(c, borrowed_a, s, borrowed_e);
+        qjv_mulul(c, borrowed_b, s, borrowed_e);
+        qjv_movul(c, d, borrowed_b);
+        qjv_movul(c, qjv_reg(12), borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bneuli(c, qjv_reg(12), (unsigned long)(0), b);
     }
     }
@@ -5806,12 +5806,12 @@ QJV_OUTLINE void qjv_mulouli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long v
 
 QJV_INLINE void qjv_mulouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
     qjv_asm copy = *c;
-    qjv_mulouli_aside(&copy, d, s, value, b);
+    qjv_mulouli_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `c`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_ldxc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -5824,12 +5824,12 @@ QJV_OUTLINE void qjv_ldxc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t v
 
 QJV_INLINE void qjv_ldxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ldxc_aside(&copy, d, s, t, value);
+    qjv_ldxc_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `uc`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_ldxuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -5842,24 +5842,24 @@ QJV_OUTLINE void qjv_ldxuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t 
 
 QJV_INLINE void qjv_ldxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ldxuc_aside(&copy, d, s, t, value);
+    qjv_ldxuc_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `s`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxs_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_ldxs_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     if (d.n == s.n) {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_lshuli(c, lent_a, t, (unsigned long)(1));
-        qjv_addp(c, lent_a, lent_a, s);
-        qjv_ldsi(c, d, lent_a, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_lshuli(c, borrowed_a, t, (unsigned long)(1));
+        qjv_addp(c, borrowed_a, borrowed_a, s);
+        qjv_ldsi(c, d, borrowed_a, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     } else {
         qjv_lshuli(c, d, t, (unsigned long)(1));
         qjv_addp(c, d, d, s);
@@ -5870,24 +5870,24 @@ QJV_OUTLINE void qjv_ldxs_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t v
 
 QJV_INLINE void qjv_ldxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ldxs_aside(&copy, d, s, t, value);
+    qjv_ldxs_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `us`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_ldxus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     if (d.n == s.n) {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_lshuli(c, lent_a, t, (unsigned long)(1));
-        qjv_addp(c, lent_a, lent_a, s);
-        qjv_ldusi(c, d, lent_a, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_lshuli(c, borrowed_a, t, (unsigned long)(1));
+        qjv_addp(c, borrowed_a, borrowed_a, s);
+        qjv_ldusi(c, d, borrowed_a, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     } else {
         qjv_lshuli(c, d, t, (unsigned long)(1));
         qjv_addp(c, d, d, s);
@@ -5898,24 +5898,24 @@ QJV_OUTLINE void qjv_ldxus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t 
 
 QJV_INLINE void qjv_ldxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ldxus_aside(&copy, d, s, t, value);
+    qjv_ldxus_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `i`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_ldxi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     if (d.n == s.n) {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_lshuli(c, lent_a, t, (unsigned long)(2));
-        qjv_addp(c, lent_a, lent_a, s);
-        qjv_ldii(c, d, lent_a, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_lshuli(c, borrowed_a, t, (unsigned long)(2));
+        qjv_addp(c, borrowed_a, borrowed_a, s);
+        qjv_ldii(c, d, borrowed_a, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     } else {
         qjv_lshuli(c, d, t, (unsigned long)(2));
         qjv_addp(c, d, d, s);
@@ -5926,24 +5926,24 @@ QJV_OUTLINE void qjv_ldxi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t v
 
 QJV_INLINE void qjv_ldxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ldxi_aside(&copy, d, s, t, value);
+    qjv_ldxi_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `u`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_ldxu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     if (d.n == s.n) {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_lshuli(c, lent_a, t, (unsigned long)(2));
-        qjv_addp(c, lent_a, lent_a, s);
-        qjv_ldui(c, d, lent_a, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_lshuli(c, borrowed_a, t, (unsigned long)(2));
+        qjv_addp(c, borrowed_a, borrowed_a, s);
+        qjv_ldui(c, d, borrowed_a, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     } else {
         qjv_lshuli(c, d, t, (unsigned long)(2));
         qjv_addp(c, d, d, s);
@@ -5954,24 +5954,24 @@ QJV_OUTLINE void qjv_ldxu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t v
 
 QJV_INLINE void qjv_ldxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ldxu_aside(&copy, d, s, t, value);
+    qjv_ldxu_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `l`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_ldxl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     if (d.n == s.n) {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_lshuli(c, lent_a, t, (unsigned long)(3));
-        qjv_addp(c, lent_a, lent_a, s);
-        qjv_ldli(c, d, lent_a, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_lshuli(c, borrowed_a, t, (unsigned long)(3));
+        qjv_addp(c, borrowed_a, borrowed_a, s);
+        qjv_ldli(c, d, borrowed_a, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     } else {
         qjv_lshuli(c, d, t, (unsigned long)(3));
         qjv_addp(c, d, d, s);
@@ -5982,24 +5982,24 @@ QJV_OUTLINE void qjv_ldxl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t v
 
 QJV_INLINE void qjv_ldxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ldxl_aside(&copy, d, s, t, value);
+    qjv_ldxl_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `ul`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_ldxul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     if (d.n == s.n) {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_lshuli(c, lent_a, t, (unsigned long)(3));
-        qjv_addp(c, lent_a, lent_a, s);
-        qjv_lduli(c, d, lent_a, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_lshuli(c, borrowed_a, t, (unsigned long)(3));
+        qjv_addp(c, borrowed_a, borrowed_a, s);
+        qjv_lduli(c, d, borrowed_a, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     } else {
         qjv_lshuli(c, d, t, (unsigned long)(3));
         qjv_addp(c, d, d, s);
@@ -6010,24 +6010,24 @@ QJV_OUTLINE void qjv_ldxul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t 
 
 QJV_INLINE void qjv_ldxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ldxul_aside(&copy, d, s, t, value);
+    qjv_ldxul_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `p`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxp_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_ldxp_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     if (d.n == s.n) {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_lshuli(c, lent_a, t, (unsigned long)(3));
-        qjv_addp(c, lent_a, lent_a, s);
-        qjv_ldpi(c, d, lent_a, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_lshuli(c, borrowed_a, t, (unsigned long)(3));
+        qjv_addp(c, borrowed_a, borrowed_a, s);
+        qjv_ldpi(c, d, borrowed_a, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     } else {
         qjv_lshuli(c, d, t, (unsigned long)(3));
         qjv_addp(c, d, d, s);
@@ -6038,221 +6038,221 @@ QJV_OUTLINE void qjv_ldxp_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t v
 
 QJV_INLINE void qjv_ldxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ldxp_aside(&copy, d, s, t, value);
+    qjv_ldxp_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `c`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_stxc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_addp(c, lent_a, s, t);
-        qjv_stci(c, d, lent_a, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_addp(c, borrowed_a, s, t);
+        qjv_stci(c, d, borrowed_a, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_stxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_stxc_aside(&copy, d, s, t, value);
+    qjv_stxc_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `uc`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_stxuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_addp(c, lent_a, s, t);
-        qjv_stuci(c, d, lent_a, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_addp(c, borrowed_a, s, t);
+        qjv_stuci(c, d, borrowed_a, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_stxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_stxuc_aside(&copy, d, s, t, value);
+    qjv_stxuc_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `s`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxs_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_stxs_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_lshuli(c, lent_a, t, (unsigned long)(1));
-        qjv_addp(c, lent_a, lent_a, s);
-        qjv_stsi(c, d, lent_a, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_lshuli(c, borrowed_a, t, (unsigned long)(1));
+        qjv_addp(c, borrowed_a, borrowed_a, s);
+        qjv_stsi(c, d, borrowed_a, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_stxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_stxs_aside(&copy, d, s, t, value);
+    qjv_stxs_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `us`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_stxus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_lshuli(c, lent_a, t, (unsigned long)(1));
-        qjv_addp(c, lent_a, lent_a, s);
-        qjv_stusi(c, d, lent_a, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_lshuli(c, borrowed_a, t, (unsigned long)(1));
+        qjv_addp(c, borrowed_a, borrowed_a, s);
+        qjv_stusi(c, d, borrowed_a, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_stxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_stxus_aside(&copy, d, s, t, value);
+    qjv_stxus_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `i`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_stxi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_lshuli(c, lent_a, t, (unsigned long)(2));
-        qjv_addp(c, lent_a, lent_a, s);
-        qjv_stii(c, d, lent_a, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_lshuli(c, borrowed_a, t, (unsigned long)(2));
+        qjv_addp(c, borrowed_a, borrowed_a, s);
+        qjv_stii(c, d, borrowed_a, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_stxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_stxi_aside(&copy, d, s, t, value);
+    qjv_stxi_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `u`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_stxu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_lshuli(c, lent_a, t, (unsigned long)(2));
-        qjv_addp(c, lent_a, lent_a, s);
-        qjv_stui(c, d, lent_a, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_lshuli(c, borrowed_a, t, (unsigned long)(2));
+        qjv_addp(c, borrowed_a, borrowed_a, s);
+        qjv_stui(c, d, borrowed_a, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_stxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_stxu_aside(&copy, d, s, t, value);
+    qjv_stxu_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `l`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_stxl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_lshuli(c, lent_a, t, (unsigned long)(3));
-        qjv_addp(c, lent_a, lent_a, s);
-        qjv_stli(c, d, lent_a, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_lshuli(c, borrowed_a, t, (unsigned long)(3));
+        qjv_addp(c, borrowed_a, borrowed_a, s);
+        qjv_stli(c, d, borrowed_a, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_stxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_stxl_aside(&copy, d, s, t, value);
+    qjv_stxl_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `ul`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_stxul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_lshuli(c, lent_a, t, (unsigned long)(3));
-        qjv_addp(c, lent_a, lent_a, s);
-        qjv_stuli(c, d, lent_a, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_lshuli(c, borrowed_a, t, (unsigned long)(3));
+        qjv_addp(c, borrowed_a, borrowed_a, s);
+        qjv_stuli(c, d, borrowed_a, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_stxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_stxul_aside(&copy, d, s, t, value);
+    qjv_stxul_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `p`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxp_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_stxp_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_lshuli(c, lent_a, t, (unsigned long)(3));
-        qjv_addp(c, lent_a, lent_a, s);
-        qjv_stpi(c, d, lent_a, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_lshuli(c, borrowed_a, t, (unsigned long)(3));
+        qjv_addp(c, borrowed_a, borrowed_a, s);
+        qjv_stpi(c, d, borrowed_a, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_stxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_stxp_aside(&copy, d, s, t, value);
+    qjv_stxp_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 

@@ -89,9 +89,9 @@ static const uint64_t qjv_float_bit[32] __attribute__((unused)) = {
 #define V_RESULT qjv_reg(10)
 #define V_FRESULT qjv_reg(10)
 #define QJV_FLOAT_SCRATCH qjv_reg(31)
-#define QJV_LINKS 1
-#define QJV_HOLDS 0
-#define QJV_REACH 4032u
+#define QJV_HAS_LINK_REGISTER 1
+#define QJV_CLOBBERS_SPECIAL_REGISTERS 0
+#define QJV_SHORT_BRANCH_RANGE 4032u
 #define V_HAS_ZBB (UINT64_C(1) << 0)
 
 QJV_INLINE int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
@@ -3392,7 +3392,7 @@ QJV_INLINE void qjv_jr(qjv_asm *c, v_reg s) {
 
 /* Jump to a label and link. Operands `b`. */
 QJV_INLINE void qjv_jal(qjv_asm *c, v_label b) {
-    qjv_links(c);
+    qjv_note_call(c);
     qjv_space(c, 4);
     uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, 0x000000efu);
@@ -3401,7 +3401,7 @@ QJV_INLINE void qjv_jal(qjv_asm *c, v_label b) {
 
 /* Jump to the address in a register and link. Operands `s`. */
 QJV_INLINE void qjv_jalr(qjv_asm *c, v_reg s) {
-    qjv_links(c);
+    qjv_note_call(c);
     qjv_space(c, 4);
     c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x000000e7u);
 }
@@ -4014,12 +4014,12 @@ QJV_INLINE void qjv_return(qjv_asm *c) {
     c->ip = qjv_word(c->ip, 0x00008067u);
 }
 
-QJV_OUTLINE void qjv_link(qjv_asm *c, int64_t i) {
+QJV_OUTLINE void qjv_save_link(qjv_asm *c, int64_t i) {
     v_variable at = {(int32_t)i};
     qjv_stl_local(c, qjv_reg(1), at);
 }
 
-QJV_OUTLINE void qjv_unlink(qjv_asm *c, int64_t i) {
+QJV_OUTLINE void qjv_restore_link(qjv_asm *c, int64_t i) {
     v_variable at = {(int32_t)i};
     qjv_ldl_local(c, qjv_reg(1), at);
 }
@@ -4034,9 +4034,9 @@ QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {
     }
 }
 
-static void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);
-static void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);
-static int64_t qjv_lowered(size_t count);
+static void qjv_borrow_registers(qjv_asm *c, const v_reg *taken, size_t count, v_reg *borrowed, size_t wanted);
+static void qjv_return_registers(qjv_asm *c, const v_reg *borrowed, size_t count);
+static int64_t qjv_borrowed_bytes(size_t count);
 
 QJV_INLINE void qjv_portable_bswapus(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_bswapus(qjv_asm *c, v_reg d, v_reg s);
@@ -4205,26 +4205,26 @@ QJV_INLINE void qjv_bstul_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_prefetch(qjv_asm *c, v_reg s, int32_t value);
 
 /* Reverse the bytes; of us the low two, which are then zero-extended. Type `us`. Operands `d, s`. */
-QJV_OUTLINE void qjv_portable_bswapus_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_portable_bswapus_outlined(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_rshui(c, lent_a, s, (uint32_t)(8));
-        qjv_andui(c, lent_a, lent_a, (uint32_t)(255));
-        qjv_andui(c, lent_b, s, (uint32_t)(255));
-        qjv_lshui(c, lent_b, lent_b, (uint32_t)(8));
-        qjv_oru(c, d, lent_a, lent_b);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_rshui(c, borrowed_a, s, (uint32_t)(8));
+        qjv_andui(c, borrowed_a, borrowed_a, (uint32_t)(255));
+        qjv_andui(c, borrowed_b, s, (uint32_t)(255));
+        qjv_lshui(c, borrowed_b, borrowed_b, (uint32_t)(8));
+        qjv_oru(c, d, borrowed_a, borrowed_b);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_bswapus(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_portable_bswapus_aside(&copy, d, s);
+    qjv_portable_bswapus_outlined(&copy, d, s);
     *c = copy;
 }
 
@@ -4240,30 +4240,30 @@ QJV_INLINE void qjv_bswapus(qjv_asm *c, v_reg d, v_reg s) {
 }
 
 /* Reverse the bytes; of us the low two, which are then zero-extended. Type `u`. Operands `d, s`. */
-QJV_OUTLINE void qjv_portable_bswapu_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_portable_bswapu_outlined(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_lshui(c, lent_a, s, (uint32_t)(24));
-        qjv_rshui(c, lent_b, s, (uint32_t)(24));
-        qjv_oru(c, lent_a, lent_a, lent_b);
-        qjv_rshui(c, lent_b, s, (uint32_t)(8));
-        qjv_andui(c, lent_b, lent_b, (uint32_t)(65280));
-        qjv_oru(c, lent_a, lent_a, lent_b);
-        qjv_andui(c, lent_b, s, (uint32_t)(65280));
-        qjv_lshui(c, lent_b, lent_b, (uint32_t)(8));
-        qjv_oru(c, d, lent_a, lent_b);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_lshui(c, borrowed_a, s, (uint32_t)(24));
+        qjv_rshui(c, borrowed_b, s, (uint32_t)(24));
+        qjv_oru(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_rshui(c, borrowed_b, s, (uint32_t)(8));
+        qjv_andui(c, borrowed_b, borrowed_b, (uint32_t)(65280));
+        qjv_oru(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_andui(c, borrowed_b, s, (uint32_t)(65280));
+        qjv_lshui(c, borrowed_b, borrowed_b, (uint32_t)(8));
+        qjv_oru(c, d, borrowed_a, borrowed_b);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_bswapu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_portable_bswapu_aside(&copy, d, s);
+    qjv_portable_bswapu_outlined(&copy, d, s);
     *c = copy;
 }
 
@@ -4279,30 +4279,30 @@ QJV_INLINE void qjv_bswapu(qjv_asm *c, v_reg d, v_reg s) {
 }
 
 /* Reverse the bytes; of us the low two, which are then zero-extended. Type `ul`. Operands `d, s`. */
-QJV_OUTLINE void qjv_portable_bswapul_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_portable_bswapul_outlined(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_cvul2u(c, lent_a, s);
-        qjv_rshuli(c, lent_b, s, (unsigned long)(32));
-        qjv_cvul2u(c, lent_b, lent_b);
-        qjv_bswapu(c, lent_a, lent_a);
-        qjv_bswapu(c, lent_b, lent_b);
-        qjv_cvu2ul(c, lent_a, lent_a);
-        qjv_cvu2ul(c, lent_b, lent_b);
-        qjv_lshuli(c, lent_a, lent_a, (unsigned long)(32));
-        qjv_orul(c, d, lent_a, lent_b);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_cvul2u(c, borrowed_a, s);
+        qjv_rshuli(c, borrowed_b, s, (unsigned long)(32));
+        qjv_cvul2u(c, borrowed_b, borrowed_b);
+        qjv_bswapu(c, borrowed_a, borrowed_a);
+        qjv_bswapu(c, borrowed_b, borrowed_b);
+        qjv_cvu2ul(c, borrowed_a, borrowed_a);
+        qjv_cvu2ul(c, borrowed_b, borrowed_b);
+        qjv_lshuli(c, borrowed_a, borrowed_a, (unsigned long)(32));
+        qjv_orul(c, d, borrowed_a, borrowed_b);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_bswapul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_portable_bswapul_aside(&copy, d, s);
+    qjv_portable_bswapul_outlined(&copy, d, s);
     *c = copy;
 }
 
@@ -4317,33 +4317,33 @@ QJV_INLINE void qjv_bswapul(qjv_asm *c, v_reg d, v_reg s) {
 }
 
 /* Count the bits that are one. Type `u`. Operands `d, s`. */
-QJV_OUTLINE void qjv_portable_popcountu_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_portable_popcountu_outlined(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_rshui(c, lent_a, s, (uint32_t)(1));
-        qjv_andui(c, lent_a, lent_a, (uint32_t)(1431655765));
-        qjv_subu(c, lent_a, s, lent_a);
-        qjv_rshui(c, lent_b, lent_a, (uint32_t)(2));
-        qjv_andui(c, lent_b, lent_b, (uint32_t)(858993459));
-        qjv_andui(c, lent_a, lent_a, (uint32_t)(858993459));
-        qjv_addu(c, lent_a, lent_a, lent_b);
-        qjv_rshui(c, lent_b, lent_a, (uint32_t)(4));
-        qjv_addu(c, lent_a, lent_a, lent_b);
-        qjv_andui(c, lent_a, lent_a, (uint32_t)(252645135));
-        qjv_mului(c, lent_a, lent_a, (uint32_t)(16843009));
-        qjv_rshui(c, d, lent_a, (uint32_t)(24));
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_rshui(c, borrowed_a, s, (uint32_t)(1));
+        qjv_andui(c, borrowed_a, borrowed_a, (uint32_t)(1431655765));
+        qjv_subu(c, borrowed_a, s, borrowed_a);
+        qjv_rshui(c, borrowed_b, borrowed_a, (uint32_t)(2));
+        qjv_andui(c, borrowed_b, borrowed_b, (uint32_t)(858993459));
+        qjv_andui(c, borrowed_a, borrowed_a, (uint32_t)(858993459));
+        qjv_addu(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_rshui(c, borrowed_b, borrowed_a, (uint32_t)(4));
+        qjv_addu(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_andui(c, borrowed_a, borrowed_a, (uint32_t)(252645135));
+        qjv_mului(c, borrowed_a, borrowed_a, (uint32_t)(16843009));
+        qjv_rshui(c, d, borrowed_a, (uint32_t)(24));
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_popcountu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_portable_popcountu_aside(&copy, d, s);
+    qjv_portable_popcountu_outlined(&copy, d, s);
     *c = copy;
 }
 
@@ -4358,33 +4358,33 @@ QJV_INLINE void qjv_popcountu(qjv_asm *c, v_reg d, v_reg s) {
 }
 
 /* Count the bits that are one. Type `ul`. Operands `d, s`. */
-QJV_OUTLINE void qjv_portable_popcountul_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_portable_popcountul_outlined(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_rshuli(c, lent_a, s, (unsigned long)(1));
-        qjv_anduli(c, lent_a, lent_a, (unsigned long)(INT64_C(6148914691236517205)));
-        qjv_subul(c, lent_a, s, lent_a);
-        qjv_rshuli(c, lent_b, lent_a, (unsigned long)(2));
-        qjv_anduli(c, lent_b, lent_b, (unsigned long)(INT64_C(3689348814741910323)));
-        qjv_anduli(c, lent_a, lent_a, (unsigned long)(INT64_C(3689348814741910323)));
-        qjv_addul(c, lent_a, lent_a, lent_b);
-        qjv_rshuli(c, lent_b, lent_a, (unsigned long)(4));
-        qjv_addul(c, lent_a, lent_a, lent_b);
-        qjv_anduli(c, lent_a, lent_a, (unsigned long)(INT64_C(1085102592571150095)));
-        qjv_mululi(c, lent_a, lent_a, (unsigned long)(INT64_C(72340172838076673)));
-        qjv_rshuli(c, d, lent_a, (unsigned long)(56));
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_rshuli(c, borrowed_a, s, (unsigned long)(1));
+        qjv_anduli(c, borrowed_a, borrowed_a, (unsigned long)(INT64_C(6148914691236517205)));
+        qjv_subul(c, borrowed_a, s, borrowed_a);
+        qjv_rshuli(c, borrowed_b, borrowed_a, (unsigned long)(2));
+        qjv_anduli(c, borrowed_b, borrowed_b, (unsigned long)(INT64_C(3689348814741910323)));
+        qjv_anduli(c, borrowed_a, borrowed_a, (unsigned long)(INT64_C(3689348814741910323)));
+        qjv_addul(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_rshuli(c, borrowed_b, borrowed_a, (unsigned long)(4));
+        qjv_addul(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_anduli(c, borrowed_a, borrowed_a, (unsigned long)(INT64_C(1085102592571150095)));
+        qjv_mululi(c, borrowed_a, borrowed_a, (unsigned long)(INT64_C(72340172838076673)));
+        qjv_rshuli(c, d, borrowed_a, (unsigned long)(56));
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_popcountul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_portable_popcountul_aside(&copy, d, s);
+    qjv_portable_popcountul_outlined(&copy, d, s);
     *c = copy;
 }
 
@@ -4399,33 +4399,33 @@ QJV_INLINE void qjv_popcountul(qjv_asm *c, v_reg d, v_reg s) {
 }
 
 /* Count the zero bits above the highest one; the width if there is none. Type `u`. Operands `d, s`. */
-QJV_OUTLINE void qjv_portable_clzu_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_portable_clzu_outlined(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_rshui(c, lent_a, s, (uint32_t)(1));
-        qjv_oru(c, lent_a, lent_a, s);
-        qjv_rshui(c, lent_b, lent_a, (uint32_t)(2));
-        qjv_oru(c, lent_a, lent_a, lent_b);
-        qjv_rshui(c, lent_b, lent_a, (uint32_t)(4));
-        qjv_oru(c, lent_a, lent_a, lent_b);
-        qjv_rshui(c, lent_b, lent_a, (uint32_t)(8));
-        qjv_oru(c, lent_a, lent_a, lent_b);
-        qjv_rshui(c, lent_b, lent_a, (uint32_t)(16));
-        qjv_oru(c, lent_a, lent_a, lent_b);
-        qjv_comu(c, lent_a, lent_a);
-        qjv_popcountu(c, d, lent_a);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_rshui(c, borrowed_a, s, (uint32_t)(1));
+        qjv_oru(c, borrowed_a, borrowed_a, s);
+        qjv_rshui(c, borrowed_b, borrowed_a, (uint32_t)(2));
+        qjv_oru(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_rshui(c, borrowed_b, borrowed_a, (uint32_t)(4));
+        qjv_oru(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_rshui(c, borrowed_b, borrowed_a, (uint32_t)(8));
+        qjv_oru(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_rshui(c, borrowed_b, borrowed_a, (uint32_t)(16));
+        qjv_oru(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_comu(c, borrowed_a, borrowed_a);
+        qjv_popcountu(c, d, borrowed_a);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_clzu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_portable_clzu_aside(&copy, d, s);
+    qjv_portable_clzu_outlined(&copy, d, s);
     *c = copy;
 }
 
@@ -4440,35 +4440,35 @@ QJV_INLINE void qjv_clzu(qjv_asm *c, v_reg d, v_reg s) {
 }
 
 /* Count the zero bits above the highest one; the width if there is none. Type `ul`. Operands `d, s`. */
-QJV_OUTLINE void qjv_portable_clzul_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_portable_clzul_outlined(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_rshuli(c, lent_a, s, (unsigned long)(1));
-        qjv_orul(c, lent_a, lent_a, s);
-        qjv_rshuli(c, lent_b, lent_a, (unsigned long)(2));
-        qjv_orul(c, lent_a, lent_a, lent_b);
-        qjv_rshuli(c, lent_b, lent_a, (unsigned long)(4));
-        qjv_orul(c, lent_a, lent_a, lent_b);
-        qjv_rshuli(c, lent_b, lent_a, (unsigned long)(8));
-        qjv_orul(c, lent_a, lent_a, lent_b);
-        qjv_rshuli(c, lent_b, lent_a, (unsigned long)(16));
-        qjv_orul(c, lent_a, lent_a, lent_b);
-        qjv_rshuli(c, lent_b, lent_a, (unsigned long)(32));
-        qjv_orul(c, lent_a, lent_a, lent_b);
-        qjv_comul(c, lent_a, lent_a);
-        qjv_popcountul(c, d, lent_a);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_rshuli(c, borrowed_a, s, (unsigned long)(1));
+        qjv_orul(c, borrowed_a, borrowed_a, s);
+        qjv_rshuli(c, borrowed_b, borrowed_a, (unsigned long)(2));
+        qjv_orul(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_rshuli(c, borrowed_b, borrowed_a, (unsigned long)(4));
+        qjv_orul(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_rshuli(c, borrowed_b, borrowed_a, (unsigned long)(8));
+        qjv_orul(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_rshuli(c, borrowed_b, borrowed_a, (unsigned long)(16));
+        qjv_orul(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_rshuli(c, borrowed_b, borrowed_a, (unsigned long)(32));
+        qjv_orul(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_comul(c, borrowed_a, borrowed_a);
+        qjv_popcountul(c, d, borrowed_a);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_clzul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_portable_clzul_aside(&copy, d, s);
+    qjv_portable_clzul_outlined(&copy, d, s);
     *c = copy;
 }
 
@@ -4483,25 +4483,25 @@ QJV_INLINE void qjv_clzul(qjv_asm *c, v_reg d, v_reg s) {
 }
 
 /* Count the zero bits below the lowest one; the width if there is none. Type `u`. Operands `d, s`. */
-QJV_OUTLINE void qjv_portable_ctzu_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_portable_ctzu_outlined(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_subui(c, lent_a, s, (uint32_t)(1));
-        qjv_comu(c, lent_b, s);
-        qjv_andu(c, lent_a, lent_a, lent_b);
-        qjv_popcountu(c, d, lent_a);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_subui(c, borrowed_a, s, (uint32_t)(1));
+        qjv_comu(c, borrowed_b, s);
+        qjv_andu(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_popcountu(c, d, borrowed_a);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_ctzu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_portable_ctzu_aside(&copy, d, s);
+    qjv_portable_ctzu_outlined(&copy, d, s);
     *c = copy;
 }
 
@@ -4516,25 +4516,25 @@ QJV_INLINE void qjv_ctzu(qjv_asm *c, v_reg d, v_reg s) {
 }
 
 /* Count the zero bits below the lowest one; the width if there is none. Type `ul`. Operands `d, s`. */
-QJV_OUTLINE void qjv_portable_ctzul_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_portable_ctzul_outlined(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_subuli(c, lent_a, s, (unsigned long)(1));
-        qjv_comul(c, lent_b, s);
-        qjv_andul(c, lent_a, lent_a, lent_b);
-        qjv_popcountul(c, d, lent_a);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_subuli(c, borrowed_a, s, (unsigned long)(1));
+        qjv_comul(c, borrowed_b, s);
+        qjv_andul(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_popcountul(c, d, borrowed_a);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_ctzul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_portable_ctzul_aside(&copy, d, s);
+    qjv_portable_ctzul_outlined(&copy, d, s);
     *c = copy;
 }
 
@@ -4549,27 +4549,27 @@ QJV_INLINE void qjv_ctzul(qjv_asm *c, v_reg d, v_reg s) {
 }
 
 /* Rotate left. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_portable_rotlu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_rotlu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_setu(c, lent_a, (uint32_t)(32));
-        qjv_subu(c, lent_a, lent_a, t);
-        qjv_andui(c, lent_a, lent_a, (uint32_t)(31));
-        qjv_rshu(c, lent_a, s, lent_a);
-        qjv_lshu(c, lent_b, s, t);
-        qjv_oru(c, d, lent_a, lent_b);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_setu(c, borrowed_a, (uint32_t)(32));
+        qjv_subu(c, borrowed_a, borrowed_a, t);
+        qjv_andui(c, borrowed_a, borrowed_a, (uint32_t)(31));
+        qjv_rshu(c, borrowed_a, s, borrowed_a);
+        qjv_lshu(c, borrowed_b, s, t);
+        qjv_oru(c, d, borrowed_a, borrowed_b);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_rotlu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_portable_rotlu_aside(&copy, d, s, t);
+    qjv_portable_rotlu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
@@ -4584,7 +4584,7 @@ QJV_INLINE void qjv_rotlu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Rotate left. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_portable_rotlui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_portable_rotlui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     i = qjv_count(c, i, 32);
     (void)i;
@@ -4593,20 +4593,20 @@ QJV_OUTLINE void qjv_portable_rotlui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_
         qjv_movu(c, d, s);
     } else {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_rshui(c, lent_a, s, (uint32_t)((int64_t)((uint64_t)32 - (uint64_t)i)));
-        qjv_lshui(c, lent_b, s, (uint32_t)(i));
-        qjv_oru(c, d, lent_a, lent_b);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_rshui(c, borrowed_a, s, (uint32_t)((int64_t)((uint64_t)32 - (uint64_t)i)));
+        qjv_lshui(c, borrowed_b, s, (uint32_t)(i));
+        qjv_oru(c, d, borrowed_a, borrowed_b);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_rotlui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     qjv_asm copy = *c;
-    qjv_portable_rotlui_aside(&copy, d, s, value);
+    qjv_portable_rotlui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
@@ -4623,27 +4623,27 @@ QJV_INLINE void qjv_rotlui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
 }
 
 /* Rotate left. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_portable_rotlul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_rotlul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_setul(c, lent_a, (unsigned long)(64));
-        qjv_subul(c, lent_a, lent_a, t);
-        qjv_anduli(c, lent_a, lent_a, (unsigned long)(63));
-        qjv_rshul(c, lent_a, s, lent_a);
-        qjv_lshul(c, lent_b, s, t);
-        qjv_orul(c, d, lent_a, lent_b);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_setul(c, borrowed_a, (unsigned long)(64));
+        qjv_subul(c, borrowed_a, borrowed_a, t);
+        qjv_anduli(c, borrowed_a, borrowed_a, (unsigned long)(63));
+        qjv_rshul(c, borrowed_a, s, borrowed_a);
+        qjv_lshul(c, borrowed_b, s, t);
+        qjv_orul(c, d, borrowed_a, borrowed_b);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_rotlul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_portable_rotlul_aside(&copy, d, s, t);
+    qjv_portable_rotlul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
@@ -4658,7 +4658,7 @@ QJV_INLINE void qjv_rotlul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Rotate left. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_portable_rotluli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+QJV_OUTLINE void qjv_portable_rotluli_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     i = qjv_count(c, i, 64);
     (void)i;
@@ -4667,20 +4667,20 @@ QJV_OUTLINE void qjv_portable_rotluli_aside(qjv_asm *c, v_reg d, v_reg s, unsign
         qjv_movul(c, d, s);
     } else {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_rshuli(c, lent_a, s, (unsigned long)((int64_t)((uint64_t)64 - (uint64_t)i)));
-        qjv_lshuli(c, lent_b, s, (unsigned long)(i));
-        qjv_orul(c, d, lent_a, lent_b);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_rshuli(c, borrowed_a, s, (unsigned long)((int64_t)((uint64_t)64 - (uint64_t)i)));
+        qjv_lshuli(c, borrowed_b, s, (unsigned long)(i));
+        qjv_orul(c, d, borrowed_a, borrowed_b);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_rotluli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     qjv_asm copy = *c;
-    qjv_portable_rotluli_aside(&copy, d, s, value);
+    qjv_portable_rotluli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
@@ -4697,27 +4697,27 @@ QJV_INLINE void qjv_rotluli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
 }
 
 /* Rotate right. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_portable_rotru_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_rotru_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_setu(c, lent_a, (uint32_t)(32));
-        qjv_subu(c, lent_a, lent_a, t);
-        qjv_andui(c, lent_a, lent_a, (uint32_t)(31));
-        qjv_lshu(c, lent_a, s, lent_a);
-        qjv_rshu(c, lent_b, s, t);
-        qjv_oru(c, d, lent_a, lent_b);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_setu(c, borrowed_a, (uint32_t)(32));
+        qjv_subu(c, borrowed_a, borrowed_a, t);
+        qjv_andui(c, borrowed_a, borrowed_a, (uint32_t)(31));
+        qjv_lshu(c, borrowed_a, s, borrowed_a);
+        qjv_rshu(c, borrowed_b, s, t);
+        qjv_oru(c, d, borrowed_a, borrowed_b);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_rotru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_portable_rotru_aside(&copy, d, s, t);
+    qjv_portable_rotru_outlined(&copy, d, s, t);
     *c = copy;
 }
 
@@ -4732,7 +4732,7 @@ QJV_INLINE void qjv_rotru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Rotate right. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_portable_rotrui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_portable_rotrui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     i = qjv_count(c, i, 32);
     (void)i;
@@ -4741,20 +4741,20 @@ QJV_OUTLINE void qjv_portable_rotrui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_
         qjv_movu(c, d, s);
     } else {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_lshui(c, lent_a, s, (uint32_t)((int64_t)((uint64_t)32 - (uint64_t)i)));
-        qjv_rshui(c, lent_b, s, (uint32_t)(i));
-        qjv_oru(c, d, lent_a, lent_b);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_lshui(c, borrowed_a, s, (uint32_t)((int64_t)((uint64_t)32 - (uint64_t)i)));
+        qjv_rshui(c, borrowed_b, s, (uint32_t)(i));
+        qjv_oru(c, d, borrowed_a, borrowed_b);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_rotrui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     qjv_asm copy = *c;
-    qjv_portable_rotrui_aside(&copy, d, s, value);
+    qjv_portable_rotrui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
@@ -4771,27 +4771,27 @@ QJV_INLINE void qjv_rotrui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
 }
 
 /* Rotate right. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_portable_rotrul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_rotrul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_setul(c, lent_a, (unsigned long)(64));
-        qjv_subul(c, lent_a, lent_a, t);
-        qjv_anduli(c, lent_a, lent_a, (unsigned long)(63));
-        qjv_lshul(c, lent_a, s, lent_a);
-        qjv_rshul(c, lent_b, s, t);
-        qjv_orul(c, d, lent_a, lent_b);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_setul(c, borrowed_a, (unsigned long)(64));
+        qjv_subul(c, borrowed_a, borrowed_a, t);
+        qjv_anduli(c, borrowed_a, borrowed_a, (unsigned long)(63));
+        qjv_lshul(c, borrowed_a, s, borrowed_a);
+        qjv_rshul(c, borrowed_b, s, t);
+        qjv_orul(c, d, borrowed_a, borrowed_b);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_rotrul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_portable_rotrul_aside(&copy, d, s, t);
+    qjv_portable_rotrul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
@@ -4806,7 +4806,7 @@ QJV_INLINE void qjv_rotrul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Rotate right. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_portable_rotruli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+QJV_OUTLINE void qjv_portable_rotruli_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     i = qjv_count(c, i, 64);
     (void)i;
@@ -4815,20 +4815,20 @@ QJV_OUTLINE void qjv_portable_rotruli_aside(qjv_asm *c, v_reg d, v_reg s, unsign
         qjv_movul(c, d, s);
     } else {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_lshuli(c, lent_a, s, (unsigned long)((int64_t)((uint64_t)64 - (uint64_t)i)));
-        qjv_rshuli(c, lent_b, s, (unsigned long)(i));
-        qjv_orul(c, d, lent_a, lent_b);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_lshuli(c, borrowed_a, s, (unsigned long)((int64_t)((uint64_t)64 - (uint64_t)i)));
+        qjv_rshuli(c, borrowed_b, s, (unsigned long)(i));
+        qjv_orul(c, d, borrowed_a, borrowed_b);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_rotruli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     qjv_asm copy = *c;
-    qjv_portable_rotruli_aside(&copy, d, s, value);
+    qjv_portable_rotruli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
@@ -4845,7 +4845,7 @@ QJV_INLINE void qjv_rotruli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_portable_mini_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_mini_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4869,7 +4869,7 @@ QJV_OUTLINE void qjv_portable_mini_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) 
 
 QJV_INLINE void qjv_portable_mini(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_portable_mini_aside(&copy, d, s, t);
+    qjv_portable_mini_outlined(&copy, d, s, t);
     *c = copy;
 }
 
@@ -4884,25 +4884,25 @@ QJV_INLINE void qjv_mini(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_portable_minii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_portable_minii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_seti(c, lent_a, (int32_t)(i));
-        qjv_mini(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_seti(c, borrowed_a, (int32_t)(i));
+        qjv_mini(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_minii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_portable_minii_aside(&copy, d, s, value);
+    qjv_portable_minii_outlined(&copy, d, s, value);
     *c = copy;
 }
 
@@ -4919,7 +4919,7 @@ QJV_INLINE void qjv_minii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_portable_minu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_minu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4943,7 +4943,7 @@ QJV_OUTLINE void qjv_portable_minu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) 
 
 QJV_INLINE void qjv_portable_minu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_portable_minu_aside(&copy, d, s, t);
+    qjv_portable_minu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
@@ -4958,25 +4958,25 @@ QJV_INLINE void qjv_minu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_portable_minui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_portable_minui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setu(c, lent_a, (uint32_t)(i));
-        qjv_minu(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setu(c, borrowed_a, (uint32_t)(i));
+        qjv_minu(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_minui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     qjv_asm copy = *c;
-    qjv_portable_minui_aside(&copy, d, s, value);
+    qjv_portable_minui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
@@ -4993,7 +4993,7 @@ QJV_INLINE void qjv_minui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_portable_minl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_minl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -5017,7 +5017,7 @@ QJV_OUTLINE void qjv_portable_minl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) 
 
 QJV_INLINE void qjv_portable_minl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_portable_minl_aside(&copy, d, s, t);
+    qjv_portable_minl_outlined(&copy, d, s, t);
     *c = copy;
 }
 
@@ -5032,25 +5032,25 @@ QJV_INLINE void qjv_minl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_portable_minli_aside(qjv_asm *c, v_reg d, v_reg s, long value) {
+QJV_OUTLINE void qjv_portable_minli_outlined(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setl(c, lent_a, (long)(i));
-        qjv_minl(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setl(c, borrowed_a, (long)(i));
+        qjv_minl(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_minli(qjv_asm *c, v_reg d, v_reg s, long value) {
     qjv_asm copy = *c;
-    qjv_portable_minli_aside(&copy, d, s, value);
+    qjv_portable_minli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
@@ -5067,7 +5067,7 @@ QJV_INLINE void qjv_minli(qjv_asm *c, v_reg d, v_reg s, long value) {
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_portable_minul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_minul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -5091,7 +5091,7 @@ QJV_OUTLINE void qjv_portable_minul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t)
 
 QJV_INLINE void qjv_portable_minul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_portable_minul_aside(&copy, d, s, t);
+    qjv_portable_minul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
@@ -5106,25 +5106,25 @@ QJV_INLINE void qjv_minul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_portable_minuli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+QJV_OUTLINE void qjv_portable_minuli_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setul(c, lent_a, (unsigned long)(i));
-        qjv_minul(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setul(c, borrowed_a, (unsigned long)(i));
+        qjv_minul(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_minuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     qjv_asm copy = *c;
-    qjv_portable_minuli_aside(&copy, d, s, value);
+    qjv_portable_minuli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
@@ -5141,7 +5141,7 @@ QJV_INLINE void qjv_minuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_portable_maxi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_maxi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -5165,7 +5165,7 @@ QJV_OUTLINE void qjv_portable_maxi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) 
 
 QJV_INLINE void qjv_portable_maxi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_portable_maxi_aside(&copy, d, s, t);
+    qjv_portable_maxi_outlined(&copy, d, s, t);
     *c = copy;
 }
 
@@ -5180,25 +5180,25 @@ QJV_INLINE void qjv_maxi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_portable_maxii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_portable_maxii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_seti(c, lent_a, (int32_t)(i));
-        qjv_maxi(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_seti(c, borrowed_a, (int32_t)(i));
+        qjv_maxi(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_maxii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_portable_maxii_aside(&copy, d, s, value);
+    qjv_portable_maxii_outlined(&copy, d, s, value);
     *c = copy;
 }
 
@@ -5215,7 +5215,7 @@ QJV_INLINE void qjv_maxii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_portable_maxu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_maxu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -5239,7 +5239,7 @@ QJV_OUTLINE void qjv_portable_maxu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) 
 
 QJV_INLINE void qjv_portable_maxu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_portable_maxu_aside(&copy, d, s, t);
+    qjv_portable_maxu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
@@ -5254,25 +5254,25 @@ QJV_INLINE void qjv_maxu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_portable_maxui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_portable_maxui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setu(c, lent_a, (uint32_t)(i));
-        qjv_maxu(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setu(c, borrowed_a, (uint32_t)(i));
+        qjv_maxu(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_maxui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     qjv_asm copy = *c;
-    qjv_portable_maxui_aside(&copy, d, s, value);
+    qjv_portable_maxui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
@@ -5289,7 +5289,7 @@ QJV_INLINE void qjv_maxui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_portable_maxl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_maxl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -5313,7 +5313,7 @@ QJV_OUTLINE void qjv_portable_maxl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) 
 
 QJV_INLINE void qjv_portable_maxl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_portable_maxl_aside(&copy, d, s, t);
+    qjv_portable_maxl_outlined(&copy, d, s, t);
     *c = copy;
 }
 
@@ -5328,25 +5328,25 @@ QJV_INLINE void qjv_maxl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_portable_maxli_aside(qjv_asm *c, v_reg d, v_reg s, long value) {
+QJV_OUTLINE void qjv_portable_maxli_outlined(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setl(c, lent_a, (long)(i));
-        qjv_maxl(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setl(c, borrowed_a, (long)(i));
+        qjv_maxl(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_maxli(qjv_asm *c, v_reg d, v_reg s, long value) {
     qjv_asm copy = *c;
-    qjv_portable_maxli_aside(&copy, d, s, value);
+    qjv_portable_maxli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
@@ -5363,7 +5363,7 @@ QJV_INLINE void qjv_maxli(qjv_asm *c, v_reg d, v_reg s, long value) {
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_portable_maxul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_maxul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -5387,7 +5387,7 @@ QJV_OUTLINE void qjv_portable_maxul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t)
 
 QJV_INLINE void qjv_portable_maxul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_portable_maxul_aside(&copy, d, s, t);
+    qjv_portable_maxul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
@@ -5402,25 +5402,25 @@ QJV_INLINE void qjv_maxul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_portable_maxuli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+QJV_OUTLINE void qjv_portable_maxuli_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setul(c, lent_a, (unsigned long)(i));
-        qjv_maxul(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setul(c, borrowed_a, (unsigned long)(i));
+        qjv_maxul(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_maxuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     qjv_asm copy = *c;
-    qjv_portable_maxuli_aside(&copy, d, s, value);
+    qjv_portable_maxuli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
@@ -5437,218 +5437,218 @@ QJV_INLINE void qjv_maxuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_crc32cuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_crc32cuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_andui(c, lent_a, t, (uint32_t)(255));
-        qjv_xoru(c, lent_a, lent_a, s);
-        qjv_setu(c, lent_b, (uint32_t)(8));
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_andui(c, borrowed_a, t, (uint32_t)(255));
+        qjv_xoru(c, borrowed_a, borrowed_a, s);
+        qjv_setu(c, borrowed_b, (uint32_t)(8));
         qjv_bind(c, label_l);
-        qjv_andui(c, lent_c, lent_a, (uint32_t)(1));
-        qjv_negu(c, lent_c, lent_c);
-        qjv_andui(c, lent_c, lent_c, (uint32_t)(INT64_C(2197175160)));
-        qjv_rshui(c, lent_a, lent_a, (uint32_t)(1));
-        qjv_xoru(c, lent_a, lent_a, lent_c);
-        qjv_subui(c, lent_b, lent_b, (uint32_t)(1));
-        qjv_bneui(c, lent_b, (uint32_t)(0), label_l);
-        qjv_movu(c, d, lent_a);
-        qjv_give_back(c, lent, 3);
+        qjv_andui(c, borrowed_c, borrowed_a, (uint32_t)(1));
+        qjv_negu(c, borrowed_c, borrowed_c);
+        qjv_andui(c, borrowed_c, borrowed_c, (uint32_t)(INT64_C(2197175160)));
+        qjv_rshui(c, borrowed_a, borrowed_a, (uint32_t)(1));
+        qjv_xoru(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_subui(c, borrowed_b, borrowed_b, (uint32_t)(1));
+        qjv_bneui(c, borrowed_b, (uint32_t)(0), label_l);
+        qjv_movu(c, d, borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
     }
     }
 }
 
 QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_crc32cuc_aside(&copy, d, s, t);
+    qjv_crc32cuc_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_crc32cuci_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_crc32cuci_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setu(c, lent_a, (uint32_t)(i));
-        qjv_crc32cuc(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setu(c, borrowed_a, (uint32_t)(i));
+        qjv_crc32cuc(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_crc32cuci_aside(&copy, d, s, value);
+    qjv_crc32cuci_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_crc32cus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_crc32cus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_andui(c, lent_a, t, (uint32_t)(65535));
-        qjv_xoru(c, lent_a, lent_a, s);
-        qjv_setu(c, lent_b, (uint32_t)(16));
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_andui(c, borrowed_a, t, (uint32_t)(65535));
+        qjv_xoru(c, borrowed_a, borrowed_a, s);
+        qjv_setu(c, borrowed_b, (uint32_t)(16));
         qjv_bind(c, label_l);
-        qjv_andui(c, lent_c, lent_a, (uint32_t)(1));
-        qjv_negu(c, lent_c, lent_c);
-        qjv_andui(c, lent_c, lent_c, (uint32_t)(INT64_C(2197175160)));
-        qjv_rshui(c, lent_a, lent_a, (uint32_t)(1));
-        qjv_xoru(c, lent_a, lent_a, lent_c);
-        qjv_subui(c, lent_b, lent_b, (uint32_t)(1));
-        qjv_bneui(c, lent_b, (uint32_t)(0), label_l);
-        qjv_movu(c, d, lent_a);
-        qjv_give_back(c, lent, 3);
+        qjv_andui(c, borrowed_c, borrowed_a, (uint32_t)(1));
+        qjv_negu(c, borrowed_c, borrowed_c);
+        qjv_andui(c, borrowed_c, borrowed_c, (uint32_t)(INT64_C(2197175160)));
+        qjv_rshui(c, borrowed_a, borrowed_a, (uint32_t)(1));
+        qjv_xoru(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_subui(c, borrowed_b, borrowed_b, (uint32_t)(1));
+        qjv_bneui(c, borrowed_b, (uint32_t)(0), label_l);
+        qjv_movu(c, d, borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
     }
     }
 }
 
 QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_crc32cus_aside(&copy, d, s, t);
+    qjv_crc32cus_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_crc32cusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_crc32cusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setu(c, lent_a, (uint32_t)(i));
-        qjv_crc32cus(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setu(c, borrowed_a, (uint32_t)(i));
+        qjv_crc32cus(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_crc32cusi_aside(&copy, d, s, value);
+    qjv_crc32cusi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_crc32cu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_crc32cu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_xoru(c, lent_a, t, s);
-        qjv_setu(c, lent_b, (uint32_t)(32));
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_xoru(c, borrowed_a, t, s);
+        qjv_setu(c, borrowed_b, (uint32_t)(32));
         qjv_bind(c, label_l);
-        qjv_andui(c, lent_c, lent_a, (uint32_t)(1));
-        qjv_negu(c, lent_c, lent_c);
-        qjv_andui(c, lent_c, lent_c, (uint32_t)(INT64_C(2197175160)));
-        qjv_rshui(c, lent_a, lent_a, (uint32_t)(1));
-        qjv_xoru(c, lent_a, lent_a, lent_c);
-        qjv_subui(c, lent_b, lent_b, (uint32_t)(1));
-        qjv_bneui(c, lent_b, (uint32_t)(0), label_l);
-        qjv_movu(c, d, lent_a);
-        qjv_give_back(c, lent, 3);
+        qjv_andui(c, borrowed_c, borrowed_a, (uint32_t)(1));
+        qjv_negu(c, borrowed_c, borrowed_c);
+        qjv_andui(c, borrowed_c, borrowed_c, (uint32_t)(INT64_C(2197175160)));
+        qjv_rshui(c, borrowed_a, borrowed_a, (uint32_t)(1));
+        qjv_xoru(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_subui(c, borrowed_b, borrowed_b, (uint32_t)(1));
+        qjv_bneui(c, borrowed_b, (uint32_t)(0), label_l);
+        qjv_movu(c, d, borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
     }
     }
 }
 
 QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_crc32cu_aside(&copy, d, s, t);
+    qjv_crc32cu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_crc32cui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_crc32cui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setu(c, lent_a, (uint32_t)(i));
-        qjv_crc32cu(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setu(c, borrowed_a, (uint32_t)(i));
+        qjv_crc32cu(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     qjv_asm copy = *c;
-    qjv_crc32cui_aside(&copy, d, s, value);
+    qjv_crc32cui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_crc32cul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_crc32cul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_rshuli(c, lent_a, t, (unsigned long)(32));
-        qjv_cvul2u(c, lent_a, lent_a);
-        qjv_cvul2u(c, lent_b, t);
-        qjv_crc32cu(c, lent_b, s, lent_b);
-        qjv_crc32cu(c, d, lent_b, lent_a);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_rshuli(c, borrowed_a, t, (unsigned long)(32));
+        qjv_cvul2u(c, borrowed_a, borrowed_a);
+        qjv_cvul2u(c, borrowed_b, t);
+        qjv_crc32cu(c, borrowed_b, s, borrowed_b);
+        qjv_crc32cu(c, d, borrowed_b, borrowed_a);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_crc32cul_aside(&copy, d, s, t);
+    qjv_crc32cul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_crc32culi_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+QJV_OUTLINE void qjv_crc32culi_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setul(c, lent_a, (unsigned long)(i));
-        qjv_crc32cul(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setul(c, borrowed_a, (unsigned long)(i));
+        qjv_crc32cul(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_crc32culi(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     qjv_asm copy = *c;
-    qjv_crc32culi_aside(&copy, d, s, value);
+    qjv_crc32culi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Copy t if s is not zero; otherwise d stays. Type `i`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_movnzi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_movnzi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
@@ -5661,12 +5661,12 @@ QJV_OUTLINE void qjv_movnzi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_movnzi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_movnzi_aside(&copy, d, s, t);
+    qjv_movnzi_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Copy t if s is not zero; otherwise d stays. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_movnzu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_movnzu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
@@ -5679,12 +5679,12 @@ QJV_OUTLINE void qjv_movnzu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_movnzu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_movnzu_aside(&copy, d, s, t);
+    qjv_movnzu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Copy t if s is not zero; otherwise d stays. Type `l`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_movnzl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_movnzl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
@@ -5697,12 +5697,12 @@ QJV_OUTLINE void qjv_movnzl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_movnzl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_movnzl_aside(&copy, d, s, t);
+    qjv_movnzl_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Copy t if s is not zero; otherwise d stays. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_movnzul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_movnzul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
@@ -5715,12 +5715,12 @@ QJV_OUTLINE void qjv_movnzul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_movnzul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_movnzul_aside(&copy, d, s, t);
+    qjv_movnzul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Copy t if s is not zero; otherwise d stays. Type `p`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_movnzp_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_movnzp_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
@@ -5733,12 +5733,12 @@ QJV_OUTLINE void qjv_movnzp_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_movnzp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_movnzp_aside(&copy, d, s, t);
+    qjv_movnzp_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Copy t if s is zero; otherwise d stays. Type `i`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_movzi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_movzi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
@@ -5751,12 +5751,12 @@ QJV_OUTLINE void qjv_movzi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_movzi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_movzi_aside(&copy, d, s, t);
+    qjv_movzi_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Copy t if s is zero; otherwise d stays. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_movzu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_movzu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
@@ -5769,12 +5769,12 @@ QJV_OUTLINE void qjv_movzu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_movzu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_movzu_aside(&copy, d, s, t);
+    qjv_movzu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Copy t if s is zero; otherwise d stays. Type `l`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_movzl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_movzl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
@@ -5787,12 +5787,12 @@ QJV_OUTLINE void qjv_movzl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_movzl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_movzl_aside(&copy, d, s, t);
+    qjv_movzl_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Copy t if s is zero; otherwise d stays. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_movzul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_movzul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
@@ -5805,12 +5805,12 @@ QJV_OUTLINE void qjv_movzul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_movzul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_movzul_aside(&copy, d, s, t);
+    qjv_movzul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Copy t if s is zero; otherwise d stays. Type `p`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_movzp_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_movzp_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
@@ -5823,25 +5823,25 @@ QJV_OUTLINE void qjv_movzp_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_movzp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_movzp_aside(&copy, d, s, t);
+    qjv_movzp_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Addition, and a branch if it overflows. Type `i`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_addoi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_addoi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_addi(c, lent_a, s, t);
-        qjv_xori(c, lent_b, s, lent_a);
-        qjv_xori(c, lent_c, t, lent_a);
-        qjv_andi(c, lent_b, lent_b, lent_c);
-        qjv_movi(c, d, lent_a);
-        qjv_movi(c, qjv_reg(30), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_addi(c, borrowed_a, s, t);
+        qjv_xori(c, borrowed_b, s, borrowed_a);
+        qjv_xori(c, borrowed_c, t, borrowed_a);
+        qjv_andi(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movi(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(30), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltii(c, qjv_reg(30), (int32_t)(0), b);
     }
     }
@@ -5849,27 +5849,27 @@ QJV_OUTLINE void qjv_addoi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_addoi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_addoi_aside(&copy, d, s, t, b);
+    qjv_addoi_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Addition, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_addoii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+QJV_OUTLINE void qjv_addoii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_addii(c, lent_a, s, (int32_t)(i));
-        qjv_xori(c, lent_b, s, lent_a);
-        qjv_xorii(c, lent_c, lent_a, (int32_t)(i));
-        qjv_andi(c, lent_b, lent_b, lent_c);
-        qjv_movi(c, d, lent_a);
-        qjv_movi(c, qjv_reg(30), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_addii(c, borrowed_a, s, (int32_t)(i));
+        qjv_xori(c, borrowed_b, s, borrowed_a);
+        qjv_xorii(c, borrowed_c, borrowed_a, (int32_t)(i));
+        qjv_andi(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movi(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(30), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltii(c, qjv_reg(30), (int32_t)(0), b);
     }
     }
@@ -5877,27 +5877,27 @@ QJV_OUTLINE void qjv_addoii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value, v
 
 QJV_INLINE void qjv_addoii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
     qjv_asm copy = *c;
-    qjv_addoii_aside(&copy, d, s, value, b);
+    qjv_addoii_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Addition, and a branch if it overflows. Type `u`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_addou_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_addou_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_addu(c, lent_a, s, t);
-        qjv_oru(c, lent_b, s, t);
-        qjv_comu(c, lent_c, lent_a);
-        qjv_andu(c, lent_b, lent_b, lent_c);
-        qjv_andu(c, lent_c, s, t);
-        qjv_oru(c, lent_b, lent_b, lent_c);
-        qjv_movu(c, d, lent_a);
-        qjv_movi(c, qjv_reg(30), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_addu(c, borrowed_a, s, t);
+        qjv_oru(c, borrowed_b, s, t);
+        qjv_comu(c, borrowed_c, borrowed_a);
+        qjv_andu(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_andu(c, borrowed_c, s, t);
+        qjv_oru(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movu(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(30), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltii(c, qjv_reg(30), (int32_t)(0), b);
     }
     }
@@ -5905,30 +5905,30 @@ QJV_OUTLINE void qjv_addou_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_addou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_addou_aside(&copy, d, s, t, b);
+    qjv_addou_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Addition, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_addoui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+QJV_OUTLINE void qjv_addoui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[4], lent_a, lent_b, lent_c, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 4);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2]; lent_e = lent[3];
-        qjv_setu(c, lent_e, (uint32_t)(i));
-        qjv_addu(c, lent_a, s, lent_e);
-        qjv_oru(c, lent_b, s, lent_e);
-        qjv_comu(c, lent_c, lent_a);
-        qjv_andu(c, lent_b, lent_b, lent_c);
-        qjv_andu(c, lent_c, s, lent_e);
-        qjv_oru(c, lent_b, lent_b, lent_c);
-        qjv_movu(c, d, lent_a);
-        qjv_movi(c, qjv_reg(30), lent_b);
-        qjv_give_back(c, lent, 4);
+        v_reg borrowed[4], borrowed_a, borrowed_b, borrowed_c, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 4);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2]; borrowed_e = borrowed[3];
+        qjv_setu(c, borrowed_e, (uint32_t)(i));
+        qjv_addu(c, borrowed_a, s, borrowed_e);
+        qjv_oru(c, borrowed_b, s, borrowed_e);
+        qjv_comu(c, borrowed_c, borrowed_a);
+        qjv_andu(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_andu(c, borrowed_c, s, borrowed_e);
+        qjv_oru(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movu(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(30), borrowed_b);
+        qjv_return_registers(c, borrowed, 4);
         qjv_bltii(c, qjv_reg(30), (int32_t)(0), b);
     }
     }
@@ -5936,25 +5936,25 @@ QJV_OUTLINE void qjv_addoui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value, 
 
 QJV_INLINE void qjv_addoui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
     qjv_asm copy = *c;
-    qjv_addoui_aside(&copy, d, s, value, b);
+    qjv_addoui_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Addition, and a branch if it overflows. Type `l`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_addol_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_addol_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_addl(c, lent_a, s, t);
-        qjv_xorl(c, lent_b, s, lent_a);
-        qjv_xorl(c, lent_c, t, lent_a);
-        qjv_andl(c, lent_b, lent_b, lent_c);
-        qjv_movl(c, d, lent_a);
-        qjv_movl(c, qjv_reg(30), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_addl(c, borrowed_a, s, t);
+        qjv_xorl(c, borrowed_b, s, borrowed_a);
+        qjv_xorl(c, borrowed_c, t, borrowed_a);
+        qjv_andl(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movl(c, d, borrowed_a);
+        qjv_movl(c, qjv_reg(30), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltli(c, qjv_reg(30), (long)(0), b);
     }
     }
@@ -5962,27 +5962,27 @@ QJV_OUTLINE void qjv_addol_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_addol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_addol_aside(&copy, d, s, t, b);
+    qjv_addol_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Addition, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_addoli_aside(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_OUTLINE void qjv_addoli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_addli(c, lent_a, s, (long)(i));
-        qjv_xorl(c, lent_b, s, lent_a);
-        qjv_xorli(c, lent_c, lent_a, (long)(i));
-        qjv_andl(c, lent_b, lent_b, lent_c);
-        qjv_movl(c, d, lent_a);
-        qjv_movl(c, qjv_reg(30), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_addli(c, borrowed_a, s, (long)(i));
+        qjv_xorl(c, borrowed_b, s, borrowed_a);
+        qjv_xorli(c, borrowed_c, borrowed_a, (long)(i));
+        qjv_andl(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movl(c, d, borrowed_a);
+        qjv_movl(c, qjv_reg(30), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltli(c, qjv_reg(30), (long)(0), b);
     }
     }
@@ -5990,27 +5990,27 @@ QJV_OUTLINE void qjv_addoli_aside(qjv_asm *c, v_reg d, v_reg s, long value, v_la
 
 QJV_INLINE void qjv_addoli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
     qjv_asm copy = *c;
-    qjv_addoli_aside(&copy, d, s, value, b);
+    qjv_addoli_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Addition, and a branch if it overflows. Type `ul`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_addoul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_addoul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_addul(c, lent_a, s, t);
-        qjv_orul(c, lent_b, s, t);
-        qjv_comul(c, lent_c, lent_a);
-        qjv_andul(c, lent_b, lent_b, lent_c);
-        qjv_andul(c, lent_c, s, t);
-        qjv_orul(c, lent_b, lent_b, lent_c);
-        qjv_movul(c, d, lent_a);
-        qjv_movl(c, qjv_reg(30), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_addul(c, borrowed_a, s, t);
+        qjv_orul(c, borrowed_b, s, t);
+        qjv_comul(c, borrowed_c, borrowed_a);
+        qjv_andul(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_andul(c, borrowed_c, s, t);
+        qjv_orul(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movul(c, d, borrowed_a);
+        qjv_movl(c, qjv_reg(30), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltli(c, qjv_reg(30), (long)(0), b);
     }
     }
@@ -6018,30 +6018,30 @@ QJV_OUTLINE void qjv_addoul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label
 
 QJV_INLINE void qjv_addoul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_addoul_aside(&copy, d, s, t, b);
+    qjv_addoul_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Addition, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_addouli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
+QJV_OUTLINE void qjv_addouli_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[4], lent_a, lent_b, lent_c, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 4);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2]; lent_e = lent[3];
-        qjv_setul(c, lent_e, (unsigned long)(i));
-        qjv_addul(c, lent_a, s, lent_e);
-        qjv_orul(c, lent_b, s, lent_e);
-        qjv_comul(c, lent_c, lent_a);
-        qjv_andul(c, lent_b, lent_b, lent_c);
-        qjv_andul(c, lent_c, s, lent_e);
-        qjv_orul(c, lent_b, lent_b, lent_c);
-        qjv_movul(c, d, lent_a);
-        qjv_movl(c, qjv_reg(30), lent_b);
-        qjv_give_back(c, lent, 4);
+        v_reg borrowed[4], borrowed_a, borrowed_b, borrowed_c, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 4);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2]; borrowed_e = borrowed[3];
+        qjv_setul(c, borrowed_e, (unsigned long)(i));
+        qjv_addul(c, borrowed_a, s, borrowed_e);
+        qjv_orul(c, borrowed_b, s, borrowed_e);
+        qjv_comul(c, borrowed_c, borrowed_a);
+        qjv_andul(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_andul(c, borrowed_c, s, borrowed_e);
+        qjv_orul(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movul(c, d, borrowed_a);
+        qjv_movl(c, qjv_reg(30), borrowed_b);
+        qjv_return_registers(c, borrowed, 4);
         qjv_bltli(c, qjv_reg(30), (long)(0), b);
     }
     }
@@ -6049,25 +6049,25 @@ QJV_OUTLINE void qjv_addouli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long v
 
 QJV_INLINE void qjv_addouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
     qjv_asm copy = *c;
-    qjv_addouli_aside(&copy, d, s, value, b);
+    qjv_addouli_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Subtraction, and a branch if it overflows. Type `i`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_suboi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_suboi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_subi(c, lent_a, s, t);
-        qjv_xori(c, lent_b, s, t);
-        qjv_xori(c, lent_c, s, lent_a);
-        qjv_andi(c, lent_b, lent_b, lent_c);
-        qjv_movi(c, d, lent_a);
-        qjv_movi(c, qjv_reg(30), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_subi(c, borrowed_a, s, t);
+        qjv_xori(c, borrowed_b, s, t);
+        qjv_xori(c, borrowed_c, s, borrowed_a);
+        qjv_andi(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movi(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(30), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltii(c, qjv_reg(30), (int32_t)(0), b);
     }
     }
@@ -6075,27 +6075,27 @@ QJV_OUTLINE void qjv_suboi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_suboi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_suboi_aside(&copy, d, s, t, b);
+    qjv_suboi_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Subtraction, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_suboii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+QJV_OUTLINE void qjv_suboii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_subii(c, lent_a, s, (int32_t)(i));
-        qjv_xorii(c, lent_b, s, (int32_t)(i));
-        qjv_xori(c, lent_c, s, lent_a);
-        qjv_andi(c, lent_b, lent_b, lent_c);
-        qjv_movi(c, d, lent_a);
-        qjv_movi(c, qjv_reg(30), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_subii(c, borrowed_a, s, (int32_t)(i));
+        qjv_xorii(c, borrowed_b, s, (int32_t)(i));
+        qjv_xori(c, borrowed_c, s, borrowed_a);
+        qjv_andi(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movi(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(30), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltii(c, qjv_reg(30), (int32_t)(0), b);
     }
     }
@@ -6103,25 +6103,25 @@ QJV_OUTLINE void qjv_suboii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value, v
 
 QJV_INLINE void qjv_suboii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
     qjv_asm copy = *c;
-    qjv_suboii_aside(&copy, d, s, value, b);
+    qjv_suboii_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Subtraction, and a branch if it overflows. Type `l`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_subol_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_subol_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_subl(c, lent_a, s, t);
-        qjv_xorl(c, lent_b, s, t);
-        qjv_xorl(c, lent_c, s, lent_a);
-        qjv_andl(c, lent_b, lent_b, lent_c);
-        qjv_movl(c, d, lent_a);
-        qjv_movl(c, qjv_reg(30), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_subl(c, borrowed_a, s, t);
+        qjv_xorl(c, borrowed_b, s, t);
+        qjv_xorl(c, borrowed_c, s, borrowed_a);
+        qjv_andl(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movl(c, d, borrowed_a);
+        qjv_movl(c, qjv_reg(30), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltli(c, qjv_reg(30), (long)(0), b);
     }
     }
@@ -6129,27 +6129,27 @@ QJV_OUTLINE void qjv_subol_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_subol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_subol_aside(&copy, d, s, t, b);
+    qjv_subol_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Subtraction, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_suboli_aside(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_OUTLINE void qjv_suboli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_subli(c, lent_a, s, (long)(i));
-        qjv_xorli(c, lent_b, s, (long)(i));
-        qjv_xorl(c, lent_c, s, lent_a);
-        qjv_andl(c, lent_b, lent_b, lent_c);
-        qjv_movl(c, d, lent_a);
-        qjv_movl(c, qjv_reg(30), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_subli(c, borrowed_a, s, (long)(i));
+        qjv_xorli(c, borrowed_b, s, (long)(i));
+        qjv_xorl(c, borrowed_c, s, borrowed_a);
+        qjv_andl(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movl(c, d, borrowed_a);
+        qjv_movl(c, qjv_reg(30), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltli(c, qjv_reg(30), (long)(0), b);
     }
     }
@@ -6157,25 +6157,25 @@ QJV_OUTLINE void qjv_suboli_aside(qjv_asm *c, v_reg d, v_reg s, long value, v_la
 
 QJV_INLINE void qjv_suboli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
     qjv_asm copy = *c;
-    qjv_suboli_aside(&copy, d, s, value, b);
+    qjv_suboli_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `i`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_muloi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_muloi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_mulhii(c, lent_a, s, t);
-        qjv_muli(c, lent_b, s, t);
-        qjv_rshii(c, lent_c, lent_b, (int32_t)(31));
-        qjv_xori(c, lent_a, lent_a, lent_c);
-        qjv_movi(c, d, lent_b);
-        qjv_movi(c, qjv_reg(30), lent_a);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_mulhii(c, borrowed_a, s, t);
+        qjv_muli(c, borrowed_b, s, t);
+        qjv_rshii(c, borrowed_c, borrowed_b, (int32_t)(31));
+        qjv_xori(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_movi(c, d, borrowed_b);
+        qjv_movi(c, qjv_reg(30), borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bneii(c, qjv_reg(30), (int32_t)(0), b);
     }
     }
@@ -6183,28 +6183,28 @@ QJV_OUTLINE void qjv_muloi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_muloi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_muloi_aside(&copy, d, s, t, b);
+    qjv_muloi_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_muloii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+QJV_OUTLINE void qjv_muloii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[4], lent_a, lent_b, lent_c, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 4);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2]; lent_e = lent[3];
-        qjv_seti(c, lent_e, (int32_t)(i));
-        qjv_mulhii(c, lent_a, s, lent_e);
-        qjv_muli(c, lent_b, s, lent_e);
-        qjv_rshii(c, lent_c, lent_b, (int32_t)(31));
-        qjv_xori(c, lent_a, lent_a, lent_c);
-        qjv_movi(c, d, lent_b);
-        qjv_movi(c, qjv_reg(30), lent_a);
-        qjv_give_back(c, lent, 4);
+        v_reg borrowed[4], borrowed_a, borrowed_b, borrowed_c, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 4);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2]; borrowed_e = borrowed[3];
+        qjv_seti(c, borrowed_e, (int32_t)(i));
+        qjv_mulhii(c, borrowed_a, s, borrowed_e);
+        qjv_muli(c, borrowed_b, s, borrowed_e);
+        qjv_rshii(c, borrowed_c, borrowed_b, (int32_t)(31));
+        qjv_xori(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_movi(c, d, borrowed_b);
+        qjv_movi(c, qjv_reg(30), borrowed_a);
+        qjv_return_registers(c, borrowed, 4);
         qjv_bneii(c, qjv_reg(30), (int32_t)(0), b);
     }
     }
@@ -6212,23 +6212,23 @@ QJV_OUTLINE void qjv_muloii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value, v
 
 QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
     qjv_asm copy = *c;
-    qjv_muloii_aside(&copy, d, s, value, b);
+    qjv_muloii_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `u`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_mulou_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_mulou_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_mulhiu(c, lent_a, s, t);
-        qjv_mulu(c, lent_b, s, t);
-        qjv_movu(c, d, lent_b);
-        qjv_movu(c, qjv_reg(30), lent_a);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_mulhiu(c, borrowed_a, s, t);
+        qjv_mulu(c, borrowed_b, s, t);
+        qjv_movu(c, d, borrowed_b);
+        qjv_movu(c, qjv_reg(30), borrowed_a);
+        qjv_return_registers(c, borrowed, 2);
         qjv_bneui(c, qjv_reg(30), (uint32_t)(0), b);
     }
     }
@@ -6236,26 +6236,26 @@ QJV_OUTLINE void qjv_mulou_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_mulou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_mulou_aside(&copy, d, s, t, b);
+    qjv_mulou_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_muloui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+QJV_OUTLINE void qjv_muloui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[3], lent_a, lent_b, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_e = lent[2];
-        qjv_setu(c, lent_e, (uint32_t)(i));
-        qjv_mulhiu(c, lent_a, s, lent_e);
-        qjv_mulu(c, lent_b, s, lent_e);
-        qjv_movu(c, d, lent_b);
-        qjv_movu(c, qjv_reg(30), lent_a);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_e = borrowed[2];
+        qjv_setu(c, borrowed_e, (uint32_t)(i));
+        qjv_mulhiu(c, borrowed_a, s, borrowed_e);
+        qjv_mulu(c, borrowed_b, s, borrowed_e);
+        qjv_movu(c, d, borrowed_b);
+        qjv_movu(c, qjv_reg(30), borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bneui(c, qjv_reg(30), (uint32_t)(0), b);
     }
     }
@@ -6263,25 +6263,25 @@ QJV_OUTLINE void qjv_muloui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value, 
 
 QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
     qjv_asm copy = *c;
-    qjv_muloui_aside(&copy, d, s, value, b);
+    qjv_muloui_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `l`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_mulol_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_mulol_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_mulhil(c, lent_a, s, t);
-        qjv_mull(c, lent_b, s, t);
-        qjv_rshli(c, lent_c, lent_b, (long)(63));
-        qjv_xorl(c, lent_a, lent_a, lent_c);
-        qjv_movl(c, d, lent_b);
-        qjv_movl(c, qjv_reg(30), lent_a);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_mulhil(c, borrowed_a, s, t);
+        qjv_mull(c, borrowed_b, s, t);
+        qjv_rshli(c, borrowed_c, borrowed_b, (long)(63));
+        qjv_xorl(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_movl(c, d, borrowed_b);
+        qjv_movl(c, qjv_reg(30), borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bneli(c, qjv_reg(30), (long)(0), b);
     }
     }
@@ -6289,28 +6289,28 @@ QJV_OUTLINE void qjv_mulol_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_mulol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_mulol_aside(&copy, d, s, t, b);
+    qjv_mulol_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_muloli_aside(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_OUTLINE void qjv_muloli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[4], lent_a, lent_b, lent_c, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 4);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2]; lent_e = lent[3];
-        qjv_setl(c, lent_e, (long)(i));
-        qjv_mulhil(c, lent_a, s, lent_e);
-        qjv_mull(c, lent_b, s, lent_e);
-        qjv_rshli(c, lent_c, lent_b, (long)(63));
-        qjv_xorl(c, lent_a, lent_a, lent_c);
-        qjv_movl(c, d, lent_b);
-        qjv_movl(c, qjv_reg(30), lent_a);
-        qjv_give_back(c, lent, 4);
+        v_reg borrowed[4], borrowed_a, borrowed_b, borrowed_c, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 4);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2]; borrowed_e = borrowed[3];
+        qjv_setl(c, borrowed_e, (long)(i));
+        qjv_mulhil(c, borrowed_a, s, borrowed_e);
+        qjv_mull(c, borrowed_b, s, borrowed_e);
+        qjv_rshli(c, borrowed_c, borrowed_b, (long)(63));
+        qjv_xorl(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_movl(c, d, borrowed_b);
+        qjv_movl(c, qjv_reg(30), borrowed_a);
+        qjv_return_registers(c, borrowed, 4);
         qjv_bneli(c, qjv_reg(30), (long)(0), b);
     }
     }
@@ -6318,23 +6318,23 @@ QJV_OUTLINE void qjv_muloli_aside(qjv_asm *c, v_reg d, v_reg s, long value, v_la
 
 QJV_INLINE void qjv_muloli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
     qjv_asm copy = *c;
-    qjv_muloli_aside(&copy, d, s, value, b);
+    qjv_muloli_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `ul`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_muloul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_muloul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_mulhiul(c, lent_a, s, t);
-        qjv_mulul(c, lent_b, s, t);
-        qjv_movul(c, d, lent_b);
-        qjv_movul(c, qjv_reg(30), lent_a);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_mulhiul(c, borrowed_a, s, t);
+        qjv_mulul(c, borrowed_b, s, t);
+        qjv_movul(c, d, borrowed_b);
+        qjv_movul(c, qjv_reg(30), borrowed_a);
+        qjv_return_registers(c, borrowed, 2);
         qjv_bneuli(c, qjv_reg(30), (unsigned long)(0), b);
     }
     }
@@ -6342,26 +6342,26 @@ QJV_OUTLINE void qjv_muloul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label
 
 QJV_INLINE void qjv_muloul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_muloul_aside(&copy, d, s, t, b);
+    qjv_muloul_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_mulouli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
+QJV_OUTLINE void qjv_mulouli_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[3], lent_a, lent_b, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_e = lent[2];
-        qjv_setul(c, lent_e, (unsigned long)(i));
-        qjv_mulhiul(c, lent_a, s, lent_e);
-        qjv_mulul(c, lent_b, s, lent_e);
-        qjv_movul(c, d, lent_b);
-        qjv_movul(c, qjv_reg(30), lent_a);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_e = borrowed[2];
+        qjv_setul(c, borrowed_e, (unsigned long)(i));
+        qjv_mulhiul(c, borrowed_a, s, borrowed_e);
+        qjv_mulul(c, borrowed_b, s, borrowed_e);
+        qjv_movul(c, d, borrowed_b);
+        qjv_movul(c, qjv_reg(30), borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bneuli(c, qjv_reg(30), (unsigned long)(0), b);
     }
     }
@@ -6369,58 +6369,58 @@ QJV_OUTLINE void qjv_mulouli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long v
 
 QJV_INLINE void qjv_mulouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
     qjv_asm copy = *c;
-    qjv_mulouli_aside(&copy, d, s, value, b);
+    qjv_mulouli_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `us`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_uldus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_uldus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_addp(c, lent_a, s, t);
-        qjv_uldusi(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_addp(c, borrowed_a, s, t);
+        qjv_uldusi(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_uldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_uldus_aside(&copy, d, s, t);
+    qjv_uldus_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_uldusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_uldusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_lduci(c, lent_a, s, (int32_t)(i));
-        qjv_lduci(c, lent_b, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)1)));
-        qjv_lshui(c, lent_b, lent_b, (uint32_t)(8));
-        qjv_oru(c, d, lent_a, lent_b);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_lduci(c, borrowed_a, s, (int32_t)(i));
+        qjv_lduci(c, borrowed_b, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)1)));
+        qjv_lshui(c, borrowed_b, borrowed_b, (uint32_t)(8));
+        qjv_oru(c, d, borrowed_a, borrowed_b);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_uldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_uldusi_aside(&copy, d, s, value);
+    qjv_uldusi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `us`. Operands `d, local`. */
-QJV_OUTLINE void qjv_uldus_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_uldus_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
@@ -6433,58 +6433,58 @@ QJV_OUTLINE void qjv_uldus_local_aside(qjv_asm *c, v_reg d, v_variable local) {
 
 QJV_INLINE void qjv_uldus_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_uldus_local_aside(&copy, d, local);
+    qjv_uldus_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `s`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_ulds_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_ulds_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_addp(c, lent_a, s, t);
-        qjv_uldsi(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_addp(c, borrowed_a, s, t);
+        qjv_uldsi(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_ulds(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_ulds_aside(&copy, d, s, t);
+    qjv_ulds_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `s`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_uldsi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_uldsi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_lduci(c, lent_a, s, (int32_t)(i));
-        qjv_ldci(c, lent_b, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)1)));
-        qjv_lshii(c, lent_b, lent_b, (int32_t)(8));
-        qjv_ori(c, d, lent_a, lent_b);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_lduci(c, borrowed_a, s, (int32_t)(i));
+        qjv_ldci(c, borrowed_b, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)1)));
+        qjv_lshii(c, borrowed_b, borrowed_b, (int32_t)(8));
+        qjv_ori(c, d, borrowed_a, borrowed_b);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_uldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_uldsi_aside(&copy, d, s, value);
+    qjv_uldsi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `s`. Operands `d, local`. */
-QJV_OUTLINE void qjv_ulds_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_ulds_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
@@ -6497,64 +6497,64 @@ QJV_OUTLINE void qjv_ulds_local_aside(qjv_asm *c, v_reg d, v_variable local) {
 
 QJV_INLINE void qjv_ulds_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_ulds_local_aside(&copy, d, local);
+    qjv_ulds_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_uldu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_uldu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_addp(c, lent_a, s, t);
-        qjv_uldui(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_addp(c, borrowed_a, s, t);
+        qjv_uldui(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_uldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_uldu_aside(&copy, d, s, t);
+    qjv_uldu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_uldui_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_uldui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[4], lent_a, lent_b, lent_c, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 4);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2]; lent_e = lent[3];
-        qjv_lduci(c, lent_a, s, (int32_t)(i));
-        qjv_lduci(c, lent_b, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)1)));
-        qjv_lduci(c, lent_c, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)2)));
-        qjv_lduci(c, lent_e, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)3)));
-        qjv_lshui(c, lent_b, lent_b, (uint32_t)(8));
-        qjv_oru(c, lent_a, lent_a, lent_b);
-        qjv_lshui(c, lent_c, lent_c, (uint32_t)(16));
-        qjv_oru(c, lent_a, lent_a, lent_c);
-        qjv_lshui(c, lent_e, lent_e, (uint32_t)(24));
-        qjv_oru(c, d, lent_a, lent_e);
-        qjv_give_back(c, lent, 4);
+        v_reg borrowed[4], borrowed_a, borrowed_b, borrowed_c, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 4);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2]; borrowed_e = borrowed[3];
+        qjv_lduci(c, borrowed_a, s, (int32_t)(i));
+        qjv_lduci(c, borrowed_b, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)1)));
+        qjv_lduci(c, borrowed_c, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)2)));
+        qjv_lduci(c, borrowed_e, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)3)));
+        qjv_lshui(c, borrowed_b, borrowed_b, (uint32_t)(8));
+        qjv_oru(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_lshui(c, borrowed_c, borrowed_c, (uint32_t)(16));
+        qjv_oru(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_lshui(c, borrowed_e, borrowed_e, (uint32_t)(24));
+        qjv_oru(c, d, borrowed_a, borrowed_e);
+        qjv_return_registers(c, borrowed, 4);
     }
     }
 }
 
 QJV_INLINE void qjv_uldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_uldui_aside(&copy, d, s, value);
+    qjv_uldui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `u`. Operands `d, local`. */
-QJV_OUTLINE void qjv_uldu_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_uldu_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
@@ -6567,12 +6567,12 @@ QJV_OUTLINE void qjv_uldu_local_aside(qjv_asm *c, v_reg d, v_variable local) {
 
 QJV_INLINE void qjv_uldu_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_uldu_local_aside(&copy, d, local);
+    qjv_uldu_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `i`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_uldi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_uldi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         qjv_uldu(c, d, s, t);
@@ -6582,12 +6582,12 @@ QJV_OUTLINE void qjv_uldi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_uldi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_uldi_aside(&copy, d, s, t);
+    qjv_uldi_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `i`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_uldii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_uldii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -6599,12 +6599,12 @@ QJV_OUTLINE void qjv_uldii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 
 QJV_INLINE void qjv_uldii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_uldii_aside(&copy, d, s, value);
+    qjv_uldii_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `i`. Operands `d, local`. */
-QJV_OUTLINE void qjv_uldi_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_uldi_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
@@ -6617,60 +6617,60 @@ QJV_OUTLINE void qjv_uldi_local_aside(qjv_asm *c, v_reg d, v_variable local) {
 
 QJV_INLINE void qjv_uldi_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_uldi_local_aside(&copy, d, local);
+    qjv_uldi_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_uldul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_uldul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_addp(c, lent_a, s, t);
-        qjv_ulduli(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_addp(c, borrowed_a, s, t);
+        qjv_ulduli(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_uldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_uldul_aside(&copy, d, s, t);
+    qjv_uldul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ulduli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_ulduli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_uldui(c, lent_a, s, (int32_t)(i));
-        qjv_uldui(c, lent_b, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)4)));
-        qjv_cvu2ul(c, lent_a, lent_a);
-        qjv_cvu2ul(c, lent_b, lent_b);
-        qjv_lshuli(c, lent_b, lent_b, (unsigned long)(32));
-        qjv_orul(c, d, lent_a, lent_b);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_uldui(c, borrowed_a, s, (int32_t)(i));
+        qjv_uldui(c, borrowed_b, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)4)));
+        qjv_cvu2ul(c, borrowed_a, borrowed_a);
+        qjv_cvu2ul(c, borrowed_b, borrowed_b);
+        qjv_lshuli(c, borrowed_b, borrowed_b, (unsigned long)(32));
+        qjv_orul(c, d, borrowed_a, borrowed_b);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_ulduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ulduli_aside(&copy, d, s, value);
+    qjv_ulduli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `ul`. Operands `d, local`. */
-QJV_OUTLINE void qjv_uldul_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_uldul_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
@@ -6683,12 +6683,12 @@ QJV_OUTLINE void qjv_uldul_local_aside(qjv_asm *c, v_reg d, v_variable local) {
 
 QJV_INLINE void qjv_uldul_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_uldul_local_aside(&copy, d, local);
+    qjv_uldul_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `l`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_uldl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_uldl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         qjv_uldul(c, d, s, t);
@@ -6698,12 +6698,12 @@ QJV_OUTLINE void qjv_uldl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_uldl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_uldl_aside(&copy, d, s, t);
+    qjv_uldl_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `l`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_uldli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_uldli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -6715,12 +6715,12 @@ QJV_OUTLINE void qjv_uldli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 
 QJV_INLINE void qjv_uldli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_uldli_aside(&copy, d, s, value);
+    qjv_uldli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `l`. Operands `d, local`. */
-QJV_OUTLINE void qjv_uldl_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_uldl_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
@@ -6733,12 +6733,12 @@ QJV_OUTLINE void qjv_uldl_local_aside(qjv_asm *c, v_reg d, v_variable local) {
 
 QJV_INLINE void qjv_uldl_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_uldl_local_aside(&copy, d, local);
+    qjv_uldl_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `p`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_uldp_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_uldp_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         qjv_uldul(c, d, s, t);
@@ -6748,12 +6748,12 @@ QJV_OUTLINE void qjv_uldp_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_uldp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_uldp_aside(&copy, d, s, t);
+    qjv_uldp_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `p`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_uldpi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_uldpi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -6765,12 +6765,12 @@ QJV_OUTLINE void qjv_uldpi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 
 QJV_INLINE void qjv_uldpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_uldpi_aside(&copy, d, s, value);
+    qjv_uldpi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `p`. Operands `d, local`. */
-QJV_OUTLINE void qjv_uldp_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_uldp_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
@@ -6783,80 +6783,80 @@ QJV_OUTLINE void qjv_uldp_local_aside(qjv_asm *c, v_reg d, v_variable local) {
 
 QJV_INLINE void qjv_uldp_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_uldp_local_aside(&copy, d, local);
+    qjv_uldp_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `us`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_ustus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_ustus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_addp(c, lent_a, s, t);
-        qjv_ustusi(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_addp(c, borrowed_a, s, t);
+        qjv_ustusi(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_ustus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_ustus_aside(&copy, d, s, t);
+    qjv_ustus_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ustusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_ustusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
         qjv_stuci(c, d, s, (int32_t)(i));
-        qjv_rshui(c, lent_a, d, (uint32_t)(8));
-        qjv_stuci(c, lent_a, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)1)));
-        qjv_give_back(c, lent, 1);
+        qjv_rshui(c, borrowed_a, d, (uint32_t)(8));
+        qjv_stuci(c, borrowed_a, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)1)));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_ustusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ustusi_aside(&copy, d, s, value);
+    qjv_ustusi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `us`. Operands `d, local`. */
-QJV_OUTLINE void qjv_ustus_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_ustus_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
     {
         const v_reg taken[] = {d};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
-        qjv_ustusi(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_frame_address(c, borrowed_a, i + qjv_borrowed_bytes(1));
+        qjv_ustusi(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_ustus_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_ustus_local_aside(&copy, d, local);
+    qjv_ustus_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `s`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_usts_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_usts_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         qjv_ustus(c, d, s, t);
@@ -6866,12 +6866,12 @@ QJV_OUTLINE void qjv_usts_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_usts(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_usts_aside(&copy, d, s, t);
+    qjv_usts_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `s`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ustsi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_ustsi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -6883,107 +6883,107 @@ QJV_OUTLINE void qjv_ustsi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 
 QJV_INLINE void qjv_ustsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ustsi_aside(&copy, d, s, value);
+    qjv_ustsi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `s`. Operands `d, local`. */
-QJV_OUTLINE void qjv_usts_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_usts_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
     {
         const v_reg taken[] = {d};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
-        qjv_ustsi(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_frame_address(c, borrowed_a, i + qjv_borrowed_bytes(1));
+        qjv_ustsi(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_usts_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_usts_local_aside(&copy, d, local);
+    qjv_usts_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_ustu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_ustu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_addp(c, lent_a, s, t);
-        qjv_ustui(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_addp(c, borrowed_a, s, t);
+        qjv_ustui(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_ustu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_ustu_aside(&copy, d, s, t);
+    qjv_ustu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ustui_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_ustui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
         qjv_stuci(c, d, s, (int32_t)(i));
-        qjv_rshui(c, lent_a, d, (uint32_t)(8));
-        qjv_stuci(c, lent_a, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)1)));
-        qjv_rshui(c, lent_a, d, (uint32_t)(16));
-        qjv_stuci(c, lent_a, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)2)));
-        qjv_rshui(c, lent_a, d, (uint32_t)(24));
-        qjv_stuci(c, lent_a, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)3)));
-        qjv_give_back(c, lent, 1);
+        qjv_rshui(c, borrowed_a, d, (uint32_t)(8));
+        qjv_stuci(c, borrowed_a, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)1)));
+        qjv_rshui(c, borrowed_a, d, (uint32_t)(16));
+        qjv_stuci(c, borrowed_a, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)2)));
+        qjv_rshui(c, borrowed_a, d, (uint32_t)(24));
+        qjv_stuci(c, borrowed_a, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)3)));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_ustui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ustui_aside(&copy, d, s, value);
+    qjv_ustui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `u`. Operands `d, local`. */
-QJV_OUTLINE void qjv_ustu_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_ustu_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
     {
         const v_reg taken[] = {d};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
-        qjv_ustui(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_frame_address(c, borrowed_a, i + qjv_borrowed_bytes(1));
+        qjv_ustui(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_ustu_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_ustu_local_aside(&copy, d, local);
+    qjv_ustu_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `i`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_usti_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_usti_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         qjv_ustu(c, d, s, t);
@@ -6993,12 +6993,12 @@ QJV_OUTLINE void qjv_usti_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_usti(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_usti_aside(&copy, d, s, t);
+    qjv_usti_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `i`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ustii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_ustii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -7010,105 +7010,105 @@ QJV_OUTLINE void qjv_ustii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 
 QJV_INLINE void qjv_ustii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ustii_aside(&copy, d, s, value);
+    qjv_ustii_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `i`. Operands `d, local`. */
-QJV_OUTLINE void qjv_usti_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_usti_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
     {
         const v_reg taken[] = {d};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
-        qjv_ustii(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_frame_address(c, borrowed_a, i + qjv_borrowed_bytes(1));
+        qjv_ustii(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_usti_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_usti_local_aside(&copy, d, local);
+    qjv_usti_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_ustul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_ustul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_addp(c, lent_a, s, t);
-        qjv_ustuli(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_addp(c, borrowed_a, s, t);
+        qjv_ustuli(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_ustul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_ustul_aside(&copy, d, s, t);
+    qjv_ustul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ustuli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_ustuli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_cvul2u(c, lent_a, d);
-        qjv_ustui(c, lent_a, s, (int32_t)(i));
-        qjv_rshuli(c, lent_a, d, (unsigned long)(32));
-        qjv_cvul2u(c, lent_a, lent_a);
-        qjv_ustui(c, lent_a, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)4)));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_cvul2u(c, borrowed_a, d);
+        qjv_ustui(c, borrowed_a, s, (int32_t)(i));
+        qjv_rshuli(c, borrowed_a, d, (unsigned long)(32));
+        qjv_cvul2u(c, borrowed_a, borrowed_a);
+        qjv_ustui(c, borrowed_a, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)4)));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_ustuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ustuli_aside(&copy, d, s, value);
+    qjv_ustuli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `ul`. Operands `d, local`. */
-QJV_OUTLINE void qjv_ustul_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_ustul_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
     {
         const v_reg taken[] = {d};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
-        qjv_ustuli(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_frame_address(c, borrowed_a, i + qjv_borrowed_bytes(1));
+        qjv_ustuli(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_ustul_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_ustul_local_aside(&copy, d, local);
+    qjv_ustul_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `l`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_ustl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_ustl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         qjv_ustul(c, d, s, t);
@@ -7118,12 +7118,12 @@ QJV_OUTLINE void qjv_ustl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_ustl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_ustl_aside(&copy, d, s, t);
+    qjv_ustl_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `l`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ustli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_ustli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -7135,35 +7135,35 @@ QJV_OUTLINE void qjv_ustli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 
 QJV_INLINE void qjv_ustli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ustli_aside(&copy, d, s, value);
+    qjv_ustli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `l`. Operands `d, local`. */
-QJV_OUTLINE void qjv_ustl_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_ustl_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
     {
         const v_reg taken[] = {d};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
-        qjv_ustli(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_frame_address(c, borrowed_a, i + qjv_borrowed_bytes(1));
+        qjv_ustli(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_ustl_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_ustl_local_aside(&copy, d, local);
+    qjv_ustl_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `p`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_ustp_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_ustp_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         qjv_ustul(c, d, s, t);
@@ -7173,12 +7173,12 @@ QJV_OUTLINE void qjv_ustp_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_ustp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_ustp_aside(&copy, d, s, t);
+    qjv_ustp_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `p`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ustpi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_ustpi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -7190,35 +7190,35 @@ QJV_OUTLINE void qjv_ustpi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 
 QJV_INLINE void qjv_ustpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ustpi_aside(&copy, d, s, value);
+    qjv_ustpi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `p`. Operands `d, local`. */
-QJV_OUTLINE void qjv_ustp_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_ustp_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
     {
         const v_reg taken[] = {d};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
-        qjv_ustpi(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_frame_address(c, borrowed_a, i + qjv_borrowed_bytes(1));
+        qjv_ustpi(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_ustp_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_ustp_local_aside(&copy, d, local);
+    qjv_ustp_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Load in the other byte order. Type `us`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_bldus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_bldus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         qjv_ldus(c, d, s, t);
@@ -7229,12 +7229,12 @@ QJV_OUTLINE void qjv_bldus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_bldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_bldus_aside(&copy, d, s, t);
+    qjv_bldus_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Load in the other byte order. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bldusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_bldusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -7247,12 +7247,12 @@ QJV_OUTLINE void qjv_bldusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 
 QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_bldusi_aside(&copy, d, s, value);
+    qjv_bldusi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Load in the other byte order. Type `us`. Operands `d, local`. */
-QJV_OUTLINE void qjv_bldus_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_bldus_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
@@ -7265,12 +7265,12 @@ QJV_OUTLINE void qjv_bldus_local_aside(qjv_asm *c, v_reg d, v_variable local) {
 
 QJV_INLINE void qjv_bldus_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_bldus_local_aside(&copy, d, local);
+    qjv_bldus_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Load in the other byte order. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_bldu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_bldu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         qjv_ldu(c, d, s, t);
@@ -7281,12 +7281,12 @@ QJV_OUTLINE void qjv_bldu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_bldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_bldu_aside(&copy, d, s, t);
+    qjv_bldu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Load in the other byte order. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bldui_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_bldui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -7299,12 +7299,12 @@ QJV_OUTLINE void qjv_bldui_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 
 QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_bldui_aside(&copy, d, s, value);
+    qjv_bldui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Load in the other byte order. Type `u`. Operands `d, local`. */
-QJV_OUTLINE void qjv_bldu_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_bldu_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
@@ -7317,12 +7317,12 @@ QJV_OUTLINE void qjv_bldu_local_aside(qjv_asm *c, v_reg d, v_variable local) {
 
 QJV_INLINE void qjv_bldu_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_bldu_local_aside(&copy, d, local);
+    qjv_bldu_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Load in the other byte order. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_bldul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_bldul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         qjv_ldul(c, d, s, t);
@@ -7333,12 +7333,12 @@ QJV_OUTLINE void qjv_bldul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_bldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_bldul_aside(&copy, d, s, t);
+    qjv_bldul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Load in the other byte order. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_blduli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_blduli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -7351,12 +7351,12 @@ QJV_OUTLINE void qjv_blduli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 
 QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_blduli_aside(&copy, d, s, value);
+    qjv_blduli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Load in the other byte order. Type `ul`. Operands `d, local`. */
-QJV_OUTLINE void qjv_bldul_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_bldul_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
@@ -7369,213 +7369,213 @@ QJV_OUTLINE void qjv_bldul_local_aside(qjv_asm *c, v_reg d, v_variable local) {
 
 QJV_INLINE void qjv_bldul_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_bldul_local_aside(&copy, d, local);
+    qjv_bldul_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `us`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_bstus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_bstus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_bswapus(c, lent_a, d);
-        qjv_stus(c, lent_a, s, t);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_bswapus(c, borrowed_a, d);
+        qjv_stus(c, borrowed_a, s, t);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_bstus_aside(&copy, d, s, t);
+    qjv_bstus_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bstusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_bstusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_bswapus(c, lent_a, d);
-        qjv_stusi(c, lent_a, s, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_bswapus(c, borrowed_a, d);
+        qjv_stusi(c, borrowed_a, s, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_bstusi_aside(&copy, d, s, value);
+    qjv_bstusi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `us`. Operands `d, local`. */
-QJV_OUTLINE void qjv_bstus_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_bstus_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
     {
         const v_reg taken[] = {d};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
-        qjv_bstusi(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_frame_address(c, borrowed_a, i + qjv_borrowed_bytes(1));
+        qjv_bstusi(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstus_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_bstus_local_aside(&copy, d, local);
+    qjv_bstus_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_bstu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_bstu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_bswapu(c, lent_a, d);
-        qjv_stu(c, lent_a, s, t);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_bswapu(c, borrowed_a, d);
+        qjv_stu(c, borrowed_a, s, t);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_bstu_aside(&copy, d, s, t);
+    qjv_bstu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bstui_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_bstui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_bswapu(c, lent_a, d);
-        qjv_stui(c, lent_a, s, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_bswapu(c, borrowed_a, d);
+        qjv_stui(c, borrowed_a, s, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_bstui_aside(&copy, d, s, value);
+    qjv_bstui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `u`. Operands `d, local`. */
-QJV_OUTLINE void qjv_bstu_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_bstu_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
     {
         const v_reg taken[] = {d};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
-        qjv_bstui(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_frame_address(c, borrowed_a, i + qjv_borrowed_bytes(1));
+        qjv_bstui(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstu_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_bstu_local_aside(&copy, d, local);
+    qjv_bstu_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_bstul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_bstul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_bswapul(c, lent_a, d);
-        qjv_stul(c, lent_a, s, t);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_bswapul(c, borrowed_a, d);
+        qjv_stul(c, borrowed_a, s, t);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_bstul_aside(&copy, d, s, t);
+    qjv_bstul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bstuli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_bstuli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_bswapul(c, lent_a, d);
-        qjv_stuli(c, lent_a, s, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_bswapul(c, borrowed_a, d);
+        qjv_stuli(c, borrowed_a, s, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_bstuli_aside(&copy, d, s, value);
+    qjv_bstuli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `ul`. Operands `d, local`. */
-QJV_OUTLINE void qjv_bstul_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_bstul_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
     {
         const v_reg taken[] = {d};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
-        qjv_bstuli(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_frame_address(c, borrowed_a, i + qjv_borrowed_bytes(1));
+        qjv_bstuli(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstul_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_bstul_local_aside(&copy, d, local);
+    qjv_bstul_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* What is at base plus offset will soon be used. Operands `s, i`. */
-QJV_OUTLINE void qjv_prefetch_aside(qjv_asm *c, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_prefetch_outlined(qjv_asm *c, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     (void)s;
@@ -7588,7 +7588,7 @@ QJV_OUTLINE void qjv_prefetch_aside(qjv_asm *c, v_reg s, int32_t value) {
 
 QJV_INLINE void qjv_prefetch(qjv_asm *c, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_prefetch_aside(&copy, s, value);
+    qjv_prefetch_outlined(&copy, s, value);
     *c = copy;
 }
 

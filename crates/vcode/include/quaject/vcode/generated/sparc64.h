@@ -71,9 +71,9 @@ static const uint64_t qjv_float_bit[32] __attribute__((unused)) = {
 #define V_RESULT qjv_reg(8)
 #define V_FRESULT qjv_reg(0)
 #define QJV_FLOAT_SCRATCH qjv_reg(30)
-#define QJV_LINKS 1
-#define QJV_HOLDS 1
-#define QJV_REACH 4294967295u
+#define QJV_HAS_LINK_REGISTER 1
+#define QJV_CLOBBERS_SPECIAL_REGISTERS 1
+#define QJV_SHORT_BRANCH_RANGE 4294967295u
 
 QJV_INLINE int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
     uint32_t word;
@@ -3105,7 +3105,7 @@ QJV_INLINE void qjv_jr(qjv_asm *c, v_reg s) {
 
 /* Jump to a label and link. Operands `b`. */
 QJV_INLINE void qjv_jal(qjv_asm *c, v_label b) {
-    qjv_links(c);
+    qjv_note_call(c);
     qjv_space(c, 8);
     uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, 0x40000000u);
@@ -3115,7 +3115,7 @@ QJV_INLINE void qjv_jal(qjv_asm *c, v_label b) {
 
 /* Jump to the address in a register and link. Operands `s`. */
 QJV_INLINE void qjv_jalr(qjv_asm *c, v_reg s) {
-    qjv_links(c);
+    qjv_note_call(c);
     qjv_space(c, 8);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x9fc02000u);
     c->ip = qjv_word_big(c->ip, 0x01000000u);
@@ -3279,7 +3279,7 @@ QJV_INLINE void qjv_return(qjv_asm *c) {
     c->ip = qjv_word_big(c->ip, 0x81c3e008u);
 }
 
-QJV_OUTLINE void qjv_hold(qjv_asm *c, int64_t i) {
+QJV_OUTLINE void qjv_save_special(qjv_asm *c, int64_t i) {
     qjv_space(c, 4);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, ((uint32_t)i & 0x1fffu) | 0xc32ba000u);
@@ -3288,7 +3288,7 @@ QJV_OUTLINE void qjv_hold(qjv_asm *c, int64_t i) {
     }
 }
 
-QJV_OUTLINE void qjv_release(qjv_asm *c, int64_t i) {
+QJV_OUTLINE void qjv_restore_special(qjv_asm *c, int64_t i) {
     qjv_space(c, 4);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, ((uint32_t)i & 0x1fffu) | 0xc30ba000u);
@@ -3297,12 +3297,12 @@ QJV_OUTLINE void qjv_release(qjv_asm *c, int64_t i) {
     }
 }
 
-QJV_OUTLINE void qjv_link(qjv_asm *c, int64_t i) {
+QJV_OUTLINE void qjv_save_link(qjv_asm *c, int64_t i) {
     v_variable at = {(int32_t)i};
     qjv_stl_local(c, qjv_reg(15), at);
 }
 
-QJV_OUTLINE void qjv_unlink(qjv_asm *c, int64_t i) {
+QJV_OUTLINE void qjv_restore_link(qjv_asm *c, int64_t i) {
     v_variable at = {(int32_t)i};
     qjv_ldl_local(c, qjv_reg(15), at);
 }
@@ -3317,9 +3317,9 @@ QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {
     }
 }
 
-static void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);
-static void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);
-static int64_t qjv_lowered(size_t count);
+static void qjv_borrow_registers(qjv_asm *c, const v_reg *taken, size_t count, v_reg *borrowed, size_t wanted);
+static void qjv_return_registers(qjv_asm *c, const v_reg *borrowed, size_t count);
+static int64_t qjv_borrowed_bytes(size_t count);
 
 QJV_INLINE void qjv_bswapus(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_bswapu(qjv_asm *c, v_reg d, v_reg s);
@@ -3482,284 +3482,284 @@ QJV_INLINE void qjv_stxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
 QJV_INLINE void qjv_stxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
 
 /* Reverse the bytes; of us the low two, which are then zero-extended. Type `us`. Operands `d, s`. */
-QJV_OUTLINE void qjv_bswapus_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_bswapus_outlined(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_rshui(c, lent_a, s, (uint32_t)(8));
-        qjv_andui(c, lent_a, lent_a, (uint32_t)(255));
-        qjv_andui(c, lent_b, s, (uint32_t)(255));
-        qjv_lshui(c, lent_b, lent_b, (uint32_t)(8));
-        qjv_oru(c, d, lent_a, lent_b);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_rshui(c, borrowed_a, s, (uint32_t)(8));
+        qjv_andui(c, borrowed_a, borrowed_a, (uint32_t)(255));
+        qjv_andui(c, borrowed_b, s, (uint32_t)(255));
+        qjv_lshui(c, borrowed_b, borrowed_b, (uint32_t)(8));
+        qjv_oru(c, d, borrowed_a, borrowed_b);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_bswapus(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_bswapus_aside(&copy, d, s);
+    qjv_bswapus_outlined(&copy, d, s);
     *c = copy;
 }
 
 /* Reverse the bytes; of us the low two, which are then zero-extended. Type `u`. Operands `d, s`. */
-QJV_OUTLINE void qjv_bswapu_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_bswapu_outlined(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_lshui(c, lent_a, s, (uint32_t)(24));
-        qjv_rshui(c, lent_b, s, (uint32_t)(24));
-        qjv_oru(c, lent_a, lent_a, lent_b);
-        qjv_rshui(c, lent_b, s, (uint32_t)(8));
-        qjv_andui(c, lent_b, lent_b, (uint32_t)(65280));
-        qjv_oru(c, lent_a, lent_a, lent_b);
-        qjv_andui(c, lent_b, s, (uint32_t)(65280));
-        qjv_lshui(c, lent_b, lent_b, (uint32_t)(8));
-        qjv_oru(c, d, lent_a, lent_b);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_lshui(c, borrowed_a, s, (uint32_t)(24));
+        qjv_rshui(c, borrowed_b, s, (uint32_t)(24));
+        qjv_oru(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_rshui(c, borrowed_b, s, (uint32_t)(8));
+        qjv_andui(c, borrowed_b, borrowed_b, (uint32_t)(65280));
+        qjv_oru(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_andui(c, borrowed_b, s, (uint32_t)(65280));
+        qjv_lshui(c, borrowed_b, borrowed_b, (uint32_t)(8));
+        qjv_oru(c, d, borrowed_a, borrowed_b);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_bswapu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_bswapu_aside(&copy, d, s);
+    qjv_bswapu_outlined(&copy, d, s);
     *c = copy;
 }
 
 /* Reverse the bytes; of us the low two, which are then zero-extended. Type `ul`. Operands `d, s`. */
-QJV_OUTLINE void qjv_bswapul_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_bswapul_outlined(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_cvul2u(c, lent_a, s);
-        qjv_rshuli(c, lent_b, s, (unsigned long)(32));
-        qjv_cvul2u(c, lent_b, lent_b);
-        qjv_bswapu(c, lent_a, lent_a);
-        qjv_bswapu(c, lent_b, lent_b);
-        qjv_cvu2ul(c, lent_a, lent_a);
-        qjv_cvu2ul(c, lent_b, lent_b);
-        qjv_lshuli(c, lent_a, lent_a, (unsigned long)(32));
-        qjv_orul(c, d, lent_a, lent_b);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_cvul2u(c, borrowed_a, s);
+        qjv_rshuli(c, borrowed_b, s, (unsigned long)(32));
+        qjv_cvul2u(c, borrowed_b, borrowed_b);
+        qjv_bswapu(c, borrowed_a, borrowed_a);
+        qjv_bswapu(c, borrowed_b, borrowed_b);
+        qjv_cvu2ul(c, borrowed_a, borrowed_a);
+        qjv_cvu2ul(c, borrowed_b, borrowed_b);
+        qjv_lshuli(c, borrowed_a, borrowed_a, (unsigned long)(32));
+        qjv_orul(c, d, borrowed_a, borrowed_b);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_bswapul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_bswapul_aside(&copy, d, s);
+    qjv_bswapul_outlined(&copy, d, s);
     *c = copy;
 }
 
 /* Count the bits that are one. Type `u`. Operands `d, s`. */
-QJV_OUTLINE void qjv_popcountu_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_popcountu_outlined(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_rshui(c, lent_a, s, (uint32_t)(1));
-        qjv_andui(c, lent_a, lent_a, (uint32_t)(1431655765));
-        qjv_subu(c, lent_a, s, lent_a);
-        qjv_rshui(c, lent_b, lent_a, (uint32_t)(2));
-        qjv_andui(c, lent_b, lent_b, (uint32_t)(858993459));
-        qjv_andui(c, lent_a, lent_a, (uint32_t)(858993459));
-        qjv_addu(c, lent_a, lent_a, lent_b);
-        qjv_rshui(c, lent_b, lent_a, (uint32_t)(4));
-        qjv_addu(c, lent_a, lent_a, lent_b);
-        qjv_andui(c, lent_a, lent_a, (uint32_t)(252645135));
-        qjv_mului(c, lent_a, lent_a, (uint32_t)(16843009));
-        qjv_rshui(c, d, lent_a, (uint32_t)(24));
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_rshui(c, borrowed_a, s, (uint32_t)(1));
+        qjv_andui(c, borrowed_a, borrowed_a, (uint32_t)(1431655765));
+        qjv_subu(c, borrowed_a, s, borrowed_a);
+        qjv_rshui(c, borrowed_b, borrowed_a, (uint32_t)(2));
+        qjv_andui(c, borrowed_b, borrowed_b, (uint32_t)(858993459));
+        qjv_andui(c, borrowed_a, borrowed_a, (uint32_t)(858993459));
+        qjv_addu(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_rshui(c, borrowed_b, borrowed_a, (uint32_t)(4));
+        qjv_addu(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_andui(c, borrowed_a, borrowed_a, (uint32_t)(252645135));
+        qjv_mului(c, borrowed_a, borrowed_a, (uint32_t)(16843009));
+        qjv_rshui(c, d, borrowed_a, (uint32_t)(24));
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_popcountu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_popcountu_aside(&copy, d, s);
+    qjv_popcountu_outlined(&copy, d, s);
     *c = copy;
 }
 
 /* Count the bits that are one. Type `ul`. Operands `d, s`. */
-QJV_OUTLINE void qjv_popcountul_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_popcountul_outlined(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_rshuli(c, lent_a, s, (unsigned long)(1));
-        qjv_anduli(c, lent_a, lent_a, (unsigned long)(INT64_C(6148914691236517205)));
-        qjv_subul(c, lent_a, s, lent_a);
-        qjv_rshuli(c, lent_b, lent_a, (unsigned long)(2));
-        qjv_anduli(c, lent_b, lent_b, (unsigned long)(INT64_C(3689348814741910323)));
-        qjv_anduli(c, lent_a, lent_a, (unsigned long)(INT64_C(3689348814741910323)));
-        qjv_addul(c, lent_a, lent_a, lent_b);
-        qjv_rshuli(c, lent_b, lent_a, (unsigned long)(4));
-        qjv_addul(c, lent_a, lent_a, lent_b);
-        qjv_anduli(c, lent_a, lent_a, (unsigned long)(INT64_C(1085102592571150095)));
-        qjv_mululi(c, lent_a, lent_a, (unsigned long)(INT64_C(72340172838076673)));
-        qjv_rshuli(c, d, lent_a, (unsigned long)(56));
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_rshuli(c, borrowed_a, s, (unsigned long)(1));
+        qjv_anduli(c, borrowed_a, borrowed_a, (unsigned long)(INT64_C(6148914691236517205)));
+        qjv_subul(c, borrowed_a, s, borrowed_a);
+        qjv_rshuli(c, borrowed_b, borrowed_a, (unsigned long)(2));
+        qjv_anduli(c, borrowed_b, borrowed_b, (unsigned long)(INT64_C(3689348814741910323)));
+        qjv_anduli(c, borrowed_a, borrowed_a, (unsigned long)(INT64_C(3689348814741910323)));
+        qjv_addul(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_rshuli(c, borrowed_b, borrowed_a, (unsigned long)(4));
+        qjv_addul(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_anduli(c, borrowed_a, borrowed_a, (unsigned long)(INT64_C(1085102592571150095)));
+        qjv_mululi(c, borrowed_a, borrowed_a, (unsigned long)(INT64_C(72340172838076673)));
+        qjv_rshuli(c, d, borrowed_a, (unsigned long)(56));
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_popcountul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_popcountul_aside(&copy, d, s);
+    qjv_popcountul_outlined(&copy, d, s);
     *c = copy;
 }
 
 /* Count the zero bits above the highest one; the width if there is none. Type `u`. Operands `d, s`. */
-QJV_OUTLINE void qjv_clzu_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_clzu_outlined(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_rshui(c, lent_a, s, (uint32_t)(1));
-        qjv_oru(c, lent_a, lent_a, s);
-        qjv_rshui(c, lent_b, lent_a, (uint32_t)(2));
-        qjv_oru(c, lent_a, lent_a, lent_b);
-        qjv_rshui(c, lent_b, lent_a, (uint32_t)(4));
-        qjv_oru(c, lent_a, lent_a, lent_b);
-        qjv_rshui(c, lent_b, lent_a, (uint32_t)(8));
-        qjv_oru(c, lent_a, lent_a, lent_b);
-        qjv_rshui(c, lent_b, lent_a, (uint32_t)(16));
-        qjv_oru(c, lent_a, lent_a, lent_b);
-        qjv_comu(c, lent_a, lent_a);
-        qjv_popcountu(c, d, lent_a);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_rshui(c, borrowed_a, s, (uint32_t)(1));
+        qjv_oru(c, borrowed_a, borrowed_a, s);
+        qjv_rshui(c, borrowed_b, borrowed_a, (uint32_t)(2));
+        qjv_oru(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_rshui(c, borrowed_b, borrowed_a, (uint32_t)(4));
+        qjv_oru(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_rshui(c, borrowed_b, borrowed_a, (uint32_t)(8));
+        qjv_oru(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_rshui(c, borrowed_b, borrowed_a, (uint32_t)(16));
+        qjv_oru(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_comu(c, borrowed_a, borrowed_a);
+        qjv_popcountu(c, d, borrowed_a);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_clzu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_clzu_aside(&copy, d, s);
+    qjv_clzu_outlined(&copy, d, s);
     *c = copy;
 }
 
 /* Count the zero bits above the highest one; the width if there is none. Type `ul`. Operands `d, s`. */
-QJV_OUTLINE void qjv_clzul_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_clzul_outlined(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_rshuli(c, lent_a, s, (unsigned long)(1));
-        qjv_orul(c, lent_a, lent_a, s);
-        qjv_rshuli(c, lent_b, lent_a, (unsigned long)(2));
-        qjv_orul(c, lent_a, lent_a, lent_b);
-        qjv_rshuli(c, lent_b, lent_a, (unsigned long)(4));
-        qjv_orul(c, lent_a, lent_a, lent_b);
-        qjv_rshuli(c, lent_b, lent_a, (unsigned long)(8));
-        qjv_orul(c, lent_a, lent_a, lent_b);
-        qjv_rshuli(c, lent_b, lent_a, (unsigned long)(16));
-        qjv_orul(c, lent_a, lent_a, lent_b);
-        qjv_rshuli(c, lent_b, lent_a, (unsigned long)(32));
-        qjv_orul(c, lent_a, lent_a, lent_b);
-        qjv_comul(c, lent_a, lent_a);
-        qjv_popcountul(c, d, lent_a);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_rshuli(c, borrowed_a, s, (unsigned long)(1));
+        qjv_orul(c, borrowed_a, borrowed_a, s);
+        qjv_rshuli(c, borrowed_b, borrowed_a, (unsigned long)(2));
+        qjv_orul(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_rshuli(c, borrowed_b, borrowed_a, (unsigned long)(4));
+        qjv_orul(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_rshuli(c, borrowed_b, borrowed_a, (unsigned long)(8));
+        qjv_orul(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_rshuli(c, borrowed_b, borrowed_a, (unsigned long)(16));
+        qjv_orul(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_rshuli(c, borrowed_b, borrowed_a, (unsigned long)(32));
+        qjv_orul(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_comul(c, borrowed_a, borrowed_a);
+        qjv_popcountul(c, d, borrowed_a);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_clzul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_clzul_aside(&copy, d, s);
+    qjv_clzul_outlined(&copy, d, s);
     *c = copy;
 }
 
 /* Count the zero bits below the lowest one; the width if there is none. Type `u`. Operands `d, s`. */
-QJV_OUTLINE void qjv_ctzu_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_ctzu_outlined(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_subui(c, lent_a, s, (uint32_t)(1));
-        qjv_comu(c, lent_b, s);
-        qjv_andu(c, lent_a, lent_a, lent_b);
-        qjv_popcountu(c, d, lent_a);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_subui(c, borrowed_a, s, (uint32_t)(1));
+        qjv_comu(c, borrowed_b, s);
+        qjv_andu(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_popcountu(c, d, borrowed_a);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_ctzu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_ctzu_aside(&copy, d, s);
+    qjv_ctzu_outlined(&copy, d, s);
     *c = copy;
 }
 
 /* Count the zero bits below the lowest one; the width if there is none. Type `ul`. Operands `d, s`. */
-QJV_OUTLINE void qjv_ctzul_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_ctzul_outlined(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_subuli(c, lent_a, s, (unsigned long)(1));
-        qjv_comul(c, lent_b, s);
-        qjv_andul(c, lent_a, lent_a, lent_b);
-        qjv_popcountul(c, d, lent_a);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_subuli(c, borrowed_a, s, (unsigned long)(1));
+        qjv_comul(c, borrowed_b, s);
+        qjv_andul(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_popcountul(c, d, borrowed_a);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_ctzul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_ctzul_aside(&copy, d, s);
+    qjv_ctzul_outlined(&copy, d, s);
     *c = copy;
 }
 
 /* Rotate left. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_rotlu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_rotlu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_setu(c, lent_a, (uint32_t)(32));
-        qjv_subu(c, lent_a, lent_a, t);
-        qjv_andui(c, lent_a, lent_a, (uint32_t)(31));
-        qjv_rshu(c, lent_a, s, lent_a);
-        qjv_lshu(c, lent_b, s, t);
-        qjv_oru(c, d, lent_a, lent_b);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_setu(c, borrowed_a, (uint32_t)(32));
+        qjv_subu(c, borrowed_a, borrowed_a, t);
+        qjv_andui(c, borrowed_a, borrowed_a, (uint32_t)(31));
+        qjv_rshu(c, borrowed_a, s, borrowed_a);
+        qjv_lshu(c, borrowed_b, s, t);
+        qjv_oru(c, d, borrowed_a, borrowed_b);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_rotlu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_rotlu_aside(&copy, d, s, t);
+    qjv_rotlu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Rotate left. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_rotlui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_rotlui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     i = qjv_count(c, i, 32);
     (void)i;
@@ -3768,50 +3768,50 @@ QJV_OUTLINE void qjv_rotlui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) 
         qjv_movu(c, d, s);
     } else {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_rshui(c, lent_a, s, (uint32_t)((int64_t)((uint64_t)32 - (uint64_t)i)));
-        qjv_lshui(c, lent_b, s, (uint32_t)(i));
-        qjv_oru(c, d, lent_a, lent_b);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_rshui(c, borrowed_a, s, (uint32_t)((int64_t)((uint64_t)32 - (uint64_t)i)));
+        qjv_lshui(c, borrowed_b, s, (uint32_t)(i));
+        qjv_oru(c, d, borrowed_a, borrowed_b);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_rotlui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     qjv_asm copy = *c;
-    qjv_rotlui_aside(&copy, d, s, value);
+    qjv_rotlui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Rotate left. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_rotlul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_rotlul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_setul(c, lent_a, (unsigned long)(64));
-        qjv_subul(c, lent_a, lent_a, t);
-        qjv_anduli(c, lent_a, lent_a, (unsigned long)(63));
-        qjv_rshul(c, lent_a, s, lent_a);
-        qjv_lshul(c, lent_b, s, t);
-        qjv_orul(c, d, lent_a, lent_b);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_setul(c, borrowed_a, (unsigned long)(64));
+        qjv_subul(c, borrowed_a, borrowed_a, t);
+        qjv_anduli(c, borrowed_a, borrowed_a, (unsigned long)(63));
+        qjv_rshul(c, borrowed_a, s, borrowed_a);
+        qjv_lshul(c, borrowed_b, s, t);
+        qjv_orul(c, d, borrowed_a, borrowed_b);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_rotlul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_rotlul_aside(&copy, d, s, t);
+    qjv_rotlul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Rotate left. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_rotluli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+QJV_OUTLINE void qjv_rotluli_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     i = qjv_count(c, i, 64);
     (void)i;
@@ -3820,50 +3820,50 @@ QJV_OUTLINE void qjv_rotluli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long v
         qjv_movul(c, d, s);
     } else {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_rshuli(c, lent_a, s, (unsigned long)((int64_t)((uint64_t)64 - (uint64_t)i)));
-        qjv_lshuli(c, lent_b, s, (unsigned long)(i));
-        qjv_orul(c, d, lent_a, lent_b);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_rshuli(c, borrowed_a, s, (unsigned long)((int64_t)((uint64_t)64 - (uint64_t)i)));
+        qjv_lshuli(c, borrowed_b, s, (unsigned long)(i));
+        qjv_orul(c, d, borrowed_a, borrowed_b);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_rotluli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     qjv_asm copy = *c;
-    qjv_rotluli_aside(&copy, d, s, value);
+    qjv_rotluli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Rotate right. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_rotru_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_rotru_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_setu(c, lent_a, (uint32_t)(32));
-        qjv_subu(c, lent_a, lent_a, t);
-        qjv_andui(c, lent_a, lent_a, (uint32_t)(31));
-        qjv_lshu(c, lent_a, s, lent_a);
-        qjv_rshu(c, lent_b, s, t);
-        qjv_oru(c, d, lent_a, lent_b);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_setu(c, borrowed_a, (uint32_t)(32));
+        qjv_subu(c, borrowed_a, borrowed_a, t);
+        qjv_andui(c, borrowed_a, borrowed_a, (uint32_t)(31));
+        qjv_lshu(c, borrowed_a, s, borrowed_a);
+        qjv_rshu(c, borrowed_b, s, t);
+        qjv_oru(c, d, borrowed_a, borrowed_b);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_rotru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_rotru_aside(&copy, d, s, t);
+    qjv_rotru_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Rotate right. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_rotrui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_rotrui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     i = qjv_count(c, i, 32);
     (void)i;
@@ -3872,50 +3872,50 @@ QJV_OUTLINE void qjv_rotrui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) 
         qjv_movu(c, d, s);
     } else {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_lshui(c, lent_a, s, (uint32_t)((int64_t)((uint64_t)32 - (uint64_t)i)));
-        qjv_rshui(c, lent_b, s, (uint32_t)(i));
-        qjv_oru(c, d, lent_a, lent_b);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_lshui(c, borrowed_a, s, (uint32_t)((int64_t)((uint64_t)32 - (uint64_t)i)));
+        qjv_rshui(c, borrowed_b, s, (uint32_t)(i));
+        qjv_oru(c, d, borrowed_a, borrowed_b);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_rotrui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     qjv_asm copy = *c;
-    qjv_rotrui_aside(&copy, d, s, value);
+    qjv_rotrui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Rotate right. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_rotrul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_rotrul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_setul(c, lent_a, (unsigned long)(64));
-        qjv_subul(c, lent_a, lent_a, t);
-        qjv_anduli(c, lent_a, lent_a, (unsigned long)(63));
-        qjv_lshul(c, lent_a, s, lent_a);
-        qjv_rshul(c, lent_b, s, t);
-        qjv_orul(c, d, lent_a, lent_b);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_setul(c, borrowed_a, (unsigned long)(64));
+        qjv_subul(c, borrowed_a, borrowed_a, t);
+        qjv_anduli(c, borrowed_a, borrowed_a, (unsigned long)(63));
+        qjv_lshul(c, borrowed_a, s, borrowed_a);
+        qjv_rshul(c, borrowed_b, s, t);
+        qjv_orul(c, d, borrowed_a, borrowed_b);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_rotrul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_rotrul_aside(&copy, d, s, t);
+    qjv_rotrul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Rotate right. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_rotruli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+QJV_OUTLINE void qjv_rotruli_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     i = qjv_count(c, i, 64);
     (void)i;
@@ -3924,229 +3924,229 @@ QJV_OUTLINE void qjv_rotruli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long v
         qjv_movul(c, d, s);
     } else {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_lshuli(c, lent_a, s, (unsigned long)((int64_t)((uint64_t)64 - (uint64_t)i)));
-        qjv_rshuli(c, lent_b, s, (unsigned long)(i));
-        qjv_orul(c, d, lent_a, lent_b);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_lshuli(c, borrowed_a, s, (unsigned long)((int64_t)((uint64_t)64 - (uint64_t)i)));
+        qjv_rshuli(c, borrowed_b, s, (unsigned long)(i));
+        qjv_orul(c, d, borrowed_a, borrowed_b);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_rotruli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     qjv_asm copy = *c;
-    qjv_rotruli_aside(&copy, d, s, value);
+    qjv_rotruli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Multiplication, high half. Type `i`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_mulhii_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_mulhii_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_cvi2l(c, lent_a, s);
-        qjv_cvi2l(c, lent_b, t);
-        qjv_mull(c, lent_a, lent_a, lent_b);
-        qjv_rshli(c, lent_a, lent_a, (long)(32));
-        qjv_cvl2i(c, d, lent_a);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_cvi2l(c, borrowed_a, s);
+        qjv_cvi2l(c, borrowed_b, t);
+        qjv_mull(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_rshli(c, borrowed_a, borrowed_a, (long)(32));
+        qjv_cvl2i(c, d, borrowed_a);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_mulhii(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_mulhii_aside(&copy, d, s, t);
+    qjv_mulhii_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Multiplication, high half. Type `i`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_mulhiii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_mulhiii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_seti(c, lent_a, (int32_t)(i));
-        qjv_mulhii(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_seti(c, borrowed_a, (int32_t)(i));
+        qjv_mulhii(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_mulhiii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_mulhiii_aside(&copy, d, s, value);
+    qjv_mulhiii_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Multiplication, high half. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_mulhiu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_mulhiu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_cvu2ul(c, lent_a, s);
-        qjv_cvu2ul(c, lent_b, t);
-        qjv_mulul(c, lent_a, lent_a, lent_b);
-        qjv_rshuli(c, lent_a, lent_a, (unsigned long)(32));
-        qjv_cvul2u(c, d, lent_a);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_cvu2ul(c, borrowed_a, s);
+        qjv_cvu2ul(c, borrowed_b, t);
+        qjv_mulul(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_rshuli(c, borrowed_a, borrowed_a, (unsigned long)(32));
+        qjv_cvul2u(c, d, borrowed_a);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_mulhiu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_mulhiu_aside(&copy, d, s, t);
+    qjv_mulhiu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Multiplication, high half. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_mulhiui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_mulhiui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setu(c, lent_a, (uint32_t)(i));
-        qjv_mulhiu(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setu(c, borrowed_a, (uint32_t)(i));
+        qjv_mulhiu(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_mulhiui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     qjv_asm copy = *c;
-    qjv_mulhiui_aside(&copy, d, s, value);
+    qjv_mulhiui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Multiplication, high half. Type `l`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_mulhil_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_mulhil_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_mulhiul(c, lent_a, s, t);
-        qjv_rshli(c, lent_b, s, (long)(63));
-        qjv_andl(c, lent_b, lent_b, t);
-        qjv_subl(c, lent_a, lent_a, lent_b);
-        qjv_rshli(c, lent_b, t, (long)(63));
-        qjv_andl(c, lent_b, lent_b, s);
-        qjv_subl(c, d, lent_a, lent_b);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_mulhiul(c, borrowed_a, s, t);
+        qjv_rshli(c, borrowed_b, s, (long)(63));
+        qjv_andl(c, borrowed_b, borrowed_b, t);
+        qjv_subl(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_rshli(c, borrowed_b, t, (long)(63));
+        qjv_andl(c, borrowed_b, borrowed_b, s);
+        qjv_subl(c, d, borrowed_a, borrowed_b);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_mulhil(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_mulhil_aside(&copy, d, s, t);
+    qjv_mulhil_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Multiplication, high half. Type `l`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_mulhili_aside(qjv_asm *c, v_reg d, v_reg s, long value) {
+QJV_OUTLINE void qjv_mulhili_outlined(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setl(c, lent_a, (long)(i));
-        qjv_mulhil(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setl(c, borrowed_a, (long)(i));
+        qjv_mulhil(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_mulhili(qjv_asm *c, v_reg d, v_reg s, long value) {
     qjv_asm copy = *c;
-    qjv_mulhili_aside(&copy, d, s, value);
+    qjv_mulhili_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Multiplication, high half. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_mulhiul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_mulhiul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[5], lent_a, lent_b, lent_e, lent_f, lent_g;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 5);
-        lent_a = lent[0]; lent_b = lent[1]; lent_e = lent[2]; lent_f = lent[3]; lent_g = lent[4];
-        qjv_rshuli(c, lent_a, s, (unsigned long)(32));
-        qjv_lshuli(c, lent_e, s, (unsigned long)(32));
-        qjv_rshuli(c, lent_e, lent_e, (unsigned long)(32));
-        qjv_rshuli(c, lent_b, t, (unsigned long)(32));
-        qjv_lshuli(c, lent_f, t, (unsigned long)(32));
-        qjv_rshuli(c, lent_f, lent_f, (unsigned long)(32));
-        qjv_mulul(c, lent_g, lent_e, lent_f);
-        qjv_rshuli(c, lent_g, lent_g, (unsigned long)(32));
-        qjv_mulul(c, lent_f, lent_a, lent_f);
-        qjv_addul(c, lent_f, lent_f, lent_g);
-        qjv_mulul(c, lent_e, lent_e, lent_b);
-        qjv_lshuli(c, lent_g, lent_f, (unsigned long)(32));
-        qjv_rshuli(c, lent_g, lent_g, (unsigned long)(32));
-        qjv_addul(c, lent_e, lent_e, lent_g);
-        qjv_rshuli(c, lent_f, lent_f, (unsigned long)(32));
-        qjv_rshuli(c, lent_e, lent_e, (unsigned long)(32));
-        qjv_mulul(c, lent_a, lent_a, lent_b);
-        qjv_addul(c, lent_a, lent_a, lent_f);
-        qjv_addul(c, d, lent_a, lent_e);
-        qjv_give_back(c, lent, 5);
+        v_reg borrowed[5], borrowed_a, borrowed_b, borrowed_e, borrowed_f, borrowed_g;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 5);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_e = borrowed[2]; borrowed_f = borrowed[3]; borrowed_g = borrowed[4];
+        qjv_rshuli(c, borrowed_a, s, (unsigned long)(32));
+        qjv_lshuli(c, borrowed_e, s, (unsigned long)(32));
+        qjv_rshuli(c, borrowed_e, borrowed_e, (unsigned long)(32));
+        qjv_rshuli(c, borrowed_b, t, (unsigned long)(32));
+        qjv_lshuli(c, borrowed_f, t, (unsigned long)(32));
+        qjv_rshuli(c, borrowed_f, borrowed_f, (unsigned long)(32));
+        qjv_mulul(c, borrowed_g, borrowed_e, borrowed_f);
+        qjv_rshuli(c, borrowed_g, borrowed_g, (unsigned long)(32));
+        qjv_mulul(c, borrowed_f, borrowed_a, borrowed_f);
+        qjv_addul(c, borrowed_f, borrowed_f, borrowed_g);
+        qjv_mulul(c, borrowed_e, borrowed_e, borrowed_b);
+        qjv_lshuli(c, borrowed_g, borrowed_f, (unsigned long)(32));
+        qjv_rshuli(c, borrowed_g, borrowed_g, (unsigned long)(32));
+        qjv_addul(c, borrowed_e, borrowed_e, borrowed_g);
+        qjv_rshuli(c, borrowed_f, borrowed_f, (unsigned long)(32));
+        qjv_rshuli(c, borrowed_e, borrowed_e, (unsigned long)(32));
+        qjv_mulul(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_addul(c, borrowed_a, borrowed_a, borrowed_f);
+        qjv_addul(c, d, borrowed_a, borrowed_e);
+        qjv_return_registers(c, borrowed, 5);
     }
     }
 }
 
 QJV_INLINE void qjv_mulhiul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_mulhiul_aside(&copy, d, s, t);
+    qjv_mulhiul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Multiplication, high half. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_mulhiuli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+QJV_OUTLINE void qjv_mulhiuli_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setul(c, lent_a, (unsigned long)(i));
-        qjv_mulhiul(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setul(c, borrowed_a, (unsigned long)(i));
+        qjv_mulhiul(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_mulhiuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     qjv_asm copy = *c;
-    qjv_mulhiuli_aside(&copy, d, s, value);
+    qjv_mulhiuli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_mini_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_mini_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4170,35 +4170,35 @@ QJV_OUTLINE void qjv_mini_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_mini(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_mini_aside(&copy, d, s, t);
+    qjv_mini_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_minii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_minii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_seti(c, lent_a, (int32_t)(i));
-        qjv_mini(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_seti(c, borrowed_a, (int32_t)(i));
+        qjv_mini(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_minii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_minii_aside(&copy, d, s, value);
+    qjv_minii_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_minu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_minu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4222,35 +4222,35 @@ QJV_OUTLINE void qjv_minu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_minu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_minu_aside(&copy, d, s, t);
+    qjv_minu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_minui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_minui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setu(c, lent_a, (uint32_t)(i));
-        qjv_minu(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setu(c, borrowed_a, (uint32_t)(i));
+        qjv_minu(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_minui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     qjv_asm copy = *c;
-    qjv_minui_aside(&copy, d, s, value);
+    qjv_minui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_minl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_minl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4274,35 +4274,35 @@ QJV_OUTLINE void qjv_minl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_minl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_minl_aside(&copy, d, s, t);
+    qjv_minl_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_minli_aside(qjv_asm *c, v_reg d, v_reg s, long value) {
+QJV_OUTLINE void qjv_minli_outlined(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setl(c, lent_a, (long)(i));
-        qjv_minl(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setl(c, borrowed_a, (long)(i));
+        qjv_minl(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_minli(qjv_asm *c, v_reg d, v_reg s, long value) {
     qjv_asm copy = *c;
-    qjv_minli_aside(&copy, d, s, value);
+    qjv_minli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_minul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_minul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4326,35 +4326,35 @@ QJV_OUTLINE void qjv_minul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_minul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_minul_aside(&copy, d, s, t);
+    qjv_minul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_minuli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+QJV_OUTLINE void qjv_minuli_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setul(c, lent_a, (unsigned long)(i));
-        qjv_minul(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setul(c, borrowed_a, (unsigned long)(i));
+        qjv_minul(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_minuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     qjv_asm copy = *c;
-    qjv_minuli_aside(&copy, d, s, value);
+    qjv_minuli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `f`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_minf_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_minf_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4378,12 +4378,12 @@ QJV_OUTLINE void qjv_minf_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_minf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_minf_aside(&copy, d, s, t);
+    qjv_minf_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `d`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_mind_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_mind_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4407,12 +4407,12 @@ QJV_OUTLINE void qjv_mind_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_mind(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_mind_aside(&copy, d, s, t);
+    qjv_mind_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_maxi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_maxi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4436,35 +4436,35 @@ QJV_OUTLINE void qjv_maxi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_maxi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_maxi_aside(&copy, d, s, t);
+    qjv_maxi_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_maxii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_maxii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_seti(c, lent_a, (int32_t)(i));
-        qjv_maxi(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_seti(c, borrowed_a, (int32_t)(i));
+        qjv_maxi(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_maxii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_maxii_aside(&copy, d, s, value);
+    qjv_maxii_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_maxu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_maxu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4488,35 +4488,35 @@ QJV_OUTLINE void qjv_maxu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_maxu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_maxu_aside(&copy, d, s, t);
+    qjv_maxu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_maxui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_maxui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setu(c, lent_a, (uint32_t)(i));
-        qjv_maxu(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setu(c, borrowed_a, (uint32_t)(i));
+        qjv_maxu(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_maxui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     qjv_asm copy = *c;
-    qjv_maxui_aside(&copy, d, s, value);
+    qjv_maxui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_maxl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_maxl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4540,35 +4540,35 @@ QJV_OUTLINE void qjv_maxl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_maxl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_maxl_aside(&copy, d, s, t);
+    qjv_maxl_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_maxli_aside(qjv_asm *c, v_reg d, v_reg s, long value) {
+QJV_OUTLINE void qjv_maxli_outlined(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setl(c, lent_a, (long)(i));
-        qjv_maxl(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setl(c, borrowed_a, (long)(i));
+        qjv_maxl(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_maxli(qjv_asm *c, v_reg d, v_reg s, long value) {
     qjv_asm copy = *c;
-    qjv_maxli_aside(&copy, d, s, value);
+    qjv_maxli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_maxul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_maxul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4592,35 +4592,35 @@ QJV_OUTLINE void qjv_maxul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_maxul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_maxul_aside(&copy, d, s, t);
+    qjv_maxul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_maxuli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+QJV_OUTLINE void qjv_maxuli_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setul(c, lent_a, (unsigned long)(i));
-        qjv_maxul(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setul(c, borrowed_a, (unsigned long)(i));
+        qjv_maxul(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_maxuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     qjv_asm copy = *c;
-    qjv_maxuli_aside(&copy, d, s, value);
+    qjv_maxuli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `f`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_maxf_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_maxf_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4644,12 +4644,12 @@ QJV_OUTLINE void qjv_maxf_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_maxf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_maxf_aside(&copy, d, s, t);
+    qjv_maxf_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `d`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_maxd_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_maxd_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     if (d.n == t.n) {
         v_label label_l = qjv_label(c);
@@ -4673,223 +4673,223 @@ QJV_OUTLINE void qjv_maxd_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_maxd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_maxd_aside(&copy, d, s, t);
+    qjv_maxd_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_crc32cuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_crc32cuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_andui(c, lent_a, t, (uint32_t)(255));
-        qjv_xoru(c, lent_a, lent_a, s);
-        qjv_setu(c, lent_b, (uint32_t)(8));
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_andui(c, borrowed_a, t, (uint32_t)(255));
+        qjv_xoru(c, borrowed_a, borrowed_a, s);
+        qjv_setu(c, borrowed_b, (uint32_t)(8));
         qjv_bind(c, label_l);
-        qjv_andui(c, lent_c, lent_a, (uint32_t)(1));
-        qjv_negu(c, lent_c, lent_c);
-        qjv_andui(c, lent_c, lent_c, (uint32_t)(INT64_C(2197175160)));
-        qjv_rshui(c, lent_a, lent_a, (uint32_t)(1));
-        qjv_xoru(c, lent_a, lent_a, lent_c);
-        qjv_subui(c, lent_b, lent_b, (uint32_t)(1));
-        qjv_bneui(c, lent_b, (uint32_t)(0), label_l);
-        qjv_movu(c, d, lent_a);
-        qjv_give_back(c, lent, 3);
+        qjv_andui(c, borrowed_c, borrowed_a, (uint32_t)(1));
+        qjv_negu(c, borrowed_c, borrowed_c);
+        qjv_andui(c, borrowed_c, borrowed_c, (uint32_t)(INT64_C(2197175160)));
+        qjv_rshui(c, borrowed_a, borrowed_a, (uint32_t)(1));
+        qjv_xoru(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_subui(c, borrowed_b, borrowed_b, (uint32_t)(1));
+        qjv_bneui(c, borrowed_b, (uint32_t)(0), label_l);
+        qjv_movu(c, d, borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
     }
     }
 }
 
 QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_crc32cuc_aside(&copy, d, s, t);
+    qjv_crc32cuc_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_crc32cuci_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_crc32cuci_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setu(c, lent_a, (uint32_t)(i));
-        qjv_crc32cuc(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setu(c, borrowed_a, (uint32_t)(i));
+        qjv_crc32cuc(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_crc32cuci_aside(&copy, d, s, value);
+    qjv_crc32cuci_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_crc32cus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_crc32cus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_andui(c, lent_a, t, (uint32_t)(65535));
-        qjv_xoru(c, lent_a, lent_a, s);
-        qjv_setu(c, lent_b, (uint32_t)(16));
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_andui(c, borrowed_a, t, (uint32_t)(65535));
+        qjv_xoru(c, borrowed_a, borrowed_a, s);
+        qjv_setu(c, borrowed_b, (uint32_t)(16));
         qjv_bind(c, label_l);
-        qjv_andui(c, lent_c, lent_a, (uint32_t)(1));
-        qjv_negu(c, lent_c, lent_c);
-        qjv_andui(c, lent_c, lent_c, (uint32_t)(INT64_C(2197175160)));
-        qjv_rshui(c, lent_a, lent_a, (uint32_t)(1));
-        qjv_xoru(c, lent_a, lent_a, lent_c);
-        qjv_subui(c, lent_b, lent_b, (uint32_t)(1));
-        qjv_bneui(c, lent_b, (uint32_t)(0), label_l);
-        qjv_movu(c, d, lent_a);
-        qjv_give_back(c, lent, 3);
+        qjv_andui(c, borrowed_c, borrowed_a, (uint32_t)(1));
+        qjv_negu(c, borrowed_c, borrowed_c);
+        qjv_andui(c, borrowed_c, borrowed_c, (uint32_t)(INT64_C(2197175160)));
+        qjv_rshui(c, borrowed_a, borrowed_a, (uint32_t)(1));
+        qjv_xoru(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_subui(c, borrowed_b, borrowed_b, (uint32_t)(1));
+        qjv_bneui(c, borrowed_b, (uint32_t)(0), label_l);
+        qjv_movu(c, d, borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
     }
     }
 }
 
 QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_crc32cus_aside(&copy, d, s, t);
+    qjv_crc32cus_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_crc32cusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_crc32cusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setu(c, lent_a, (uint32_t)(i));
-        qjv_crc32cus(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setu(c, borrowed_a, (uint32_t)(i));
+        qjv_crc32cus(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_crc32cusi_aside(&copy, d, s, value);
+    qjv_crc32cusi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_crc32cu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_crc32cu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_xoru(c, lent_a, t, s);
-        qjv_setu(c, lent_b, (uint32_t)(32));
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_xoru(c, borrowed_a, t, s);
+        qjv_setu(c, borrowed_b, (uint32_t)(32));
         qjv_bind(c, label_l);
-        qjv_andui(c, lent_c, lent_a, (uint32_t)(1));
-        qjv_negu(c, lent_c, lent_c);
-        qjv_andui(c, lent_c, lent_c, (uint32_t)(INT64_C(2197175160)));
-        qjv_rshui(c, lent_a, lent_a, (uint32_t)(1));
-        qjv_xoru(c, lent_a, lent_a, lent_c);
-        qjv_subui(c, lent_b, lent_b, (uint32_t)(1));
-        qjv_bneui(c, lent_b, (uint32_t)(0), label_l);
-        qjv_movu(c, d, lent_a);
-        qjv_give_back(c, lent, 3);
+        qjv_andui(c, borrowed_c, borrowed_a, (uint32_t)(1));
+        qjv_negu(c, borrowed_c, borrowed_c);
+        qjv_andui(c, borrowed_c, borrowed_c, (uint32_t)(INT64_C(2197175160)));
+        qjv_rshui(c, borrowed_a, borrowed_a, (uint32_t)(1));
+        qjv_xoru(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_subui(c, borrowed_b, borrowed_b, (uint32_t)(1));
+        qjv_bneui(c, borrowed_b, (uint32_t)(0), label_l);
+        qjv_movu(c, d, borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
     }
     }
 }
 
 QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_crc32cu_aside(&copy, d, s, t);
+    qjv_crc32cu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_crc32cui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_crc32cui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setu(c, lent_a, (uint32_t)(i));
-        qjv_crc32cu(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setu(c, borrowed_a, (uint32_t)(i));
+        qjv_crc32cu(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     qjv_asm copy = *c;
-    qjv_crc32cui_aside(&copy, d, s, value);
+    qjv_crc32cui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_crc32cul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_crc32cul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_rshuli(c, lent_a, t, (unsigned long)(32));
-        qjv_cvul2u(c, lent_a, lent_a);
-        qjv_cvul2u(c, lent_b, t);
-        qjv_crc32cu(c, lent_b, s, lent_b);
-        qjv_crc32cu(c, d, lent_b, lent_a);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_rshuli(c, borrowed_a, t, (unsigned long)(32));
+        qjv_cvul2u(c, borrowed_a, borrowed_a);
+        qjv_cvul2u(c, borrowed_b, t);
+        qjv_crc32cu(c, borrowed_b, s, borrowed_b);
+        qjv_crc32cu(c, d, borrowed_b, borrowed_a);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_crc32cul_aside(&copy, d, s, t);
+    qjv_crc32cul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_crc32culi_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+QJV_OUTLINE void qjv_crc32culi_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setul(c, lent_a, (unsigned long)(i));
-        qjv_crc32cul(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setul(c, borrowed_a, (unsigned long)(i));
+        qjv_crc32cul(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_crc32culi(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     qjv_asm copy = *c;
-    qjv_crc32culi_aside(&copy, d, s, value);
+    qjv_crc32culi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Copy t if s is not zero; otherwise d stays. Type `i`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_movnzi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_movnzi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
@@ -4902,12 +4902,12 @@ QJV_OUTLINE void qjv_movnzi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_movnzi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_movnzi_aside(&copy, d, s, t);
+    qjv_movnzi_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Copy t if s is not zero; otherwise d stays. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_movnzu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_movnzu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
@@ -4920,12 +4920,12 @@ QJV_OUTLINE void qjv_movnzu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_movnzu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_movnzu_aside(&copy, d, s, t);
+    qjv_movnzu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Copy t if s is zero; otherwise d stays. Type `i`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_movzi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_movzi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
@@ -4938,12 +4938,12 @@ QJV_OUTLINE void qjv_movzi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_movzi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_movzi_aside(&copy, d, s, t);
+    qjv_movzi_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Copy t if s is zero; otherwise d stays. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_movzu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_movzu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
@@ -4956,25 +4956,25 @@ QJV_OUTLINE void qjv_movzu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_movzu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_movzu_aside(&copy, d, s, t);
+    qjv_movzu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Addition, and a branch if it overflows. Type `i`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_addoi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_addoi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_addi(c, lent_a, s, t);
-        qjv_xori(c, lent_b, s, lent_a);
-        qjv_xori(c, lent_c, t, lent_a);
-        qjv_andi(c, lent_b, lent_b, lent_c);
-        qjv_movi(c, d, lent_a);
-        qjv_movi(c, qjv_reg(1), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_addi(c, borrowed_a, s, t);
+        qjv_xori(c, borrowed_b, s, borrowed_a);
+        qjv_xori(c, borrowed_c, t, borrowed_a);
+        qjv_andi(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movi(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(1), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltii(c, qjv_reg(1), (int32_t)(0), b);
     }
     }
@@ -4982,27 +4982,27 @@ QJV_OUTLINE void qjv_addoi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_addoi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_addoi_aside(&copy, d, s, t, b);
+    qjv_addoi_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Addition, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_addoii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+QJV_OUTLINE void qjv_addoii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_addii(c, lent_a, s, (int32_t)(i));
-        qjv_xori(c, lent_b, s, lent_a);
-        qjv_xorii(c, lent_c, lent_a, (int32_t)(i));
-        qjv_andi(c, lent_b, lent_b, lent_c);
-        qjv_movi(c, d, lent_a);
-        qjv_movi(c, qjv_reg(1), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_addii(c, borrowed_a, s, (int32_t)(i));
+        qjv_xori(c, borrowed_b, s, borrowed_a);
+        qjv_xorii(c, borrowed_c, borrowed_a, (int32_t)(i));
+        qjv_andi(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movi(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(1), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltii(c, qjv_reg(1), (int32_t)(0), b);
     }
     }
@@ -5010,27 +5010,27 @@ QJV_OUTLINE void qjv_addoii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value, v
 
 QJV_INLINE void qjv_addoii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
     qjv_asm copy = *c;
-    qjv_addoii_aside(&copy, d, s, value, b);
+    qjv_addoii_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Addition, and a branch if it overflows. Type `u`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_addou_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_addou_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_addu(c, lent_a, s, t);
-        qjv_oru(c, lent_b, s, t);
-        qjv_comu(c, lent_c, lent_a);
-        qjv_andu(c, lent_b, lent_b, lent_c);
-        qjv_andu(c, lent_c, s, t);
-        qjv_oru(c, lent_b, lent_b, lent_c);
-        qjv_movu(c, d, lent_a);
-        qjv_movi(c, qjv_reg(1), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_addu(c, borrowed_a, s, t);
+        qjv_oru(c, borrowed_b, s, t);
+        qjv_comu(c, borrowed_c, borrowed_a);
+        qjv_andu(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_andu(c, borrowed_c, s, t);
+        qjv_oru(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movu(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(1), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltii(c, qjv_reg(1), (int32_t)(0), b);
     }
     }
@@ -5038,30 +5038,30 @@ QJV_OUTLINE void qjv_addou_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_addou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_addou_aside(&copy, d, s, t, b);
+    qjv_addou_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Addition, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_addoui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+QJV_OUTLINE void qjv_addoui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[4], lent_a, lent_b, lent_c, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 4);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2]; lent_e = lent[3];
-        qjv_setu(c, lent_e, (uint32_t)(i));
-        qjv_addu(c, lent_a, s, lent_e);
-        qjv_oru(c, lent_b, s, lent_e);
-        qjv_comu(c, lent_c, lent_a);
-        qjv_andu(c, lent_b, lent_b, lent_c);
-        qjv_andu(c, lent_c, s, lent_e);
-        qjv_oru(c, lent_b, lent_b, lent_c);
-        qjv_movu(c, d, lent_a);
-        qjv_movi(c, qjv_reg(1), lent_b);
-        qjv_give_back(c, lent, 4);
+        v_reg borrowed[4], borrowed_a, borrowed_b, borrowed_c, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 4);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2]; borrowed_e = borrowed[3];
+        qjv_setu(c, borrowed_e, (uint32_t)(i));
+        qjv_addu(c, borrowed_a, s, borrowed_e);
+        qjv_oru(c, borrowed_b, s, borrowed_e);
+        qjv_comu(c, borrowed_c, borrowed_a);
+        qjv_andu(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_andu(c, borrowed_c, s, borrowed_e);
+        qjv_oru(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movu(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(1), borrowed_b);
+        qjv_return_registers(c, borrowed, 4);
         qjv_bltii(c, qjv_reg(1), (int32_t)(0), b);
     }
     }
@@ -5069,25 +5069,25 @@ QJV_OUTLINE void qjv_addoui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value, 
 
 QJV_INLINE void qjv_addoui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
     qjv_asm copy = *c;
-    qjv_addoui_aside(&copy, d, s, value, b);
+    qjv_addoui_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Addition, and a branch if it overflows. Type `l`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_addol_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_addol_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_addl(c, lent_a, s, t);
-        qjv_xorl(c, lent_b, s, lent_a);
-        qjv_xorl(c, lent_c, t, lent_a);
-        qjv_andl(c, lent_b, lent_b, lent_c);
-        qjv_movl(c, d, lent_a);
-        qjv_movl(c, qjv_reg(1), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_addl(c, borrowed_a, s, t);
+        qjv_xorl(c, borrowed_b, s, borrowed_a);
+        qjv_xorl(c, borrowed_c, t, borrowed_a);
+        qjv_andl(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movl(c, d, borrowed_a);
+        qjv_movl(c, qjv_reg(1), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltli(c, qjv_reg(1), (long)(0), b);
     }
     }
@@ -5095,27 +5095,27 @@ QJV_OUTLINE void qjv_addol_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_addol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_addol_aside(&copy, d, s, t, b);
+    qjv_addol_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Addition, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_addoli_aside(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_OUTLINE void qjv_addoli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_addli(c, lent_a, s, (long)(i));
-        qjv_xorl(c, lent_b, s, lent_a);
-        qjv_xorli(c, lent_c, lent_a, (long)(i));
-        qjv_andl(c, lent_b, lent_b, lent_c);
-        qjv_movl(c, d, lent_a);
-        qjv_movl(c, qjv_reg(1), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_addli(c, borrowed_a, s, (long)(i));
+        qjv_xorl(c, borrowed_b, s, borrowed_a);
+        qjv_xorli(c, borrowed_c, borrowed_a, (long)(i));
+        qjv_andl(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movl(c, d, borrowed_a);
+        qjv_movl(c, qjv_reg(1), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltli(c, qjv_reg(1), (long)(0), b);
     }
     }
@@ -5123,27 +5123,27 @@ QJV_OUTLINE void qjv_addoli_aside(qjv_asm *c, v_reg d, v_reg s, long value, v_la
 
 QJV_INLINE void qjv_addoli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
     qjv_asm copy = *c;
-    qjv_addoli_aside(&copy, d, s, value, b);
+    qjv_addoli_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Addition, and a branch if it overflows. Type `ul`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_addoul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_addoul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_addul(c, lent_a, s, t);
-        qjv_orul(c, lent_b, s, t);
-        qjv_comul(c, lent_c, lent_a);
-        qjv_andul(c, lent_b, lent_b, lent_c);
-        qjv_andul(c, lent_c, s, t);
-        qjv_orul(c, lent_b, lent_b, lent_c);
-        qjv_movul(c, d, lent_a);
-        qjv_movl(c, qjv_reg(1), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_addul(c, borrowed_a, s, t);
+        qjv_orul(c, borrowed_b, s, t);
+        qjv_comul(c, borrowed_c, borrowed_a);
+        qjv_andul(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_andul(c, borrowed_c, s, t);
+        qjv_orul(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movul(c, d, borrowed_a);
+        qjv_movl(c, qjv_reg(1), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltli(c, qjv_reg(1), (long)(0), b);
     }
     }
@@ -5151,30 +5151,30 @@ QJV_OUTLINE void qjv_addoul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label
 
 QJV_INLINE void qjv_addoul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_addoul_aside(&copy, d, s, t, b);
+    qjv_addoul_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Addition, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_addouli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
+QJV_OUTLINE void qjv_addouli_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[4], lent_a, lent_b, lent_c, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 4);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2]; lent_e = lent[3];
-        qjv_setul(c, lent_e, (unsigned long)(i));
-        qjv_addul(c, lent_a, s, lent_e);
-        qjv_orul(c, lent_b, s, lent_e);
-        qjv_comul(c, lent_c, lent_a);
-        qjv_andul(c, lent_b, lent_b, lent_c);
-        qjv_andul(c, lent_c, s, lent_e);
-        qjv_orul(c, lent_b, lent_b, lent_c);
-        qjv_movul(c, d, lent_a);
-        qjv_movl(c, qjv_reg(1), lent_b);
-        qjv_give_back(c, lent, 4);
+        v_reg borrowed[4], borrowed_a, borrowed_b, borrowed_c, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 4);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2]; borrowed_e = borrowed[3];
+        qjv_setul(c, borrowed_e, (unsigned long)(i));
+        qjv_addul(c, borrowed_a, s, borrowed_e);
+        qjv_orul(c, borrowed_b, s, borrowed_e);
+        qjv_comul(c, borrowed_c, borrowed_a);
+        qjv_andul(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_andul(c, borrowed_c, s, borrowed_e);
+        qjv_orul(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movul(c, d, borrowed_a);
+        qjv_movl(c, qjv_reg(1), borrowed_b);
+        qjv_return_registers(c, borrowed, 4);
         qjv_bltli(c, qjv_reg(1), (long)(0), b);
     }
     }
@@ -5182,25 +5182,25 @@ QJV_OUTLINE void qjv_addouli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long v
 
 QJV_INLINE void qjv_addouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
     qjv_asm copy = *c;
-    qjv_addouli_aside(&copy, d, s, value, b);
+    qjv_addouli_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Subtraction, and a branch if it overflows. Type `i`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_suboi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_suboi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_subi(c, lent_a, s, t);
-        qjv_xori(c, lent_b, s, t);
-        qjv_xori(c, lent_c, s, lent_a);
-        qjv_andi(c, lent_b, lent_b, lent_c);
-        qjv_movi(c, d, lent_a);
-        qjv_movi(c, qjv_reg(1), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_subi(c, borrowed_a, s, t);
+        qjv_xori(c, borrowed_b, s, t);
+        qjv_xori(c, borrowed_c, s, borrowed_a);
+        qjv_andi(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movi(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(1), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltii(c, qjv_reg(1), (int32_t)(0), b);
     }
     }
@@ -5208,27 +5208,27 @@ QJV_OUTLINE void qjv_suboi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_suboi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_suboi_aside(&copy, d, s, t, b);
+    qjv_suboi_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Subtraction, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_suboii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+QJV_OUTLINE void qjv_suboii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_subii(c, lent_a, s, (int32_t)(i));
-        qjv_xorii(c, lent_b, s, (int32_t)(i));
-        qjv_xori(c, lent_c, s, lent_a);
-        qjv_andi(c, lent_b, lent_b, lent_c);
-        qjv_movi(c, d, lent_a);
-        qjv_movi(c, qjv_reg(1), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_subii(c, borrowed_a, s, (int32_t)(i));
+        qjv_xorii(c, borrowed_b, s, (int32_t)(i));
+        qjv_xori(c, borrowed_c, s, borrowed_a);
+        qjv_andi(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movi(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(1), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltii(c, qjv_reg(1), (int32_t)(0), b);
     }
     }
@@ -5236,27 +5236,27 @@ QJV_OUTLINE void qjv_suboii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value, v
 
 QJV_INLINE void qjv_suboii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
     qjv_asm copy = *c;
-    qjv_suboii_aside(&copy, d, s, value, b);
+    qjv_suboii_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Subtraction, and a branch if it overflows. Type `u`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_subou_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_subou_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_subu(c, lent_a, s, t);
-        qjv_comu(c, lent_b, s);
-        qjv_andu(c, lent_c, lent_b, t);
-        qjv_oru(c, lent_b, lent_b, t);
-        qjv_andu(c, lent_b, lent_b, lent_a);
-        qjv_oru(c, lent_b, lent_b, lent_c);
-        qjv_movu(c, d, lent_a);
-        qjv_movi(c, qjv_reg(1), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_subu(c, borrowed_a, s, t);
+        qjv_comu(c, borrowed_b, s);
+        qjv_andu(c, borrowed_c, borrowed_b, t);
+        qjv_oru(c, borrowed_b, borrowed_b, t);
+        qjv_andu(c, borrowed_b, borrowed_b, borrowed_a);
+        qjv_oru(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movu(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(1), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltii(c, qjv_reg(1), (int32_t)(0), b);
     }
     }
@@ -5264,30 +5264,30 @@ QJV_OUTLINE void qjv_subou_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_subou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_subou_aside(&copy, d, s, t, b);
+    qjv_subou_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Subtraction, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_suboui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+QJV_OUTLINE void qjv_suboui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[4], lent_a, lent_b, lent_c, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 4);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2]; lent_e = lent[3];
-        qjv_setu(c, lent_e, (uint32_t)(i));
-        qjv_subu(c, lent_a, s, lent_e);
-        qjv_comu(c, lent_b, s);
-        qjv_andu(c, lent_c, lent_b, lent_e);
-        qjv_oru(c, lent_b, lent_b, lent_e);
-        qjv_andu(c, lent_b, lent_b, lent_a);
-        qjv_oru(c, lent_b, lent_b, lent_c);
-        qjv_movu(c, d, lent_a);
-        qjv_movi(c, qjv_reg(1), lent_b);
-        qjv_give_back(c, lent, 4);
+        v_reg borrowed[4], borrowed_a, borrowed_b, borrowed_c, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 4);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2]; borrowed_e = borrowed[3];
+        qjv_setu(c, borrowed_e, (uint32_t)(i));
+        qjv_subu(c, borrowed_a, s, borrowed_e);
+        qjv_comu(c, borrowed_b, s);
+        qjv_andu(c, borrowed_c, borrowed_b, borrowed_e);
+        qjv_oru(c, borrowed_b, borrowed_b, borrowed_e);
+        qjv_andu(c, borrowed_b, borrowed_b, borrowed_a);
+        qjv_oru(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movu(c, d, borrowed_a);
+        qjv_movi(c, qjv_reg(1), borrowed_b);
+        qjv_return_registers(c, borrowed, 4);
         qjv_bltii(c, qjv_reg(1), (int32_t)(0), b);
     }
     }
@@ -5295,25 +5295,25 @@ QJV_OUTLINE void qjv_suboui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value, 
 
 QJV_INLINE void qjv_suboui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
     qjv_asm copy = *c;
-    qjv_suboui_aside(&copy, d, s, value, b);
+    qjv_suboui_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Subtraction, and a branch if it overflows. Type `l`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_subol_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_subol_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_subl(c, lent_a, s, t);
-        qjv_xorl(c, lent_b, s, t);
-        qjv_xorl(c, lent_c, s, lent_a);
-        qjv_andl(c, lent_b, lent_b, lent_c);
-        qjv_movl(c, d, lent_a);
-        qjv_movl(c, qjv_reg(1), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_subl(c, borrowed_a, s, t);
+        qjv_xorl(c, borrowed_b, s, t);
+        qjv_xorl(c, borrowed_c, s, borrowed_a);
+        qjv_andl(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movl(c, d, borrowed_a);
+        qjv_movl(c, qjv_reg(1), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltli(c, qjv_reg(1), (long)(0), b);
     }
     }
@@ -5321,27 +5321,27 @@ QJV_OUTLINE void qjv_subol_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_subol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_subol_aside(&copy, d, s, t, b);
+    qjv_subol_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Subtraction, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_suboli_aside(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_OUTLINE void qjv_suboli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_subli(c, lent_a, s, (long)(i));
-        qjv_xorli(c, lent_b, s, (long)(i));
-        qjv_xorl(c, lent_c, s, lent_a);
-        qjv_andl(c, lent_b, lent_b, lent_c);
-        qjv_movl(c, d, lent_a);
-        qjv_movl(c, qjv_reg(1), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_subli(c, borrowed_a, s, (long)(i));
+        qjv_xorli(c, borrowed_b, s, (long)(i));
+        qjv_xorl(c, borrowed_c, s, borrowed_a);
+        qjv_andl(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movl(c, d, borrowed_a);
+        qjv_movl(c, qjv_reg(1), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltli(c, qjv_reg(1), (long)(0), b);
     }
     }
@@ -5349,27 +5349,27 @@ QJV_OUTLINE void qjv_suboli_aside(qjv_asm *c, v_reg d, v_reg s, long value, v_la
 
 QJV_INLINE void qjv_suboli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
     qjv_asm copy = *c;
-    qjv_suboli_aside(&copy, d, s, value, b);
+    qjv_suboli_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Subtraction, and a branch if it overflows. Type `ul`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_suboul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_suboul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_subul(c, lent_a, s, t);
-        qjv_comul(c, lent_b, s);
-        qjv_andul(c, lent_c, lent_b, t);
-        qjv_orul(c, lent_b, lent_b, t);
-        qjv_andul(c, lent_b, lent_b, lent_a);
-        qjv_orul(c, lent_b, lent_b, lent_c);
-        qjv_movul(c, d, lent_a);
-        qjv_movl(c, qjv_reg(1), lent_b);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_subul(c, borrowed_a, s, t);
+        qjv_comul(c, borrowed_b, s);
+        qjv_andul(c, borrowed_c, borrowed_b, t);
+        qjv_orul(c, borrowed_b, borrowed_b, t);
+        qjv_andul(c, borrowed_b, borrowed_b, borrowed_a);
+        qjv_orul(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movul(c, d, borrowed_a);
+        qjv_movl(c, qjv_reg(1), borrowed_b);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bltli(c, qjv_reg(1), (long)(0), b);
     }
     }
@@ -5377,30 +5377,30 @@ QJV_OUTLINE void qjv_suboul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label
 
 QJV_INLINE void qjv_suboul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_suboul_aside(&copy, d, s, t, b);
+    qjv_suboul_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Subtraction, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_subouli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
+QJV_OUTLINE void qjv_subouli_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[4], lent_a, lent_b, lent_c, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 4);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2]; lent_e = lent[3];
-        qjv_setul(c, lent_e, (unsigned long)(i));
-        qjv_subul(c, lent_a, s, lent_e);
-        qjv_comul(c, lent_b, s);
-        qjv_andul(c, lent_c, lent_b, lent_e);
-        qjv_orul(c, lent_b, lent_b, lent_e);
-        qjv_andul(c, lent_b, lent_b, lent_a);
-        qjv_orul(c, lent_b, lent_b, lent_c);
-        qjv_movul(c, d, lent_a);
-        qjv_movl(c, qjv_reg(1), lent_b);
-        qjv_give_back(c, lent, 4);
+        v_reg borrowed[4], borrowed_a, borrowed_b, borrowed_c, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 4);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2]; borrowed_e = borrowed[3];
+        qjv_setul(c, borrowed_e, (unsigned long)(i));
+        qjv_subul(c, borrowed_a, s, borrowed_e);
+        qjv_comul(c, borrowed_b, s);
+        qjv_andul(c, borrowed_c, borrowed_b, borrowed_e);
+        qjv_orul(c, borrowed_b, borrowed_b, borrowed_e);
+        qjv_andul(c, borrowed_b, borrowed_b, borrowed_a);
+        qjv_orul(c, borrowed_b, borrowed_b, borrowed_c);
+        qjv_movul(c, d, borrowed_a);
+        qjv_movl(c, qjv_reg(1), borrowed_b);
+        qjv_return_registers(c, borrowed, 4);
         qjv_bltli(c, qjv_reg(1), (long)(0), b);
     }
     }
@@ -5408,25 +5408,25 @@ QJV_OUTLINE void qjv_subouli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long v
 
 QJV_INLINE void qjv_subouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
     qjv_asm copy = *c;
-    qjv_subouli_aside(&copy, d, s, value, b);
+    qjv_subouli_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `i`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_muloi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_muloi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_mulhii(c, lent_a, s, t);
-        qjv_muli(c, lent_b, s, t);
-        qjv_rshii(c, lent_c, lent_b, (int32_t)(31));
-        qjv_xori(c, lent_a, lent_a, lent_c);
-        qjv_movi(c, d, lent_b);
-        qjv_movi(c, qjv_reg(1), lent_a);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_mulhii(c, borrowed_a, s, t);
+        qjv_muli(c, borrowed_b, s, t);
+        qjv_rshii(c, borrowed_c, borrowed_b, (int32_t)(31));
+        qjv_xori(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_movi(c, d, borrowed_b);
+        qjv_movi(c, qjv_reg(1), borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bneii(c, qjv_reg(1), (int32_t)(0), b);
     }
     }
@@ -5434,28 +5434,28 @@ QJV_OUTLINE void qjv_muloi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_muloi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_muloi_aside(&copy, d, s, t, b);
+    qjv_muloi_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_muloii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+QJV_OUTLINE void qjv_muloii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[4], lent_a, lent_b, lent_c, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 4);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2]; lent_e = lent[3];
-        qjv_seti(c, lent_e, (int32_t)(i));
-        qjv_mulhii(c, lent_a, s, lent_e);
-        qjv_muli(c, lent_b, s, lent_e);
-        qjv_rshii(c, lent_c, lent_b, (int32_t)(31));
-        qjv_xori(c, lent_a, lent_a, lent_c);
-        qjv_movi(c, d, lent_b);
-        qjv_movi(c, qjv_reg(1), lent_a);
-        qjv_give_back(c, lent, 4);
+        v_reg borrowed[4], borrowed_a, borrowed_b, borrowed_c, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 4);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2]; borrowed_e = borrowed[3];
+        qjv_seti(c, borrowed_e, (int32_t)(i));
+        qjv_mulhii(c, borrowed_a, s, borrowed_e);
+        qjv_muli(c, borrowed_b, s, borrowed_e);
+        qjv_rshii(c, borrowed_c, borrowed_b, (int32_t)(31));
+        qjv_xori(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_movi(c, d, borrowed_b);
+        qjv_movi(c, qjv_reg(1), borrowed_a);
+        qjv_return_registers(c, borrowed, 4);
         qjv_bneii(c, qjv_reg(1), (int32_t)(0), b);
     }
     }
@@ -5463,23 +5463,23 @@ QJV_OUTLINE void qjv_muloii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value, v
 
 QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
     qjv_asm copy = *c;
-    qjv_muloii_aside(&copy, d, s, value, b);
+    qjv_muloii_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `u`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_mulou_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_mulou_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_mulhiu(c, lent_a, s, t);
-        qjv_mulu(c, lent_b, s, t);
-        qjv_movu(c, d, lent_b);
-        qjv_movu(c, qjv_reg(1), lent_a);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_mulhiu(c, borrowed_a, s, t);
+        qjv_mulu(c, borrowed_b, s, t);
+        qjv_movu(c, d, borrowed_b);
+        qjv_movu(c, qjv_reg(1), borrowed_a);
+        qjv_return_registers(c, borrowed, 2);
         qjv_bneui(c, qjv_reg(1), (uint32_t)(0), b);
     }
     }
@@ -5487,26 +5487,26 @@ QJV_OUTLINE void qjv_mulou_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_mulou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_mulou_aside(&copy, d, s, t, b);
+    qjv_mulou_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_muloui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+QJV_OUTLINE void qjv_muloui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[3], lent_a, lent_b, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_e = lent[2];
-        qjv_setu(c, lent_e, (uint32_t)(i));
-        qjv_mulhiu(c, lent_a, s, lent_e);
-        qjv_mulu(c, lent_b, s, lent_e);
-        qjv_movu(c, d, lent_b);
-        qjv_movu(c, qjv_reg(1), lent_a);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_e = borrowed[2];
+        qjv_setu(c, borrowed_e, (uint32_t)(i));
+        qjv_mulhiu(c, borrowed_a, s, borrowed_e);
+        qjv_mulu(c, borrowed_b, s, borrowed_e);
+        qjv_movu(c, d, borrowed_b);
+        qjv_movu(c, qjv_reg(1), borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bneui(c, qjv_reg(1), (uint32_t)(0), b);
     }
     }
@@ -5514,25 +5514,25 @@ QJV_OUTLINE void qjv_muloui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value, 
 
 QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
     qjv_asm copy = *c;
-    qjv_muloui_aside(&copy, d, s, value, b);
+    qjv_muloui_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `l`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_mulol_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_mulol_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_mulhil(c, lent_a, s, t);
-        qjv_mull(c, lent_b, s, t);
-        qjv_rshli(c, lent_c, lent_b, (long)(63));
-        qjv_xorl(c, lent_a, lent_a, lent_c);
-        qjv_movl(c, d, lent_b);
-        qjv_movl(c, qjv_reg(1), lent_a);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_mulhil(c, borrowed_a, s, t);
+        qjv_mull(c, borrowed_b, s, t);
+        qjv_rshli(c, borrowed_c, borrowed_b, (long)(63));
+        qjv_xorl(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_movl(c, d, borrowed_b);
+        qjv_movl(c, qjv_reg(1), borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bneli(c, qjv_reg(1), (long)(0), b);
     }
     }
@@ -5540,28 +5540,28 @@ QJV_OUTLINE void qjv_mulol_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_mulol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_mulol_aside(&copy, d, s, t, b);
+    qjv_mulol_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_muloli_aside(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_OUTLINE void qjv_muloli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[4], lent_a, lent_b, lent_c, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 4);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2]; lent_e = lent[3];
-        qjv_setl(c, lent_e, (long)(i));
-        qjv_mulhil(c, lent_a, s, lent_e);
-        qjv_mull(c, lent_b, s, lent_e);
-        qjv_rshli(c, lent_c, lent_b, (long)(63));
-        qjv_xorl(c, lent_a, lent_a, lent_c);
-        qjv_movl(c, d, lent_b);
-        qjv_movl(c, qjv_reg(1), lent_a);
-        qjv_give_back(c, lent, 4);
+        v_reg borrowed[4], borrowed_a, borrowed_b, borrowed_c, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 4);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2]; borrowed_e = borrowed[3];
+        qjv_setl(c, borrowed_e, (long)(i));
+        qjv_mulhil(c, borrowed_a, s, borrowed_e);
+        qjv_mull(c, borrowed_b, s, borrowed_e);
+        qjv_rshli(c, borrowed_c, borrowed_b, (long)(63));
+        qjv_xorl(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_movl(c, d, borrowed_b);
+        qjv_movl(c, qjv_reg(1), borrowed_a);
+        qjv_return_registers(c, borrowed, 4);
         qjv_bneli(c, qjv_reg(1), (long)(0), b);
     }
     }
@@ -5569,23 +5569,23 @@ QJV_OUTLINE void qjv_muloli_aside(qjv_asm *c, v_reg d, v_reg s, long value, v_la
 
 QJV_INLINE void qjv_muloli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
     qjv_asm copy = *c;
-    qjv_muloli_aside(&copy, d, s, value, b);
+    qjv_muloli_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `ul`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_muloul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_muloul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_mulhiul(c, lent_a, s, t);
-        qjv_mulul(c, lent_b, s, t);
-        qjv_movul(c, d, lent_b);
-        qjv_movul(c, qjv_reg(1), lent_a);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_mulhiul(c, borrowed_a, s, t);
+        qjv_mulul(c, borrowed_b, s, t);
+        qjv_movul(c, d, borrowed_b);
+        qjv_movul(c, qjv_reg(1), borrowed_a);
+        qjv_return_registers(c, borrowed, 2);
         qjv_bneuli(c, qjv_reg(1), (unsigned long)(0), b);
     }
     }
@@ -5593,26 +5593,26 @@ QJV_OUTLINE void qjv_muloul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label
 
 QJV_INLINE void qjv_muloul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_muloul_aside(&copy, d, s, t, b);
+    qjv_muloul_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_mulouli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
+QJV_OUTLINE void qjv_mulouli_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[3], lent_a, lent_b, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_e = lent[2];
-        qjv_setul(c, lent_e, (unsigned long)(i));
-        qjv_mulhiul(c, lent_a, s, lent_e);
-        qjv_mulul(c, lent_b, s, lent_e);
-        qjv_movul(c, d, lent_b);
-        qjv_movul(c, qjv_reg(1), lent_a);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_e = borrowed[2];
+        qjv_setul(c, borrowed_e, (unsigned long)(i));
+        qjv_mulhiul(c, borrowed_a, s, borrowed_e);
+        qjv_mulul(c, borrowed_b, s, borrowed_e);
+        qjv_movul(c, d, borrowed_b);
+        qjv_movul(c, qjv_reg(1), borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bneuli(c, qjv_reg(1), (unsigned long)(0), b);
     }
     }
@@ -5620,58 +5620,58 @@ QJV_OUTLINE void qjv_mulouli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long v
 
 QJV_INLINE void qjv_mulouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
     qjv_asm copy = *c;
-    qjv_mulouli_aside(&copy, d, s, value, b);
+    qjv_mulouli_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `us`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_uldus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_uldus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_addp(c, lent_a, s, t);
-        qjv_uldusi(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_addp(c, borrowed_a, s, t);
+        qjv_uldusi(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_uldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_uldus_aside(&copy, d, s, t);
+    qjv_uldus_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_uldusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_uldusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_lduci(c, lent_a, s, (int32_t)(i));
-        qjv_lduci(c, lent_b, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)1)));
-        qjv_lshui(c, lent_a, lent_a, (uint32_t)(8));
-        qjv_oru(c, d, lent_a, lent_b);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_lduci(c, borrowed_a, s, (int32_t)(i));
+        qjv_lduci(c, borrowed_b, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)1)));
+        qjv_lshui(c, borrowed_a, borrowed_a, (uint32_t)(8));
+        qjv_oru(c, d, borrowed_a, borrowed_b);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_uldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_uldusi_aside(&copy, d, s, value);
+    qjv_uldusi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `us`. Operands `d, local`. */
-QJV_OUTLINE void qjv_uldus_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_uldus_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
@@ -5684,58 +5684,58 @@ QJV_OUTLINE void qjv_uldus_local_aside(qjv_asm *c, v_reg d, v_variable local) {
 
 QJV_INLINE void qjv_uldus_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_uldus_local_aside(&copy, d, local);
+    qjv_uldus_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `s`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_ulds_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_ulds_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_addp(c, lent_a, s, t);
-        qjv_uldsi(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_addp(c, borrowed_a, s, t);
+        qjv_uldsi(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_ulds(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_ulds_aside(&copy, d, s, t);
+    qjv_ulds_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `s`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_uldsi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_uldsi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_ldci(c, lent_a, s, (int32_t)(i));
-        qjv_lduci(c, lent_b, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)1)));
-        qjv_lshii(c, lent_a, lent_a, (int32_t)(8));
-        qjv_ori(c, d, lent_a, lent_b);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_ldci(c, borrowed_a, s, (int32_t)(i));
+        qjv_lduci(c, borrowed_b, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)1)));
+        qjv_lshii(c, borrowed_a, borrowed_a, (int32_t)(8));
+        qjv_ori(c, d, borrowed_a, borrowed_b);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_uldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_uldsi_aside(&copy, d, s, value);
+    qjv_uldsi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `s`. Operands `d, local`. */
-QJV_OUTLINE void qjv_ulds_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_ulds_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
@@ -5748,64 +5748,64 @@ QJV_OUTLINE void qjv_ulds_local_aside(qjv_asm *c, v_reg d, v_variable local) {
 
 QJV_INLINE void qjv_ulds_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_ulds_local_aside(&copy, d, local);
+    qjv_ulds_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_uldu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_uldu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_addp(c, lent_a, s, t);
-        qjv_uldui(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_addp(c, borrowed_a, s, t);
+        qjv_uldui(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_uldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_uldu_aside(&copy, d, s, t);
+    qjv_uldu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_uldui_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_uldui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[4], lent_a, lent_b, lent_c, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 4);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2]; lent_e = lent[3];
-        qjv_lduci(c, lent_a, s, (int32_t)(i));
-        qjv_lduci(c, lent_b, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)1)));
-        qjv_lduci(c, lent_c, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)2)));
-        qjv_lduci(c, lent_e, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)3)));
-        qjv_lshui(c, lent_a, lent_a, (uint32_t)(24));
-        qjv_lshui(c, lent_b, lent_b, (uint32_t)(16));
-        qjv_oru(c, lent_a, lent_a, lent_b);
-        qjv_lshui(c, lent_c, lent_c, (uint32_t)(8));
-        qjv_oru(c, lent_a, lent_a, lent_c);
-        qjv_oru(c, d, lent_a, lent_e);
-        qjv_give_back(c, lent, 4);
+        v_reg borrowed[4], borrowed_a, borrowed_b, borrowed_c, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 4);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2]; borrowed_e = borrowed[3];
+        qjv_lduci(c, borrowed_a, s, (int32_t)(i));
+        qjv_lduci(c, borrowed_b, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)1)));
+        qjv_lduci(c, borrowed_c, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)2)));
+        qjv_lduci(c, borrowed_e, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)3)));
+        qjv_lshui(c, borrowed_a, borrowed_a, (uint32_t)(24));
+        qjv_lshui(c, borrowed_b, borrowed_b, (uint32_t)(16));
+        qjv_oru(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_lshui(c, borrowed_c, borrowed_c, (uint32_t)(8));
+        qjv_oru(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_oru(c, d, borrowed_a, borrowed_e);
+        qjv_return_registers(c, borrowed, 4);
     }
     }
 }
 
 QJV_INLINE void qjv_uldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_uldui_aside(&copy, d, s, value);
+    qjv_uldui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `u`. Operands `d, local`. */
-QJV_OUTLINE void qjv_uldu_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_uldu_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
@@ -5818,12 +5818,12 @@ QJV_OUTLINE void qjv_uldu_local_aside(qjv_asm *c, v_reg d, v_variable local) {
 
 QJV_INLINE void qjv_uldu_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_uldu_local_aside(&copy, d, local);
+    qjv_uldu_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `i`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_uldi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_uldi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         qjv_uldu(c, d, s, t);
@@ -5833,12 +5833,12 @@ QJV_OUTLINE void qjv_uldi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_uldi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_uldi_aside(&copy, d, s, t);
+    qjv_uldi_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `i`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_uldii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_uldii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -5850,12 +5850,12 @@ QJV_OUTLINE void qjv_uldii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 
 QJV_INLINE void qjv_uldii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_uldii_aside(&copy, d, s, value);
+    qjv_uldii_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `i`. Operands `d, local`. */
-QJV_OUTLINE void qjv_uldi_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_uldi_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
@@ -5868,60 +5868,60 @@ QJV_OUTLINE void qjv_uldi_local_aside(qjv_asm *c, v_reg d, v_variable local) {
 
 QJV_INLINE void qjv_uldi_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_uldi_local_aside(&copy, d, local);
+    qjv_uldi_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_uldul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_uldul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_addp(c, lent_a, s, t);
-        qjv_ulduli(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_addp(c, borrowed_a, s, t);
+        qjv_ulduli(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_uldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_uldul_aside(&copy, d, s, t);
+    qjv_uldul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ulduli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_ulduli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_uldui(c, lent_a, s, (int32_t)(i));
-        qjv_uldui(c, lent_b, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)4)));
-        qjv_cvu2ul(c, lent_a, lent_a);
-        qjv_cvu2ul(c, lent_b, lent_b);
-        qjv_lshuli(c, lent_a, lent_a, (unsigned long)(32));
-        qjv_orul(c, d, lent_a, lent_b);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_uldui(c, borrowed_a, s, (int32_t)(i));
+        qjv_uldui(c, borrowed_b, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)4)));
+        qjv_cvu2ul(c, borrowed_a, borrowed_a);
+        qjv_cvu2ul(c, borrowed_b, borrowed_b);
+        qjv_lshuli(c, borrowed_a, borrowed_a, (unsigned long)(32));
+        qjv_orul(c, d, borrowed_a, borrowed_b);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_ulduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ulduli_aside(&copy, d, s, value);
+    qjv_ulduli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `ul`. Operands `d, local`. */
-QJV_OUTLINE void qjv_uldul_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_uldul_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
@@ -5934,12 +5934,12 @@ QJV_OUTLINE void qjv_uldul_local_aside(qjv_asm *c, v_reg d, v_variable local) {
 
 QJV_INLINE void qjv_uldul_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_uldul_local_aside(&copy, d, local);
+    qjv_uldul_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `l`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_uldl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_uldl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         qjv_uldul(c, d, s, t);
@@ -5949,12 +5949,12 @@ QJV_OUTLINE void qjv_uldl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_uldl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_uldl_aside(&copy, d, s, t);
+    qjv_uldl_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `l`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_uldli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_uldli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -5966,12 +5966,12 @@ QJV_OUTLINE void qjv_uldli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 
 QJV_INLINE void qjv_uldli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_uldli_aside(&copy, d, s, value);
+    qjv_uldli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `l`. Operands `d, local`. */
-QJV_OUTLINE void qjv_uldl_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_uldl_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
@@ -5984,12 +5984,12 @@ QJV_OUTLINE void qjv_uldl_local_aside(qjv_asm *c, v_reg d, v_variable local) {
 
 QJV_INLINE void qjv_uldl_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_uldl_local_aside(&copy, d, local);
+    qjv_uldl_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `p`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_uldp_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_uldp_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         qjv_uldul(c, d, s, t);
@@ -5999,12 +5999,12 @@ QJV_OUTLINE void qjv_uldp_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_uldp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_uldp_aside(&copy, d, s, t);
+    qjv_uldp_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `p`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_uldpi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_uldpi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -6016,12 +6016,12 @@ QJV_OUTLINE void qjv_uldpi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 
 QJV_INLINE void qjv_uldpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_uldpi_aside(&copy, d, s, value);
+    qjv_uldpi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Load from an address that need not be aligned. Type `p`. Operands `d, local`. */
-QJV_OUTLINE void qjv_uldp_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_uldp_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
@@ -6034,80 +6034,80 @@ QJV_OUTLINE void qjv_uldp_local_aside(qjv_asm *c, v_reg d, v_variable local) {
 
 QJV_INLINE void qjv_uldp_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_uldp_local_aside(&copy, d, local);
+    qjv_uldp_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `us`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_ustus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_ustus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_addp(c, lent_a, s, t);
-        qjv_ustusi(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_addp(c, borrowed_a, s, t);
+        qjv_ustusi(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_ustus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_ustus_aside(&copy, d, s, t);
+    qjv_ustus_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ustusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_ustusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_rshui(c, lent_a, d, (uint32_t)(8));
-        qjv_stuci(c, lent_a, s, (int32_t)(i));
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_rshui(c, borrowed_a, d, (uint32_t)(8));
+        qjv_stuci(c, borrowed_a, s, (int32_t)(i));
         qjv_stuci(c, d, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)1)));
-        qjv_give_back(c, lent, 1);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_ustusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ustusi_aside(&copy, d, s, value);
+    qjv_ustusi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `us`. Operands `d, local`. */
-QJV_OUTLINE void qjv_ustus_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_ustus_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
     {
         const v_reg taken[] = {d};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
-        qjv_ustusi(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_frame_address(c, borrowed_a, i + qjv_borrowed_bytes(1));
+        qjv_ustusi(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_ustus_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_ustus_local_aside(&copy, d, local);
+    qjv_ustus_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `s`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_usts_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_usts_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         qjv_ustus(c, d, s, t);
@@ -6117,12 +6117,12 @@ QJV_OUTLINE void qjv_usts_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_usts(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_usts_aside(&copy, d, s, t);
+    qjv_usts_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `s`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ustsi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_ustsi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -6134,107 +6134,107 @@ QJV_OUTLINE void qjv_ustsi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 
 QJV_INLINE void qjv_ustsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ustsi_aside(&copy, d, s, value);
+    qjv_ustsi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `s`. Operands `d, local`. */
-QJV_OUTLINE void qjv_usts_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_usts_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
     {
         const v_reg taken[] = {d};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
-        qjv_ustsi(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_frame_address(c, borrowed_a, i + qjv_borrowed_bytes(1));
+        qjv_ustsi(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_usts_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_usts_local_aside(&copy, d, local);
+    qjv_usts_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_ustu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_ustu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_addp(c, lent_a, s, t);
-        qjv_ustui(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_addp(c, borrowed_a, s, t);
+        qjv_ustui(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_ustu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_ustu_aside(&copy, d, s, t);
+    qjv_ustu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ustui_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_ustui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
         qjv_stuci(c, d, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)3)));
-        qjv_rshui(c, lent_a, d, (uint32_t)(8));
-        qjv_stuci(c, lent_a, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)2)));
-        qjv_rshui(c, lent_a, d, (uint32_t)(16));
-        qjv_stuci(c, lent_a, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)1)));
-        qjv_rshui(c, lent_a, d, (uint32_t)(24));
-        qjv_stuci(c, lent_a, s, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        qjv_rshui(c, borrowed_a, d, (uint32_t)(8));
+        qjv_stuci(c, borrowed_a, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)2)));
+        qjv_rshui(c, borrowed_a, d, (uint32_t)(16));
+        qjv_stuci(c, borrowed_a, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)1)));
+        qjv_rshui(c, borrowed_a, d, (uint32_t)(24));
+        qjv_stuci(c, borrowed_a, s, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_ustui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ustui_aside(&copy, d, s, value);
+    qjv_ustui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `u`. Operands `d, local`. */
-QJV_OUTLINE void qjv_ustu_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_ustu_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
     {
         const v_reg taken[] = {d};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
-        qjv_ustui(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_frame_address(c, borrowed_a, i + qjv_borrowed_bytes(1));
+        qjv_ustui(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_ustu_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_ustu_local_aside(&copy, d, local);
+    qjv_ustu_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `i`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_usti_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_usti_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         qjv_ustu(c, d, s, t);
@@ -6244,12 +6244,12 @@ QJV_OUTLINE void qjv_usti_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_usti(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_usti_aside(&copy, d, s, t);
+    qjv_usti_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `i`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ustii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_ustii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -6261,105 +6261,105 @@ QJV_OUTLINE void qjv_ustii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 
 QJV_INLINE void qjv_ustii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ustii_aside(&copy, d, s, value);
+    qjv_ustii_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `i`. Operands `d, local`. */
-QJV_OUTLINE void qjv_usti_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_usti_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
     {
         const v_reg taken[] = {d};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
-        qjv_ustii(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_frame_address(c, borrowed_a, i + qjv_borrowed_bytes(1));
+        qjv_ustii(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_usti_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_usti_local_aside(&copy, d, local);
+    qjv_usti_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_ustul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_ustul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_addp(c, lent_a, s, t);
-        qjv_ustuli(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_addp(c, borrowed_a, s, t);
+        qjv_ustuli(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_ustul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_ustul_aside(&copy, d, s, t);
+    qjv_ustul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ustuli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_ustuli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_cvul2u(c, lent_a, d);
-        qjv_ustui(c, lent_a, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)4)));
-        qjv_rshuli(c, lent_a, d, (unsigned long)(32));
-        qjv_cvul2u(c, lent_a, lent_a);
-        qjv_ustui(c, lent_a, s, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_cvul2u(c, borrowed_a, d);
+        qjv_ustui(c, borrowed_a, s, (int32_t)((int64_t)((uint64_t)i + (uint64_t)4)));
+        qjv_rshuli(c, borrowed_a, d, (unsigned long)(32));
+        qjv_cvul2u(c, borrowed_a, borrowed_a);
+        qjv_ustui(c, borrowed_a, s, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_ustuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ustuli_aside(&copy, d, s, value);
+    qjv_ustuli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `ul`. Operands `d, local`. */
-QJV_OUTLINE void qjv_ustul_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_ustul_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
     {
         const v_reg taken[] = {d};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
-        qjv_ustuli(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_frame_address(c, borrowed_a, i + qjv_borrowed_bytes(1));
+        qjv_ustuli(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_ustul_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_ustul_local_aside(&copy, d, local);
+    qjv_ustul_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `l`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_ustl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_ustl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         qjv_ustul(c, d, s, t);
@@ -6369,12 +6369,12 @@ QJV_OUTLINE void qjv_ustl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_ustl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_ustl_aside(&copy, d, s, t);
+    qjv_ustl_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `l`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ustli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_ustli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -6386,35 +6386,35 @@ QJV_OUTLINE void qjv_ustli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 
 QJV_INLINE void qjv_ustli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ustli_aside(&copy, d, s, value);
+    qjv_ustli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `l`. Operands `d, local`. */
-QJV_OUTLINE void qjv_ustl_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_ustl_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
     {
         const v_reg taken[] = {d};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
-        qjv_ustli(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_frame_address(c, borrowed_a, i + qjv_borrowed_bytes(1));
+        qjv_ustli(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_ustl_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_ustl_local_aside(&copy, d, local);
+    qjv_ustl_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `p`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_ustp_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_ustp_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         qjv_ustul(c, d, s, t);
@@ -6424,12 +6424,12 @@ QJV_OUTLINE void qjv_ustp_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_ustp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_ustp_aside(&copy, d, s, t);
+    qjv_ustp_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `p`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ustpi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_ustpi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -6441,35 +6441,35 @@ QJV_OUTLINE void qjv_ustpi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 
 QJV_INLINE void qjv_ustpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ustpi_aside(&copy, d, s, value);
+    qjv_ustpi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Type `p`. Operands `d, local`. */
-QJV_OUTLINE void qjv_ustp_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_ustp_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
     {
         const v_reg taken[] = {d};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
-        qjv_ustpi(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_frame_address(c, borrowed_a, i + qjv_borrowed_bytes(1));
+        qjv_ustpi(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_ustp_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_ustp_local_aside(&copy, d, local);
+    qjv_ustp_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Load in the other byte order. Type `us`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_bldus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_bldus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         qjv_ldus(c, d, s, t);
@@ -6480,12 +6480,12 @@ QJV_OUTLINE void qjv_bldus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_bldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_bldus_aside(&copy, d, s, t);
+    qjv_bldus_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Load in the other byte order. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bldusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_bldusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -6498,12 +6498,12 @@ QJV_OUTLINE void qjv_bldusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 
 QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_bldusi_aside(&copy, d, s, value);
+    qjv_bldusi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Load in the other byte order. Type `us`. Operands `d, local`. */
-QJV_OUTLINE void qjv_bldus_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_bldus_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
@@ -6516,12 +6516,12 @@ QJV_OUTLINE void qjv_bldus_local_aside(qjv_asm *c, v_reg d, v_variable local) {
 
 QJV_INLINE void qjv_bldus_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_bldus_local_aside(&copy, d, local);
+    qjv_bldus_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Load in the other byte order. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_bldu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_bldu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         qjv_ldu(c, d, s, t);
@@ -6532,12 +6532,12 @@ QJV_OUTLINE void qjv_bldu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_bldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_bldu_aside(&copy, d, s, t);
+    qjv_bldu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Load in the other byte order. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bldui_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_bldui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -6550,12 +6550,12 @@ QJV_OUTLINE void qjv_bldui_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 
 QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_bldui_aside(&copy, d, s, value);
+    qjv_bldui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Load in the other byte order. Type `u`. Operands `d, local`. */
-QJV_OUTLINE void qjv_bldu_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_bldu_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
@@ -6568,12 +6568,12 @@ QJV_OUTLINE void qjv_bldu_local_aside(qjv_asm *c, v_reg d, v_variable local) {
 
 QJV_INLINE void qjv_bldu_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_bldu_local_aside(&copy, d, local);
+    qjv_bldu_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Load in the other byte order. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_bldul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_bldul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         qjv_ldul(c, d, s, t);
@@ -6584,12 +6584,12 @@ QJV_OUTLINE void qjv_bldul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_bldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_bldul_aside(&copy, d, s, t);
+    qjv_bldul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Load in the other byte order. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_blduli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_blduli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -6602,12 +6602,12 @@ QJV_OUTLINE void qjv_blduli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 
 QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_blduli_aside(&copy, d, s, value);
+    qjv_blduli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Load in the other byte order. Type `ul`. Operands `d, local`. */
-QJV_OUTLINE void qjv_bldul_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_bldul_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
@@ -6620,213 +6620,213 @@ QJV_OUTLINE void qjv_bldul_local_aside(qjv_asm *c, v_reg d, v_variable local) {
 
 QJV_INLINE void qjv_bldul_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_bldul_local_aside(&copy, d, local);
+    qjv_bldul_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `us`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_bstus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_bstus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_bswapus(c, lent_a, d);
-        qjv_stus(c, lent_a, s, t);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_bswapus(c, borrowed_a, d);
+        qjv_stus(c, borrowed_a, s, t);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_bstus_aside(&copy, d, s, t);
+    qjv_bstus_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bstusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_bstusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_bswapus(c, lent_a, d);
-        qjv_stusi(c, lent_a, s, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_bswapus(c, borrowed_a, d);
+        qjv_stusi(c, borrowed_a, s, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_bstusi_aside(&copy, d, s, value);
+    qjv_bstusi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `us`. Operands `d, local`. */
-QJV_OUTLINE void qjv_bstus_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_bstus_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
     {
         const v_reg taken[] = {d};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
-        qjv_bstusi(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_frame_address(c, borrowed_a, i + qjv_borrowed_bytes(1));
+        qjv_bstusi(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstus_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_bstus_local_aside(&copy, d, local);
+    qjv_bstus_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_bstu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_bstu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_bswapu(c, lent_a, d);
-        qjv_stu(c, lent_a, s, t);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_bswapu(c, borrowed_a, d);
+        qjv_stu(c, borrowed_a, s, t);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_bstu_aside(&copy, d, s, t);
+    qjv_bstu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bstui_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_bstui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_bswapu(c, lent_a, d);
-        qjv_stui(c, lent_a, s, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_bswapu(c, borrowed_a, d);
+        qjv_stui(c, borrowed_a, s, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_bstui_aside(&copy, d, s, value);
+    qjv_bstui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `u`. Operands `d, local`. */
-QJV_OUTLINE void qjv_bstu_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_bstu_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
     {
         const v_reg taken[] = {d};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
-        qjv_bstui(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_frame_address(c, borrowed_a, i + qjv_borrowed_bytes(1));
+        qjv_bstui(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstu_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_bstu_local_aside(&copy, d, local);
+    qjv_bstu_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_bstul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_bstul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_bswapul(c, lent_a, d);
-        qjv_stul(c, lent_a, s, t);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_bswapul(c, borrowed_a, d);
+        qjv_stul(c, borrowed_a, s, t);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_bstul_aside(&copy, d, s, t);
+    qjv_bstul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bstuli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_bstuli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_bswapul(c, lent_a, d);
-        qjv_stuli(c, lent_a, s, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_bswapul(c, borrowed_a, d);
+        qjv_stuli(c, borrowed_a, s, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_bstuli_aside(&copy, d, s, value);
+    qjv_bstuli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `ul`. Operands `d, local`. */
-QJV_OUTLINE void qjv_bstul_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_bstul_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
     {
         const v_reg taken[] = {d};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
-        qjv_bstuli(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_frame_address(c, borrowed_a, i + qjv_borrowed_bytes(1));
+        qjv_bstuli(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstul_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_bstul_local_aside(&copy, d, local);
+    qjv_bstul_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `c`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_ldxc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -6839,12 +6839,12 @@ QJV_OUTLINE void qjv_ldxc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t v
 
 QJV_INLINE void qjv_ldxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ldxc_aside(&copy, d, s, t, value);
+    qjv_ldxc_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `uc`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_ldxuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -6857,24 +6857,24 @@ QJV_OUTLINE void qjv_ldxuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t 
 
 QJV_INLINE void qjv_ldxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ldxuc_aside(&copy, d, s, t, value);
+    qjv_ldxuc_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `s`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxs_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_ldxs_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     if (d.n == s.n) {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_lshuli(c, lent_a, t, (unsigned long)(1));
-        qjv_addp(c, lent_a, lent_a, s);
-        qjv_ldsi(c, d, lent_a, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_lshuli(c, borrowed_a, t, (unsigned long)(1));
+        qjv_addp(c, borrowed_a, borrowed_a, s);
+        qjv_ldsi(c, d, borrowed_a, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     } else {
         qjv_lshuli(c, d, t, (unsigned long)(1));
         qjv_addp(c, d, d, s);
@@ -6885,24 +6885,24 @@ QJV_OUTLINE void qjv_ldxs_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t v
 
 QJV_INLINE void qjv_ldxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ldxs_aside(&copy, d, s, t, value);
+    qjv_ldxs_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `us`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_ldxus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     if (d.n == s.n) {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_lshuli(c, lent_a, t, (unsigned long)(1));
-        qjv_addp(c, lent_a, lent_a, s);
-        qjv_ldusi(c, d, lent_a, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_lshuli(c, borrowed_a, t, (unsigned long)(1));
+        qjv_addp(c, borrowed_a, borrowed_a, s);
+        qjv_ldusi(c, d, borrowed_a, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     } else {
         qjv_lshuli(c, d, t, (unsigned long)(1));
         qjv_addp(c, d, d, s);
@@ -6913,24 +6913,24 @@ QJV_OUTLINE void qjv_ldxus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t 
 
 QJV_INLINE void qjv_ldxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ldxus_aside(&copy, d, s, t, value);
+    qjv_ldxus_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `i`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_ldxi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     if (d.n == s.n) {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_lshuli(c, lent_a, t, (unsigned long)(2));
-        qjv_addp(c, lent_a, lent_a, s);
-        qjv_ldii(c, d, lent_a, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_lshuli(c, borrowed_a, t, (unsigned long)(2));
+        qjv_addp(c, borrowed_a, borrowed_a, s);
+        qjv_ldii(c, d, borrowed_a, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     } else {
         qjv_lshuli(c, d, t, (unsigned long)(2));
         qjv_addp(c, d, d, s);
@@ -6941,24 +6941,24 @@ QJV_OUTLINE void qjv_ldxi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t v
 
 QJV_INLINE void qjv_ldxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ldxi_aside(&copy, d, s, t, value);
+    qjv_ldxi_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `u`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_ldxu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     if (d.n == s.n) {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_lshuli(c, lent_a, t, (unsigned long)(2));
-        qjv_addp(c, lent_a, lent_a, s);
-        qjv_ldui(c, d, lent_a, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_lshuli(c, borrowed_a, t, (unsigned long)(2));
+        qjv_addp(c, borrowed_a, borrowed_a, s);
+        qjv_ldui(c, d, borrowed_a, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     } else {
         qjv_lshuli(c, d, t, (unsigned long)(2));
         qjv_addp(c, d, d, s);
@@ -6969,24 +6969,24 @@ QJV_OUTLINE void qjv_ldxu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t v
 
 QJV_INLINE void qjv_ldxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ldxu_aside(&copy, d, s, t, value);
+    qjv_ldxu_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `l`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_ldxl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     if (d.n == s.n) {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_lshuli(c, lent_a, t, (unsigned long)(3));
-        qjv_addp(c, lent_a, lent_a, s);
-        qjv_ldli(c, d, lent_a, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_lshuli(c, borrowed_a, t, (unsigned long)(3));
+        qjv_addp(c, borrowed_a, borrowed_a, s);
+        qjv_ldli(c, d, borrowed_a, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     } else {
         qjv_lshuli(c, d, t, (unsigned long)(3));
         qjv_addp(c, d, d, s);
@@ -6997,24 +6997,24 @@ QJV_OUTLINE void qjv_ldxl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t v
 
 QJV_INLINE void qjv_ldxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ldxl_aside(&copy, d, s, t, value);
+    qjv_ldxl_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `ul`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_ldxul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     if (d.n == s.n) {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_lshuli(c, lent_a, t, (unsigned long)(3));
-        qjv_addp(c, lent_a, lent_a, s);
-        qjv_lduli(c, d, lent_a, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_lshuli(c, borrowed_a, t, (unsigned long)(3));
+        qjv_addp(c, borrowed_a, borrowed_a, s);
+        qjv_lduli(c, d, borrowed_a, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     } else {
         qjv_lshuli(c, d, t, (unsigned long)(3));
         qjv_addp(c, d, d, s);
@@ -7025,24 +7025,24 @@ QJV_OUTLINE void qjv_ldxul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t 
 
 QJV_INLINE void qjv_ldxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ldxul_aside(&copy, d, s, t, value);
+    qjv_ldxul_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `p`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxp_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_ldxp_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     if (d.n == s.n) {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_lshuli(c, lent_a, t, (unsigned long)(3));
-        qjv_addp(c, lent_a, lent_a, s);
-        qjv_ldpi(c, d, lent_a, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_lshuli(c, borrowed_a, t, (unsigned long)(3));
+        qjv_addp(c, borrowed_a, borrowed_a, s);
+        qjv_ldpi(c, d, borrowed_a, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     } else {
         qjv_lshuli(c, d, t, (unsigned long)(3));
         qjv_addp(c, d, d, s);
@@ -7053,221 +7053,221 @@ QJV_OUTLINE void qjv_ldxp_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t v
 
 QJV_INLINE void qjv_ldxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_ldxp_aside(&copy, d, s, t, value);
+    qjv_ldxp_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `c`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_stxc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_addp(c, lent_a, s, t);
-        qjv_stci(c, d, lent_a, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_addp(c, borrowed_a, s, t);
+        qjv_stci(c, d, borrowed_a, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_stxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_stxc_aside(&copy, d, s, t, value);
+    qjv_stxc_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `uc`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_stxuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_addp(c, lent_a, s, t);
-        qjv_stuci(c, d, lent_a, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_addp(c, borrowed_a, s, t);
+        qjv_stuci(c, d, borrowed_a, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_stxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_stxuc_aside(&copy, d, s, t, value);
+    qjv_stxuc_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `s`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxs_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_stxs_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_lshuli(c, lent_a, t, (unsigned long)(1));
-        qjv_addp(c, lent_a, lent_a, s);
-        qjv_stsi(c, d, lent_a, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_lshuli(c, borrowed_a, t, (unsigned long)(1));
+        qjv_addp(c, borrowed_a, borrowed_a, s);
+        qjv_stsi(c, d, borrowed_a, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_stxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_stxs_aside(&copy, d, s, t, value);
+    qjv_stxs_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `us`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_stxus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_lshuli(c, lent_a, t, (unsigned long)(1));
-        qjv_addp(c, lent_a, lent_a, s);
-        qjv_stusi(c, d, lent_a, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_lshuli(c, borrowed_a, t, (unsigned long)(1));
+        qjv_addp(c, borrowed_a, borrowed_a, s);
+        qjv_stusi(c, d, borrowed_a, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_stxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_stxus_aside(&copy, d, s, t, value);
+    qjv_stxus_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `i`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_stxi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_lshuli(c, lent_a, t, (unsigned long)(2));
-        qjv_addp(c, lent_a, lent_a, s);
-        qjv_stii(c, d, lent_a, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_lshuli(c, borrowed_a, t, (unsigned long)(2));
+        qjv_addp(c, borrowed_a, borrowed_a, s);
+        qjv_stii(c, d, borrowed_a, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_stxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_stxi_aside(&copy, d, s, t, value);
+    qjv_stxi_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `u`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_stxu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_lshuli(c, lent_a, t, (unsigned long)(2));
-        qjv_addp(c, lent_a, lent_a, s);
-        qjv_stui(c, d, lent_a, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_lshuli(c, borrowed_a, t, (unsigned long)(2));
+        qjv_addp(c, borrowed_a, borrowed_a, s);
+        qjv_stui(c, d, borrowed_a, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_stxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_stxu_aside(&copy, d, s, t, value);
+    qjv_stxu_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `l`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_stxl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_lshuli(c, lent_a, t, (unsigned long)(3));
-        qjv_addp(c, lent_a, lent_a, s);
-        qjv_stli(c, d, lent_a, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_lshuli(c, borrowed_a, t, (unsigned long)(3));
+        qjv_addp(c, borrowed_a, borrowed_a, s);
+        qjv_stli(c, d, borrowed_a, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_stxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_stxl_aside(&copy, d, s, t, value);
+    qjv_stxl_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `ul`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_stxul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_lshuli(c, lent_a, t, (unsigned long)(3));
-        qjv_addp(c, lent_a, lent_a, s);
-        qjv_stuli(c, d, lent_a, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_lshuli(c, borrowed_a, t, (unsigned long)(3));
+        qjv_addp(c, borrowed_a, borrowed_a, s);
+        qjv_stuli(c, d, borrowed_a, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_stxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_stxul_aside(&copy, d, s, t, value);
+    qjv_stxul_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `p`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxp_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_OUTLINE void qjv_stxp_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_lshuli(c, lent_a, t, (unsigned long)(3));
-        qjv_addp(c, lent_a, lent_a, s);
-        qjv_stpi(c, d, lent_a, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_lshuli(c, borrowed_a, t, (unsigned long)(3));
+        qjv_addp(c, borrowed_a, borrowed_a, s);
+        qjv_stpi(c, d, borrowed_a, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_stxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
     qjv_asm copy = *c;
-    qjv_stxp_aside(&copy, d, s, t, value);
+    qjv_stxp_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 

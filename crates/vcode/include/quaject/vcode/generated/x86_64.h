@@ -61,9 +61,9 @@ static const uint64_t qjv_float_bit[32] __attribute__((unused)) = {
 #define V_RESULT qjv_reg(0)
 #define V_FRESULT qjv_reg(0)
 #define QJV_FLOAT_SCRATCH qjv_reg(15)
-#define QJV_LINKS 0
-#define QJV_HOLDS 0
-#define QJV_REACH 4294967295u
+#define QJV_HAS_LINK_REGISTER 0
+#define QJV_CLOBBERS_SPECIAL_REGISTERS 0
+#define QJV_SHORT_BRANCH_RANGE 4294967295u
 #define QJV_WIDTHS {{128, UINT64_C(0x400), UINT64_C(0x10)}, {256, UINT64_C(0x800), UINT64_C(0x20)}, {512, UINT64_C(0x1000), UINT64_C(0x40)}}
 #define V_HAS_POPCNT (UINT64_C(1) << 0)
 #define V_HAS_LZCNT (UINT64_C(1) << 1)
@@ -3896,7 +3896,7 @@ QJV_INLINE void qjv_jr(qjv_asm *c, v_reg s) {
 
 /* Jump to a label and link. Operands `b`. */
 QJV_INLINE void qjv_jal(qjv_asm *c, v_label b) {
-    qjv_links(c);
+    qjv_note_call(c);
     qjv_space(c, 5);
     uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xe8), 5);
@@ -3905,7 +3905,7 @@ QJV_INLINE void qjv_jal(qjv_asm *c, v_label b) {
 
 /* Jump to the address in a register and link. Operands `s`. */
 QJV_INLINE void qjv_jalr(qjv_asm *c, v_reg s) {
-    qjv_links(c);
+    qjv_note_call(c);
     qjv_space(c, 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xd0ff40) | (uint64_t)(s.b), 3);
 }
@@ -5983,12 +5983,12 @@ QJV_INLINE void qjv_return(qjv_asm *c) {
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc3), 1);
 }
 
-QJV_OUTLINE void qjv_link(qjv_asm *c, int64_t i) {
+QJV_OUTLINE void qjv_save_link(qjv_asm *c, int64_t i) {
     (void)c;
     (void)i;
 }
 
-QJV_OUTLINE void qjv_unlink(qjv_asm *c, int64_t i) {
+QJV_OUTLINE void qjv_restore_link(qjv_asm *c, int64_t i) {
     (void)c;
     (void)i;
 }
@@ -6013,9 +6013,9 @@ QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {
     }
 }
 
-static void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);
-static void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);
-static int64_t qjv_lowered(size_t count);
+static void qjv_borrow_registers(qjv_asm *c, const v_reg *taken, size_t count, v_reg *borrowed, size_t wanted);
+static void qjv_return_registers(qjv_asm *c, const v_reg *borrowed, size_t count);
+static int64_t qjv_borrowed_bytes(size_t count);
 
 QJV_INLINE void qjv_portable_popcountu(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_popcountu(qjv_asm *c, v_reg d, v_reg s);
@@ -6067,33 +6067,33 @@ QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
 QJV_INLINE void qjv_bstul_local(qjv_asm *c, v_reg d, v_variable local);
 
 /* Count the bits that are one. Type `u`. Operands `d, s`. */
-QJV_OUTLINE void qjv_portable_popcountu_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_portable_popcountu_outlined(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_rshui(c, lent_a, s, (uint32_t)(1));
-        qjv_andui(c, lent_a, lent_a, (uint32_t)(1431655765));
-        qjv_subu(c, lent_a, s, lent_a);
-        qjv_rshui(c, lent_b, lent_a, (uint32_t)(2));
-        qjv_andui(c, lent_b, lent_b, (uint32_t)(858993459));
-        qjv_andui(c, lent_a, lent_a, (uint32_t)(858993459));
-        qjv_addu(c, lent_a, lent_a, lent_b);
-        qjv_rshui(c, lent_b, lent_a, (uint32_t)(4));
-        qjv_addu(c, lent_a, lent_a, lent_b);
-        qjv_andui(c, lent_a, lent_a, (uint32_t)(252645135));
-        qjv_mului(c, lent_a, lent_a, (uint32_t)(16843009));
-        qjv_rshui(c, d, lent_a, (uint32_t)(24));
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_rshui(c, borrowed_a, s, (uint32_t)(1));
+        qjv_andui(c, borrowed_a, borrowed_a, (uint32_t)(1431655765));
+        qjv_subu(c, borrowed_a, s, borrowed_a);
+        qjv_rshui(c, borrowed_b, borrowed_a, (uint32_t)(2));
+        qjv_andui(c, borrowed_b, borrowed_b, (uint32_t)(858993459));
+        qjv_andui(c, borrowed_a, borrowed_a, (uint32_t)(858993459));
+        qjv_addu(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_rshui(c, borrowed_b, borrowed_a, (uint32_t)(4));
+        qjv_addu(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_andui(c, borrowed_a, borrowed_a, (uint32_t)(252645135));
+        qjv_mului(c, borrowed_a, borrowed_a, (uint32_t)(16843009));
+        qjv_rshui(c, d, borrowed_a, (uint32_t)(24));
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_popcountu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_portable_popcountu_aside(&copy, d, s);
+    qjv_portable_popcountu_outlined(&copy, d, s);
     *c = copy;
 }
 
@@ -6108,33 +6108,33 @@ QJV_INLINE void qjv_popcountu(qjv_asm *c, v_reg d, v_reg s) {
 }
 
 /* Count the bits that are one. Type `ul`. Operands `d, s`. */
-QJV_OUTLINE void qjv_portable_popcountul_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_portable_popcountul_outlined(qjv_asm *c, v_reg d, v_reg s) {
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_rshuli(c, lent_a, s, (unsigned long)(1));
-        qjv_anduli(c, lent_a, lent_a, (unsigned long)(INT64_C(6148914691236517205)));
-        qjv_subul(c, lent_a, s, lent_a);
-        qjv_rshuli(c, lent_b, lent_a, (unsigned long)(2));
-        qjv_anduli(c, lent_b, lent_b, (unsigned long)(INT64_C(3689348814741910323)));
-        qjv_anduli(c, lent_a, lent_a, (unsigned long)(INT64_C(3689348814741910323)));
-        qjv_addul(c, lent_a, lent_a, lent_b);
-        qjv_rshuli(c, lent_b, lent_a, (unsigned long)(4));
-        qjv_addul(c, lent_a, lent_a, lent_b);
-        qjv_anduli(c, lent_a, lent_a, (unsigned long)(INT64_C(1085102592571150095)));
-        qjv_mululi(c, lent_a, lent_a, (unsigned long)(INT64_C(72340172838076673)));
-        qjv_rshuli(c, d, lent_a, (unsigned long)(56));
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_rshuli(c, borrowed_a, s, (unsigned long)(1));
+        qjv_anduli(c, borrowed_a, borrowed_a, (unsigned long)(INT64_C(6148914691236517205)));
+        qjv_subul(c, borrowed_a, s, borrowed_a);
+        qjv_rshuli(c, borrowed_b, borrowed_a, (unsigned long)(2));
+        qjv_anduli(c, borrowed_b, borrowed_b, (unsigned long)(INT64_C(3689348814741910323)));
+        qjv_anduli(c, borrowed_a, borrowed_a, (unsigned long)(INT64_C(3689348814741910323)));
+        qjv_addul(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_rshuli(c, borrowed_b, borrowed_a, (unsigned long)(4));
+        qjv_addul(c, borrowed_a, borrowed_a, borrowed_b);
+        qjv_anduli(c, borrowed_a, borrowed_a, (unsigned long)(INT64_C(1085102592571150095)));
+        qjv_mululi(c, borrowed_a, borrowed_a, (unsigned long)(INT64_C(72340172838076673)));
+        qjv_rshuli(c, d, borrowed_a, (unsigned long)(56));
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_popcountul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_portable_popcountul_aside(&copy, d, s);
+    qjv_portable_popcountul_outlined(&copy, d, s);
     *c = copy;
 }
 
@@ -6149,34 +6149,34 @@ QJV_INLINE void qjv_popcountul(qjv_asm *c, v_reg d, v_reg s) {
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_portable_crc32cuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_crc32cuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_andui(c, lent_a, t, (uint32_t)(255));
-        qjv_xoru(c, lent_a, lent_a, s);
-        qjv_setu(c, lent_b, (uint32_t)(8));
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_andui(c, borrowed_a, t, (uint32_t)(255));
+        qjv_xoru(c, borrowed_a, borrowed_a, s);
+        qjv_setu(c, borrowed_b, (uint32_t)(8));
         qjv_bind(c, label_l);
-        qjv_andui(c, lent_c, lent_a, (uint32_t)(1));
-        qjv_negu(c, lent_c, lent_c);
-        qjv_andui(c, lent_c, lent_c, (uint32_t)(INT64_C(2197175160)));
-        qjv_rshui(c, lent_a, lent_a, (uint32_t)(1));
-        qjv_xoru(c, lent_a, lent_a, lent_c);
-        qjv_subui(c, lent_b, lent_b, (uint32_t)(1));
-        qjv_bneui(c, lent_b, (uint32_t)(0), label_l);
-        qjv_movu(c, d, lent_a);
-        qjv_give_back(c, lent, 3);
+        qjv_andui(c, borrowed_c, borrowed_a, (uint32_t)(1));
+        qjv_negu(c, borrowed_c, borrowed_c);
+        qjv_andui(c, borrowed_c, borrowed_c, (uint32_t)(INT64_C(2197175160)));
+        qjv_rshui(c, borrowed_a, borrowed_a, (uint32_t)(1));
+        qjv_xoru(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_subui(c, borrowed_b, borrowed_b, (uint32_t)(1));
+        qjv_bneui(c, borrowed_b, (uint32_t)(0), label_l);
+        qjv_movu(c, d, borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_portable_crc32cuc_aside(&copy, d, s, t);
+    qjv_portable_crc32cuc_outlined(&copy, d, s, t);
     *c = copy;
 }
 
@@ -6198,25 +6198,25 @@ QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_portable_crc32cuci_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_portable_crc32cuci_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setu(c, lent_a, (uint32_t)(i));
-        qjv_crc32cuc(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setu(c, borrowed_a, (uint32_t)(i));
+        qjv_crc32cuc(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_portable_crc32cuci_aside(&copy, d, s, value);
+    qjv_portable_crc32cuci_outlined(&copy, d, s, value);
     *c = copy;
 }
 
@@ -6240,34 +6240,34 @@ QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_portable_crc32cus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_crc32cus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_andui(c, lent_a, t, (uint32_t)(65535));
-        qjv_xoru(c, lent_a, lent_a, s);
-        qjv_setu(c, lent_b, (uint32_t)(16));
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_andui(c, borrowed_a, t, (uint32_t)(65535));
+        qjv_xoru(c, borrowed_a, borrowed_a, s);
+        qjv_setu(c, borrowed_b, (uint32_t)(16));
         qjv_bind(c, label_l);
-        qjv_andui(c, lent_c, lent_a, (uint32_t)(1));
-        qjv_negu(c, lent_c, lent_c);
-        qjv_andui(c, lent_c, lent_c, (uint32_t)(INT64_C(2197175160)));
-        qjv_rshui(c, lent_a, lent_a, (uint32_t)(1));
-        qjv_xoru(c, lent_a, lent_a, lent_c);
-        qjv_subui(c, lent_b, lent_b, (uint32_t)(1));
-        qjv_bneui(c, lent_b, (uint32_t)(0), label_l);
-        qjv_movu(c, d, lent_a);
-        qjv_give_back(c, lent, 3);
+        qjv_andui(c, borrowed_c, borrowed_a, (uint32_t)(1));
+        qjv_negu(c, borrowed_c, borrowed_c);
+        qjv_andui(c, borrowed_c, borrowed_c, (uint32_t)(INT64_C(2197175160)));
+        qjv_rshui(c, borrowed_a, borrowed_a, (uint32_t)(1));
+        qjv_xoru(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_subui(c, borrowed_b, borrowed_b, (uint32_t)(1));
+        qjv_bneui(c, borrowed_b, (uint32_t)(0), label_l);
+        qjv_movu(c, d, borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_portable_crc32cus_aside(&copy, d, s, t);
+    qjv_portable_crc32cus_outlined(&copy, d, s, t);
     *c = copy;
 }
 
@@ -6289,25 +6289,25 @@ QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_portable_crc32cusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_portable_crc32cusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setu(c, lent_a, (uint32_t)(i));
-        qjv_crc32cus(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setu(c, borrowed_a, (uint32_t)(i));
+        qjv_crc32cus(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_portable_crc32cusi_aside(&copy, d, s, value);
+    qjv_portable_crc32cusi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
@@ -6331,33 +6331,33 @@ QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_portable_crc32cu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_crc32cu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         v_label label_l = qjv_label(c);
         const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_xoru(c, lent_a, t, s);
-        qjv_setu(c, lent_b, (uint32_t)(32));
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_c;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_c = borrowed[2];
+        qjv_xoru(c, borrowed_a, t, s);
+        qjv_setu(c, borrowed_b, (uint32_t)(32));
         qjv_bind(c, label_l);
-        qjv_andui(c, lent_c, lent_a, (uint32_t)(1));
-        qjv_negu(c, lent_c, lent_c);
-        qjv_andui(c, lent_c, lent_c, (uint32_t)(INT64_C(2197175160)));
-        qjv_rshui(c, lent_a, lent_a, (uint32_t)(1));
-        qjv_xoru(c, lent_a, lent_a, lent_c);
-        qjv_subui(c, lent_b, lent_b, (uint32_t)(1));
-        qjv_bneui(c, lent_b, (uint32_t)(0), label_l);
-        qjv_movu(c, d, lent_a);
-        qjv_give_back(c, lent, 3);
+        qjv_andui(c, borrowed_c, borrowed_a, (uint32_t)(1));
+        qjv_negu(c, borrowed_c, borrowed_c);
+        qjv_andui(c, borrowed_c, borrowed_c, (uint32_t)(INT64_C(2197175160)));
+        qjv_rshui(c, borrowed_a, borrowed_a, (uint32_t)(1));
+        qjv_xoru(c, borrowed_a, borrowed_a, borrowed_c);
+        qjv_subui(c, borrowed_b, borrowed_b, (uint32_t)(1));
+        qjv_bneui(c, borrowed_b, (uint32_t)(0), label_l);
+        qjv_movu(c, d, borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_portable_crc32cu_aside(&copy, d, s, t);
+    qjv_portable_crc32cu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
@@ -6379,25 +6379,25 @@ QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_portable_crc32cui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_portable_crc32cui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setu(c, lent_a, (uint32_t)(i));
-        qjv_crc32cu(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setu(c, borrowed_a, (uint32_t)(i));
+        qjv_crc32cu(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     qjv_asm copy = *c;
-    qjv_portable_crc32cui_aside(&copy, d, s, value);
+    qjv_portable_crc32cui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
@@ -6421,26 +6421,26 @@ QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_portable_crc32cul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_crc32cul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_rshuli(c, lent_a, t, (unsigned long)(32));
-        qjv_cvul2u(c, lent_a, lent_a);
-        qjv_cvul2u(c, lent_b, t);
-        qjv_crc32cu(c, lent_b, s, lent_b);
-        qjv_crc32cu(c, d, lent_b, lent_a);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_rshuli(c, borrowed_a, t, (unsigned long)(32));
+        qjv_cvul2u(c, borrowed_a, borrowed_a);
+        qjv_cvul2u(c, borrowed_b, t);
+        qjv_crc32cu(c, borrowed_b, s, borrowed_b);
+        qjv_crc32cu(c, d, borrowed_b, borrowed_a);
+        qjv_return_registers(c, borrowed, 2);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_portable_crc32cul_aside(&copy, d, s, t);
+    qjv_portable_crc32cul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
@@ -6462,25 +6462,25 @@ QJV_INLINE void qjv_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_portable_crc32culi_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+QJV_OUTLINE void qjv_portable_crc32culi_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_setul(c, lent_a, (unsigned long)(i));
-        qjv_crc32cul(c, d, s, lent_a);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_setul(c, borrowed_a, (unsigned long)(i));
+        qjv_crc32cul(c, d, s, borrowed_a);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_portable_crc32culi(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     qjv_asm copy = *c;
-    qjv_portable_crc32culi_aside(&copy, d, s, value);
+    qjv_portable_crc32culi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
@@ -6504,18 +6504,18 @@ QJV_INLINE void qjv_crc32culi(qjv_asm *c, v_reg d, v_reg s, unsigned long value)
 }
 
 /* Multiplication, and a branch if it overflows. Type `u`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_mulou_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_mulou_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_mulhiu(c, lent_a, s, t);
-        qjv_mulu(c, lent_b, s, t);
-        qjv_movu(c, d, lent_b);
-        qjv_movu(c, qjv_reg(11), lent_a);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_mulhiu(c, borrowed_a, s, t);
+        qjv_mulu(c, borrowed_b, s, t);
+        qjv_movu(c, d, borrowed_b);
+        qjv_movu(c, qjv_reg(11), borrowed_a);
+        qjv_return_registers(c, borrowed, 2);
         qjv_bneui(c, qjv_reg(11), (uint32_t)(0), b);
     }
     }
@@ -6523,26 +6523,26 @@ QJV_OUTLINE void qjv_mulou_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label 
 
 QJV_INLINE void qjv_mulou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_mulou_aside(&copy, d, s, t, b);
+    qjv_mulou_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_muloui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+QJV_OUTLINE void qjv_muloui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[3], lent_a, lent_b, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_e = lent[2];
-        qjv_setu(c, lent_e, (uint32_t)(i));
-        qjv_mulhiu(c, lent_a, s, lent_e);
-        qjv_mulu(c, lent_b, s, lent_e);
-        qjv_movu(c, d, lent_b);
-        qjv_movu(c, qjv_reg(11), lent_a);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_e = borrowed[2];
+        qjv_setu(c, borrowed_e, (uint32_t)(i));
+        qjv_mulhiu(c, borrowed_a, s, borrowed_e);
+        qjv_mulu(c, borrowed_b, s, borrowed_e);
+        qjv_movu(c, d, borrowed_b);
+        qjv_movu(c, qjv_reg(11), borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bneui(c, qjv_reg(11), (uint32_t)(0), b);
     }
     }
@@ -6550,23 +6550,23 @@ QJV_OUTLINE void qjv_muloui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value, 
 
 QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
     qjv_asm copy = *c;
-    qjv_muloui_aside(&copy, d, s, value, b);
+    qjv_muloui_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `ul`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_muloul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_muloul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[2], lent_a, lent_b;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 2);
-        lent_a = lent[0]; lent_b = lent[1];
-        qjv_mulhiul(c, lent_a, s, t);
-        qjv_mulul(c, lent_b, s, t);
-        qjv_movul(c, d, lent_b);
-        qjv_movul(c, qjv_reg(11), lent_a);
-        qjv_give_back(c, lent, 2);
+        v_reg borrowed[2], borrowed_a, borrowed_b;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 2);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1];
+        qjv_mulhiul(c, borrowed_a, s, t);
+        qjv_mulul(c, borrowed_b, s, t);
+        qjv_movul(c, d, borrowed_b);
+        qjv_movul(c, qjv_reg(11), borrowed_a);
+        qjv_return_registers(c, borrowed, 2);
         qjv_bneuli(c, qjv_reg(11), (unsigned long)(0), b);
     }
     }
@@ -6574,26 +6574,26 @@ QJV_OUTLINE void qjv_muloul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label
 
 QJV_INLINE void qjv_muloul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_muloul_aside(&copy, d, s, t, b);
+    qjv_muloul_outlined(&copy, d, s, t, b);
     *c = copy;
 }
 
 /* Multiplication, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_mulouli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
+QJV_OUTLINE void qjv_mulouli_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[3], lent_a, lent_b, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_e = lent[2];
-        qjv_setul(c, lent_e, (unsigned long)(i));
-        qjv_mulhiul(c, lent_a, s, lent_e);
-        qjv_mulul(c, lent_b, s, lent_e);
-        qjv_movul(c, d, lent_b);
-        qjv_movul(c, qjv_reg(11), lent_a);
-        qjv_give_back(c, lent, 3);
+        v_reg borrowed[3], borrowed_a, borrowed_b, borrowed_e;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 3);
+        borrowed_a = borrowed[0]; borrowed_b = borrowed[1]; borrowed_e = borrowed[2];
+        qjv_setul(c, borrowed_e, (unsigned long)(i));
+        qjv_mulhiul(c, borrowed_a, s, borrowed_e);
+        qjv_mulul(c, borrowed_b, s, borrowed_e);
+        qjv_movul(c, d, borrowed_b);
+        qjv_movul(c, qjv_reg(11), borrowed_a);
+        qjv_return_registers(c, borrowed, 3);
         qjv_bneuli(c, qjv_reg(11), (unsigned long)(0), b);
     }
     }
@@ -6601,12 +6601,12 @@ QJV_OUTLINE void qjv_mulouli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long v
 
 QJV_INLINE void qjv_mulouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
     qjv_asm copy = *c;
-    qjv_mulouli_aside(&copy, d, s, value, b);
+    qjv_mulouli_outlined(&copy, d, s, value, b);
     *c = copy;
 }
 
 /* Load in the other byte order. Type `us`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_bldus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_bldus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         qjv_ldus(c, d, s, t);
@@ -6617,12 +6617,12 @@ QJV_OUTLINE void qjv_bldus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_bldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_bldus_aside(&copy, d, s, t);
+    qjv_bldus_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Load in the other byte order. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bldusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_bldusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -6635,12 +6635,12 @@ QJV_OUTLINE void qjv_bldusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 
 QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_bldusi_aside(&copy, d, s, value);
+    qjv_bldusi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Load in the other byte order. Type `us`. Operands `d, local`. */
-QJV_OUTLINE void qjv_bldus_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_bldus_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
@@ -6653,12 +6653,12 @@ QJV_OUTLINE void qjv_bldus_local_aside(qjv_asm *c, v_reg d, v_variable local) {
 
 QJV_INLINE void qjv_bldus_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_bldus_local_aside(&copy, d, local);
+    qjv_bldus_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Load in the other byte order. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_portable_bldu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_bldu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         qjv_ldu(c, d, s, t);
@@ -6669,7 +6669,7 @@ QJV_OUTLINE void qjv_portable_bldu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) 
 
 QJV_INLINE void qjv_portable_bldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_portable_bldu_aside(&copy, d, s, t);
+    qjv_portable_bldu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
@@ -6685,7 +6685,7 @@ QJV_INLINE void qjv_bldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load in the other byte order. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_portable_bldui_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_portable_bldui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -6698,7 +6698,7 @@ QJV_OUTLINE void qjv_portable_bldui_aside(qjv_asm *c, v_reg d, v_reg s, int32_t 
 
 QJV_INLINE void qjv_portable_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_portable_bldui_aside(&copy, d, s, value);
+    qjv_portable_bldui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
@@ -6714,7 +6714,7 @@ QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 }
 
 /* Load in the other byte order. Type `u`. Operands `d, local`. */
-QJV_OUTLINE void qjv_portable_bldu_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_portable_bldu_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
@@ -6727,7 +6727,7 @@ QJV_OUTLINE void qjv_portable_bldu_local_aside(qjv_asm *c, v_reg d, v_variable l
 
 QJV_INLINE void qjv_portable_bldu_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_portable_bldu_local_aside(&copy, d, local);
+    qjv_portable_bldu_local_outlined(&copy, d, local);
     *c = copy;
 }
 
@@ -6743,7 +6743,7 @@ QJV_INLINE void qjv_bldu_local(qjv_asm *c, v_reg d, v_variable local) {
 }
 
 /* Load in the other byte order. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_portable_bldul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_portable_bldul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         qjv_ldul(c, d, s, t);
@@ -6754,7 +6754,7 @@ QJV_OUTLINE void qjv_portable_bldul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t)
 
 QJV_INLINE void qjv_portable_bldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_portable_bldul_aside(&copy, d, s, t);
+    qjv_portable_bldul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
@@ -6770,7 +6770,7 @@ QJV_INLINE void qjv_bldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load in the other byte order. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_portable_blduli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_portable_blduli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -6783,7 +6783,7 @@ QJV_OUTLINE void qjv_portable_blduli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t
 
 QJV_INLINE void qjv_portable_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_portable_blduli_aside(&copy, d, s, value);
+    qjv_portable_blduli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
@@ -6799,7 +6799,7 @@ QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 }
 
 /* Load in the other byte order. Type `ul`. Operands `d, local`. */
-QJV_OUTLINE void qjv_portable_bldul_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_portable_bldul_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
@@ -6812,7 +6812,7 @@ QJV_OUTLINE void qjv_portable_bldul_local_aside(qjv_asm *c, v_reg d, v_variable 
 
 QJV_INLINE void qjv_portable_bldul_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_portable_bldul_local_aside(&copy, d, local);
+    qjv_portable_bldul_local_outlined(&copy, d, local);
     *c = copy;
 }
 
@@ -6828,203 +6828,203 @@ QJV_INLINE void qjv_bldul_local(qjv_asm *c, v_reg d, v_variable local) {
 }
 
 /* Store in the other byte order. Type `us`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_bstus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_bstus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_bswapus(c, lent_a, d);
-        qjv_stus(c, lent_a, s, t);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_bswapus(c, borrowed_a, d);
+        qjv_stus(c, borrowed_a, s, t);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_bstus_aside(&copy, d, s, t);
+    qjv_bstus_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bstusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_bstusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_bswapus(c, lent_a, d);
-        qjv_stusi(c, lent_a, s, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_bswapus(c, borrowed_a, d);
+        qjv_stusi(c, borrowed_a, s, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_bstusi_aside(&copy, d, s, value);
+    qjv_bstusi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `us`. Operands `d, local`. */
-QJV_OUTLINE void qjv_bstus_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_bstus_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
     {
         const v_reg taken[] = {d};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
-        qjv_bstusi(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_frame_address(c, borrowed_a, i + qjv_borrowed_bytes(1));
+        qjv_bstusi(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstus_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_bstus_local_aside(&copy, d, local);
+    qjv_bstus_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_bstu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_bstu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_bswapu(c, lent_a, d);
-        qjv_stu(c, lent_a, s, t);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_bswapu(c, borrowed_a, d);
+        qjv_stu(c, borrowed_a, s, t);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_bstu_aside(&copy, d, s, t);
+    qjv_bstu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bstui_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_bstui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_bswapu(c, lent_a, d);
-        qjv_stui(c, lent_a, s, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_bswapu(c, borrowed_a, d);
+        qjv_stui(c, borrowed_a, s, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_bstui_aside(&copy, d, s, value);
+    qjv_bstui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `u`. Operands `d, local`. */
-QJV_OUTLINE void qjv_bstu_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_bstu_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
     {
         const v_reg taken[] = {d};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
-        qjv_bstui(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_frame_address(c, borrowed_a, i + qjv_borrowed_bytes(1));
+        qjv_bstui(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstu_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_bstu_local_aside(&copy, d, local);
+    qjv_bstu_local_outlined(&copy, d, local);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_bstul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_bstul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
     {
         const v_reg taken[] = {d, s, t};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_bswapul(c, lent_a, d);
-        qjv_stul(c, lent_a, s, t);
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_bswapul(c, borrowed_a, d);
+        qjv_stul(c, borrowed_a, s, t);
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_bstul_aside(&copy, d, s, t);
+    qjv_bstul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bstuli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_bstuli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
     {
         const v_reg taken[] = {d, s};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_bswapul(c, lent_a, d);
-        qjv_stuli(c, lent_a, s, (int32_t)(i));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_bswapul(c, borrowed_a, d);
+        qjv_stuli(c, borrowed_a, s, (int32_t)(i));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_bstuli_aside(&copy, d, s, value);
+    qjv_bstuli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store in the other byte order. Type `ul`. Operands `d, local`. */
-QJV_OUTLINE void qjv_bstul_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+QJV_OUTLINE void qjv_bstul_local_outlined(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
     (void)i;
     {
     {
         const v_reg taken[] = {d};
-        v_reg lent[1], lent_a;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
-        lent_a = lent[0];
-        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
-        qjv_bstuli(c, d, lent_a, (int32_t)(0));
-        qjv_give_back(c, lent, 1);
+        v_reg borrowed[1], borrowed_a;
+        qjv_borrow_registers(c, taken, sizeof taken / sizeof *taken, borrowed, 1);
+        borrowed_a = borrowed[0];
+        qjv_frame_address(c, borrowed_a, i + qjv_borrowed_bytes(1));
+        qjv_bstuli(c, d, borrowed_a, (int32_t)(0));
+        qjv_return_registers(c, borrowed, 1);
     }
     }
 }
 
 QJV_INLINE void qjv_bstul_local(qjv_asm *c, v_reg d, v_variable local) {
     qjv_asm copy = *c;
-    qjv_bstul_local_aside(&copy, d, local);
+    qjv_bstul_local_outlined(&copy, d, local);
     *c = copy;
 }
 

@@ -3,7 +3,7 @@
 #define QUAJECT_VCODE_VECTORS_AARCH64_H
 
 /* Load from an address that need not be aligned. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vld_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_vld_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     (void)d;
     (void)s;
     int64_t i = value;
@@ -21,12 +21,12 @@ QJV_OUTLINE void qjv_vld_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 
 QJV_INLINE void qjv_vld(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_vld_aside(&copy, d, s, value);
+    qjv_vld_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Load from an address that is a multiple of the width. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vlda_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_vlda_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     (void)d;
     (void)s;
     int64_t i = value;
@@ -44,12 +44,12 @@ QJV_OUTLINE void qjv_vlda_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 
 QJV_INLINE void qjv_vlda(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_vlda_aside(&copy, d, s, value);
+    qjv_vlda_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Like vlda, of what will not soon be used again. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vldnt_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_vldnt_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     (void)d;
     (void)s;
     int64_t i = value;
@@ -67,12 +67,12 @@ QJV_OUTLINE void qjv_vldnt_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 
 QJV_INLINE void qjv_vldnt(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_vldnt_aside(&copy, d, s, value);
+    qjv_vldnt_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vst_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_vst_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     (void)d;
     (void)s;
     int64_t i = value;
@@ -90,12 +90,12 @@ QJV_OUTLINE void qjv_vst_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 
 QJV_INLINE void qjv_vst(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_vst_aside(&copy, d, s, value);
+    qjv_vst_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store to an address that is a multiple of the width. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vsta_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_vsta_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     (void)d;
     (void)s;
     int64_t i = value;
@@ -113,12 +113,12 @@ QJV_OUTLINE void qjv_vsta_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 
 QJV_INLINE void qjv_vsta(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_vsta_aside(&copy, d, s, value);
+    qjv_vsta_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Like vsta, past the caches where the processor can; vfence orders it. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vstnt_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_vstnt_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     (void)d;
     (void)s;
     int64_t i = value;
@@ -136,12 +136,12 @@ QJV_OUTLINE void qjv_vstnt_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 
 QJV_INLINE void qjv_vstnt(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
-    qjv_vstnt_aside(&copy, d, s, value);
+    qjv_vstnt_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Load the elements whose mask is set; the others are zero, and their memory is not touched. Type `uc`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vldmuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vldmuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -151,12 +151,12 @@ QJV_OUTLINE void qjv_vldmuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vldmuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vldmuc_aside(&copy, d, s, t);
+    qjv_vldmuc_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Load the elements whose mask is set; the others are zero, and their memory is not touched. Type `us`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vldmus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vldmus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -166,12 +166,12 @@ QJV_OUTLINE void qjv_vldmus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vldmus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vldmus_aside(&copy, d, s, t);
+    qjv_vldmus_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Load the elements whose mask is set; the others are zero, and their memory is not touched. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vldmu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vldmu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -181,12 +181,12 @@ QJV_OUTLINE void qjv_vldmu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vldmu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vldmu_aside(&copy, d, s, t);
+    qjv_vldmu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Load the elements whose mask is set; the others are zero, and their memory is not touched. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vldmul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vldmul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -196,12 +196,12 @@ QJV_OUTLINE void qjv_vldmul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vldmul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vldmul_aside(&copy, d, s, t);
+    qjv_vldmul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Store the elements whose mask is set; the memory of the others is not touched. Type `uc`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vstmuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vstmuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -211,12 +211,12 @@ QJV_OUTLINE void qjv_vstmuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vstmuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vstmuc_aside(&copy, d, s, t);
+    qjv_vstmuc_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Store the elements whose mask is set; the memory of the others is not touched. Type `us`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vstmus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vstmus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -226,12 +226,12 @@ QJV_OUTLINE void qjv_vstmus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vstmus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vstmus_aside(&copy, d, s, t);
+    qjv_vstmus_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Store the elements whose mask is set; the memory of the others is not touched. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vstmu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vstmu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -241,12 +241,12 @@ QJV_OUTLINE void qjv_vstmu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vstmu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vstmu_aside(&copy, d, s, t);
+    qjv_vstmu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Store the elements whose mask is set; the memory of the others is not touched. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vstmul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vstmul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -256,12 +256,12 @@ QJV_OUTLINE void qjv_vstmul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vstmul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vstmul_aside(&copy, d, s, t);
+    qjv_vstmul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Order non-temporal stores before whatever is stored next. */
-QJV_OUTLINE void qjv_vfence_aside(qjv_asm *c) {
+QJV_OUTLINE void qjv_vfence_outlined(qjv_asm *c) {
     if (!qjv_has_width(c)) return;
     qjv_space(c, 4);
     c->ip = qjv_word(c->ip, 0xd5033abfu);
@@ -269,12 +269,12 @@ QJV_OUTLINE void qjv_vfence_aside(qjv_asm *c) {
 
 QJV_INLINE void qjv_vfence(qjv_asm *c) {
     qjv_asm copy = *c;
-    qjv_vfence_aside(&copy);
+    qjv_vfence_outlined(&copy);
     *c = copy;
 }
 
 /* Give up what is above 128 bits, before code that knows nothing of it: calls, returns, floats. */
-QJV_OUTLINE void qjv_vend_aside(qjv_asm *c) {
+QJV_OUTLINE void qjv_vend_outlined(qjv_asm *c) {
     if (!qjv_has_width(c)) return;
     qjv_space(c, 4);
     c->ip = qjv_word(c->ip, 0xd503201fu);
@@ -282,12 +282,12 @@ QJV_OUTLINE void qjv_vend_aside(qjv_asm *c) {
 
 QJV_INLINE void qjv_vend(qjv_asm *c) {
     qjv_asm copy = *c;
-    qjv_vend_aside(&copy);
+    qjv_vend_outlined(&copy);
     *c = copy;
 }
 
 /* No bit set. Operands `d`. */
-QJV_OUTLINE void qjv_vzero_aside(qjv_asm *c, v_reg d) {
+QJV_OUTLINE void qjv_vzero_outlined(qjv_asm *c, v_reg d) {
     (void)d;
     if (!qjv_has_width(c)) return;
     qjv_space(c, 4);
@@ -296,12 +296,12 @@ QJV_OUTLINE void qjv_vzero_aside(qjv_asm *c, v_reg d) {
 
 QJV_INLINE void qjv_vzero(qjv_asm *c, v_reg d) {
     qjv_asm copy = *c;
-    qjv_vzero_aside(&copy, d);
+    qjv_vzero_outlined(&copy, d);
     *c = copy;
 }
 
 /* A register in every element. Type `uc`. Operands `d, s`. */
-QJV_OUTLINE void qjv_vdupuc_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_vdupuc_outlined(qjv_asm *c, v_reg d, v_reg s) {
     (void)d;
     (void)s;
     if (!qjv_has_width(c)) return;
@@ -311,12 +311,12 @@ QJV_OUTLINE void qjv_vdupuc_aside(qjv_asm *c, v_reg d, v_reg s) {
 
 QJV_INLINE void qjv_vdupuc(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_vdupuc_aside(&copy, d, s);
+    qjv_vdupuc_outlined(&copy, d, s);
     *c = copy;
 }
 
 /* A register in every element. Type `us`. Operands `d, s`. */
-QJV_OUTLINE void qjv_vdupus_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_vdupus_outlined(qjv_asm *c, v_reg d, v_reg s) {
     (void)d;
     (void)s;
     if (!qjv_has_width(c)) return;
@@ -326,12 +326,12 @@ QJV_OUTLINE void qjv_vdupus_aside(qjv_asm *c, v_reg d, v_reg s) {
 
 QJV_INLINE void qjv_vdupus(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_vdupus_aside(&copy, d, s);
+    qjv_vdupus_outlined(&copy, d, s);
     *c = copy;
 }
 
 /* A register in every element. Type `u`. Operands `d, s`. */
-QJV_OUTLINE void qjv_vdupu_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_vdupu_outlined(qjv_asm *c, v_reg d, v_reg s) {
     (void)d;
     (void)s;
     if (!qjv_has_width(c)) return;
@@ -341,12 +341,12 @@ QJV_OUTLINE void qjv_vdupu_aside(qjv_asm *c, v_reg d, v_reg s) {
 
 QJV_INLINE void qjv_vdupu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_vdupu_aside(&copy, d, s);
+    qjv_vdupu_outlined(&copy, d, s);
     *c = copy;
 }
 
 /* A register in every element. Type `ul`. Operands `d, s`. */
-QJV_OUTLINE void qjv_vdupul_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_vdupul_outlined(qjv_asm *c, v_reg d, v_reg s) {
     (void)d;
     (void)s;
     if (!qjv_has_width(c)) return;
@@ -356,12 +356,12 @@ QJV_OUTLINE void qjv_vdupul_aside(qjv_asm *c, v_reg d, v_reg s) {
 
 QJV_INLINE void qjv_vdupul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_vdupul_aside(&copy, d, s);
+    qjv_vdupul_outlined(&copy, d, s);
     *c = copy;
 }
 
 /* The first element. Type `u`. Operands `d, s`. */
-QJV_OUTLINE void qjv_vgetu_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_vgetu_outlined(qjv_asm *c, v_reg d, v_reg s) {
     (void)d;
     (void)s;
     if (!qjv_has_width(c)) return;
@@ -371,12 +371,12 @@ QJV_OUTLINE void qjv_vgetu_aside(qjv_asm *c, v_reg d, v_reg s) {
 
 QJV_INLINE void qjv_vgetu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_vgetu_aside(&copy, d, s);
+    qjv_vgetu_outlined(&copy, d, s);
     *c = copy;
 }
 
 /* The first element. Type `ul`. Operands `d, s`. */
-QJV_OUTLINE void qjv_vgetul_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_vgetul_outlined(qjv_asm *c, v_reg d, v_reg s) {
     (void)d;
     (void)s;
     if (!qjv_has_width(c)) return;
@@ -386,12 +386,12 @@ QJV_OUTLINE void qjv_vgetul_aside(qjv_asm *c, v_reg d, v_reg s) {
 
 QJV_INLINE void qjv_vgetul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_vgetul_aside(&copy, d, s);
+    qjv_vgetul_outlined(&copy, d, s);
     *c = copy;
 }
 
 /* The sum of all elements. Type `u`. Operands `d, s`. */
-QJV_OUTLINE void qjv_vsumu_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_vsumu_outlined(qjv_asm *c, v_reg d, v_reg s) {
     (void)d;
     (void)s;
     if (!qjv_has_width(c)) return;
@@ -402,12 +402,12 @@ QJV_OUTLINE void qjv_vsumu_aside(qjv_asm *c, v_reg d, v_reg s) {
 
 QJV_INLINE void qjv_vsumu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_vsumu_aside(&copy, d, s);
+    qjv_vsumu_outlined(&copy, d, s);
     *c = copy;
 }
 
 /* The sum of all elements. Type `ul`. Operands `d, s`. */
-QJV_OUTLINE void qjv_vsumul_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_vsumul_outlined(qjv_asm *c, v_reg d, v_reg s) {
     (void)d;
     (void)s;
     if (!qjv_has_width(c)) return;
@@ -418,12 +418,12 @@ QJV_OUTLINE void qjv_vsumul_aside(qjv_asm *c, v_reg d, v_reg s) {
 
 QJV_INLINE void qjv_vsumul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_vsumul_aside(&copy, d, s);
+    qjv_vsumul_outlined(&copy, d, s);
     *c = copy;
 }
 
 /* 1 if any bit is set, 0 otherwise. Operands `d, s`. */
-QJV_OUTLINE void qjv_vany_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_vany_outlined(qjv_asm *c, v_reg d, v_reg s) {
     (void)d;
     (void)s;
     if (!qjv_has_width(c)) return;
@@ -436,12 +436,12 @@ QJV_OUTLINE void qjv_vany_aside(qjv_asm *c, v_reg d, v_reg s) {
 
 QJV_INLINE void qjv_vany(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_vany_aside(&copy, d, s);
+    qjv_vany_outlined(&copy, d, s);
     *c = copy;
 }
 
 /* Branch if any bit is set in both of two. Operands `s, t, b`. */
-QJV_OUTLINE void qjv_vbany_aside(qjv_asm *c, v_reg s, v_reg t, v_label b) {
+QJV_OUTLINE void qjv_vbany_outlined(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     (void)s;
     (void)t;
     (void)b;
@@ -458,12 +458,12 @@ QJV_OUTLINE void qjv_vbany_aside(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 
 QJV_INLINE void qjv_vbany(qjv_asm *c, v_reg s, v_reg t, v_label b) {
     qjv_asm copy = *c;
-    qjv_vbany_aside(&copy, s, t, b);
+    qjv_vbany_outlined(&copy, s, t, b);
     *c = copy;
 }
 
 /* Copy. Operands `d, s`. */
-QJV_OUTLINE void qjv_vmov_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_vmov_outlined(qjv_asm *c, v_reg d, v_reg s) {
     (void)d;
     (void)s;
     if (!qjv_has_width(c)) return;
@@ -473,12 +473,12 @@ QJV_OUTLINE void qjv_vmov_aside(qjv_asm *c, v_reg d, v_reg s) {
 
 QJV_INLINE void qjv_vmov(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_vmov_aside(&copy, d, s);
+    qjv_vmov_outlined(&copy, d, s);
     *c = copy;
 }
 
 /* Bit complement. Operands `d, s`. */
-QJV_OUTLINE void qjv_vcom_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_vcom_outlined(qjv_asm *c, v_reg d, v_reg s) {
     (void)d;
     (void)s;
     if (!qjv_has_width(c)) return;
@@ -488,12 +488,12 @@ QJV_OUTLINE void qjv_vcom_aside(qjv_asm *c, v_reg d, v_reg s) {
 
 QJV_INLINE void qjv_vcom(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_vcom_aside(&copy, d, s);
+    qjv_vcom_outlined(&copy, d, s);
     *c = copy;
 }
 
 /* Reverse the bytes of each element. Type `us`. Operands `d, s`. */
-QJV_OUTLINE void qjv_vbswapus_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_vbswapus_outlined(qjv_asm *c, v_reg d, v_reg s) {
     (void)d;
     (void)s;
     if (!qjv_has_width(c)) return;
@@ -503,12 +503,12 @@ QJV_OUTLINE void qjv_vbswapus_aside(qjv_asm *c, v_reg d, v_reg s) {
 
 QJV_INLINE void qjv_vbswapus(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_vbswapus_aside(&copy, d, s);
+    qjv_vbswapus_outlined(&copy, d, s);
     *c = copy;
 }
 
 /* Reverse the bytes of each element. Type `u`. Operands `d, s`. */
-QJV_OUTLINE void qjv_vbswapu_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_vbswapu_outlined(qjv_asm *c, v_reg d, v_reg s) {
     (void)d;
     (void)s;
     if (!qjv_has_width(c)) return;
@@ -518,12 +518,12 @@ QJV_OUTLINE void qjv_vbswapu_aside(qjv_asm *c, v_reg d, v_reg s) {
 
 QJV_INLINE void qjv_vbswapu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_vbswapu_aside(&copy, d, s);
+    qjv_vbswapu_outlined(&copy, d, s);
     *c = copy;
 }
 
 /* Reverse the bytes of each element. Type `ul`. Operands `d, s`. */
-QJV_OUTLINE void qjv_vbswapul_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_vbswapul_outlined(qjv_asm *c, v_reg d, v_reg s) {
     (void)d;
     (void)s;
     if (!qjv_has_width(c)) return;
@@ -533,12 +533,12 @@ QJV_OUTLINE void qjv_vbswapul_aside(qjv_asm *c, v_reg d, v_reg s) {
 
 QJV_INLINE void qjv_vbswapul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_vbswapul_aside(&copy, d, s);
+    qjv_vbswapul_outlined(&copy, d, s);
     *c = copy;
 }
 
 /* Bitwise and. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vand_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vand_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -549,12 +549,12 @@ QJV_OUTLINE void qjv_vand_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vand(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vand_aside(&copy, d, s, t);
+    qjv_vand_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Bitwise or. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vor_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vor_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -565,12 +565,12 @@ QJV_OUTLINE void qjv_vor_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vor(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vor_aside(&copy, d, s, t);
+    qjv_vor_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Bitwise exclusive or. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vxor_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vxor_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -581,12 +581,12 @@ QJV_OUTLINE void qjv_vxor_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vxor(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vxor_aside(&copy, d, s, t);
+    qjv_vxor_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Bitwise and of the first with the complement of the second. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vandn_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vandn_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -597,12 +597,12 @@ QJV_OUTLINE void qjv_vandn_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vandn(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vandn_aside(&copy, d, s, t);
+    qjv_vandn_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Addition. Type `uc`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vadduc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vadduc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -613,12 +613,12 @@ QJV_OUTLINE void qjv_vadduc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vadduc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vadduc_aside(&copy, d, s, t);
+    qjv_vadduc_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Addition. Type `us`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vaddus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vaddus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -629,12 +629,12 @@ QJV_OUTLINE void qjv_vaddus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vaddus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vaddus_aside(&copy, d, s, t);
+    qjv_vaddus_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Addition. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vaddu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vaddu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -645,12 +645,12 @@ QJV_OUTLINE void qjv_vaddu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vaddu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vaddu_aside(&copy, d, s, t);
+    qjv_vaddu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Addition. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vaddul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vaddul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -661,12 +661,12 @@ QJV_OUTLINE void qjv_vaddul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vaddul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vaddul_aside(&copy, d, s, t);
+    qjv_vaddul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Subtraction. Type `uc`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vsubuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vsubuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -677,12 +677,12 @@ QJV_OUTLINE void qjv_vsubuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vsubuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vsubuc_aside(&copy, d, s, t);
+    qjv_vsubuc_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Subtraction. Type `us`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vsubus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vsubus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -693,12 +693,12 @@ QJV_OUTLINE void qjv_vsubus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vsubus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vsubus_aside(&copy, d, s, t);
+    qjv_vsubus_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Subtraction. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vsubu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vsubu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -709,12 +709,12 @@ QJV_OUTLINE void qjv_vsubu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vsubu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vsubu_aside(&copy, d, s, t);
+    qjv_vsubu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Subtraction. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vsubul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vsubul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -725,12 +725,12 @@ QJV_OUTLINE void qjv_vsubul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vsubul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vsubul_aside(&copy, d, s, t);
+    qjv_vsubul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Multiplication, low half. Type `us`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vmulus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vmulus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -741,12 +741,12 @@ QJV_OUTLINE void qjv_vmulus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vmulus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vmulus_aside(&copy, d, s, t);
+    qjv_vmulus_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Multiplication, low half. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vmulu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vmulu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -757,12 +757,12 @@ QJV_OUTLINE void qjv_vmulu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vmulu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vmulu_aside(&copy, d, s, t);
+    qjv_vmulu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The smaller of two. Type `c`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vminc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vminc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -773,12 +773,12 @@ QJV_OUTLINE void qjv_vminc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vminc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vminc_aside(&copy, d, s, t);
+    qjv_vminc_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The smaller of two. Type `uc`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vminuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vminuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -789,12 +789,12 @@ QJV_OUTLINE void qjv_vminuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vminuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vminuc_aside(&copy, d, s, t);
+    qjv_vminuc_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The smaller of two. Type `s`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vmins_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vmins_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -805,12 +805,12 @@ QJV_OUTLINE void qjv_vmins_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vmins(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vmins_aside(&copy, d, s, t);
+    qjv_vmins_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The smaller of two. Type `us`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vminus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vminus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -821,12 +821,12 @@ QJV_OUTLINE void qjv_vminus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vminus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vminus_aside(&copy, d, s, t);
+    qjv_vminus_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The smaller of two. Type `i`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vmini_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vmini_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -837,12 +837,12 @@ QJV_OUTLINE void qjv_vmini_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vmini(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vmini_aside(&copy, d, s, t);
+    qjv_vmini_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The smaller of two. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vminu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vminu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -853,12 +853,12 @@ QJV_OUTLINE void qjv_vminu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vminu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vminu_aside(&copy, d, s, t);
+    qjv_vminu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The larger of two. Type `c`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vmaxc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vmaxc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -869,12 +869,12 @@ QJV_OUTLINE void qjv_vmaxc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vmaxc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vmaxc_aside(&copy, d, s, t);
+    qjv_vmaxc_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The larger of two. Type `uc`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vmaxuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vmaxuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -885,12 +885,12 @@ QJV_OUTLINE void qjv_vmaxuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vmaxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vmaxuc_aside(&copy, d, s, t);
+    qjv_vmaxuc_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The larger of two. Type `s`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vmaxs_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vmaxs_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -901,12 +901,12 @@ QJV_OUTLINE void qjv_vmaxs_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vmaxs(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vmaxs_aside(&copy, d, s, t);
+    qjv_vmaxs_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The larger of two. Type `us`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vmaxus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vmaxus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -917,12 +917,12 @@ QJV_OUTLINE void qjv_vmaxus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vmaxus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vmaxus_aside(&copy, d, s, t);
+    qjv_vmaxus_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The larger of two. Type `i`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vmaxi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vmaxi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -933,12 +933,12 @@ QJV_OUTLINE void qjv_vmaxi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vmaxi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vmaxi_aside(&copy, d, s, t);
+    qjv_vmaxi_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The larger of two. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vmaxu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vmaxu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -949,12 +949,12 @@ QJV_OUTLINE void qjv_vmaxu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vmaxu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vmaxu_aside(&copy, d, s, t);
+    qjv_vmaxu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The mean of two, rounded up. Type `uc`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vavguc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vavguc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -965,12 +965,12 @@ QJV_OUTLINE void qjv_vavguc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vavguc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vavguc_aside(&copy, d, s, t);
+    qjv_vavguc_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The mean of two, rounded up. Type `us`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vavgus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vavgus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -981,12 +981,12 @@ QJV_OUTLINE void qjv_vavgus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vavgus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vavgus_aside(&copy, d, s, t);
+    qjv_vavgus_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* A mask of where two are equal. Type `uc`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vcequc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vcequc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -997,12 +997,12 @@ QJV_OUTLINE void qjv_vcequc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vcequc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vcequc_aside(&copy, d, s, t);
+    qjv_vcequc_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* A mask of where two are equal. Type `us`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vcequs_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vcequs_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -1013,12 +1013,12 @@ QJV_OUTLINE void qjv_vcequs_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vcequs(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vcequs_aside(&copy, d, s, t);
+    qjv_vcequs_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* A mask of where two are equal. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vcequ_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vcequ_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -1029,12 +1029,12 @@ QJV_OUTLINE void qjv_vcequ_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vcequ(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vcequ_aside(&copy, d, s, t);
+    qjv_vcequ_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* A mask of where two are equal. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vcequl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vcequl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -1045,12 +1045,12 @@ QJV_OUTLINE void qjv_vcequl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vcequl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vcequl_aside(&copy, d, s, t);
+    qjv_vcequl_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* A mask of where the first is greater. Type `c`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vcgtc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vcgtc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -1061,12 +1061,12 @@ QJV_OUTLINE void qjv_vcgtc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vcgtc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vcgtc_aside(&copy, d, s, t);
+    qjv_vcgtc_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* A mask of where the first is greater. Type `s`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vcgts_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vcgts_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -1077,12 +1077,12 @@ QJV_OUTLINE void qjv_vcgts_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vcgts(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vcgts_aside(&copy, d, s, t);
+    qjv_vcgts_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* A mask of where the first is greater. Type `i`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vcgti_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vcgti_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -1093,12 +1093,12 @@ QJV_OUTLINE void qjv_vcgti_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vcgti(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vcgti_aside(&copy, d, s, t);
+    qjv_vcgti_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* A mask of where the first is greater. Type `l`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vcgtl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vcgtl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -1109,12 +1109,12 @@ QJV_OUTLINE void qjv_vcgtl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vcgtl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vcgtl_aside(&copy, d, s, t);
+    qjv_vcgtl_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* A mask of where the first is greater or equal. Type `uc`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vcgeuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vcgeuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -1125,12 +1125,12 @@ QJV_OUTLINE void qjv_vcgeuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vcgeuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vcgeuc_aside(&copy, d, s, t);
+    qjv_vcgeuc_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* A mask of where the first is greater or equal. Type `us`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vcgeus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vcgeus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -1141,12 +1141,12 @@ QJV_OUTLINE void qjv_vcgeus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vcgeus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vcgeus_aside(&copy, d, s, t);
+    qjv_vcgeus_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* A mask of where the first is greater or equal. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vcgeu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vcgeu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -1157,12 +1157,12 @@ QJV_OUTLINE void qjv_vcgeu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vcgeu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vcgeu_aside(&copy, d, s, t);
+    qjv_vcgeu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Ints: sums of two neighbouring products. Type `s`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vmadds_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vmadds_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -1175,12 +1175,12 @@ QJV_OUTLINE void qjv_vmadds_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vmadds(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vmadds_aside(&copy, d, s, t);
+    qjv_vmadds_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Unsigned longs: sums of eight absolute differences. Type `uc`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vsaduc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vsaduc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -1194,12 +1194,12 @@ QJV_OUTLINE void qjv_vsaduc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vsaduc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vsaduc_aside(&copy, d, s, t);
+    qjv_vsaduc_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Bytes of the first by their number in the second, 0 to 15; above 127 stands for zero. Type `uc`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vshufuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vshufuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -1210,12 +1210,12 @@ QJV_OUTLINE void qjv_vshufuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vshufuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vshufuc_aside(&copy, d, s, t);
+    qjv_vshufuc_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Elements of the lower halves of two, in turn. Type `uc`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vzipluc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vzipluc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -1226,12 +1226,12 @@ QJV_OUTLINE void qjv_vzipluc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vzipluc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vzipluc_aside(&copy, d, s, t);
+    qjv_vzipluc_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Elements of the lower halves of two, in turn. Type `us`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vziplus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vziplus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -1242,12 +1242,12 @@ QJV_OUTLINE void qjv_vziplus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vziplus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vziplus_aside(&copy, d, s, t);
+    qjv_vziplus_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Elements of the lower halves of two, in turn. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vziplu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vziplu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -1258,12 +1258,12 @@ QJV_OUTLINE void qjv_vziplu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vziplu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vziplu_aside(&copy, d, s, t);
+    qjv_vziplu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Elements of the lower halves of two, in turn. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vziplul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vziplul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -1274,12 +1274,12 @@ QJV_OUTLINE void qjv_vziplul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vziplul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vziplul_aside(&copy, d, s, t);
+    qjv_vziplul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Elements of the higher halves of two, in turn. Type `uc`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vziphuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vziphuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -1290,12 +1290,12 @@ QJV_OUTLINE void qjv_vziphuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vziphuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vziphuc_aside(&copy, d, s, t);
+    qjv_vziphuc_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Elements of the higher halves of two, in turn. Type `us`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vziphus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vziphus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -1306,12 +1306,12 @@ QJV_OUTLINE void qjv_vziphus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vziphus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vziphus_aside(&copy, d, s, t);
+    qjv_vziphus_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Elements of the higher halves of two, in turn. Type `u`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vziphu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vziphu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -1322,12 +1322,12 @@ QJV_OUTLINE void qjv_vziphu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vziphu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vziphu_aside(&copy, d, s, t);
+    qjv_vziphu_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Elements of the higher halves of two, in turn. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vziphul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vziphul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -1338,12 +1338,12 @@ QJV_OUTLINE void qjv_vziphul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vziphul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vziphul_aside(&copy, d, s, t);
+    qjv_vziphul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The product without carries of the lower eight of each sixteen bytes. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vclmlul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vclmlul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -1358,12 +1358,12 @@ QJV_OUTLINE void qjv_vclmlul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vclmlul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vclmlul_aside(&copy, d, s, t);
+    qjv_vclmlul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* The product without carries of the higher eight of each sixteen bytes. Type `ul`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vclmhul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vclmhul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -1378,12 +1378,12 @@ QJV_OUTLINE void qjv_vclmhul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vclmhul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vclmhul_aside(&copy, d, s, t);
+    qjv_vclmhul_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Left shift. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vlshusi_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_vlshusi_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     (void)d;
     (void)s;
     int64_t i = (int64_t)value;
@@ -1399,12 +1399,12 @@ QJV_OUTLINE void qjv_vlshusi_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value)
 
 QJV_INLINE void qjv_vlshusi(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     qjv_asm copy = *c;
-    qjv_vlshusi_aside(&copy, d, s, value);
+    qjv_vlshusi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Left shift. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vlshui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_vlshui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     (void)d;
     (void)s;
     int64_t i = (int64_t)value;
@@ -1420,12 +1420,12 @@ QJV_OUTLINE void qjv_vlshui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) 
 
 QJV_INLINE void qjv_vlshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     qjv_asm copy = *c;
-    qjv_vlshui_aside(&copy, d, s, value);
+    qjv_vlshui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Left shift. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vlshuli_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_vlshuli_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     (void)d;
     (void)s;
     int64_t i = (int64_t)value;
@@ -1441,12 +1441,12 @@ QJV_OUTLINE void qjv_vlshuli_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value)
 
 QJV_INLINE void qjv_vlshuli(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     qjv_asm copy = *c;
-    qjv_vlshuli_aside(&copy, d, s, value);
+    qjv_vlshuli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Right shift; the sign is propagated for signed types. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vrshusi_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_vrshusi_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     (void)d;
     (void)s;
     int64_t i = (int64_t)value;
@@ -1462,12 +1462,12 @@ QJV_OUTLINE void qjv_vrshusi_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value)
 
 QJV_INLINE void qjv_vrshusi(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     qjv_asm copy = *c;
-    qjv_vrshusi_aside(&copy, d, s, value);
+    qjv_vrshusi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Right shift; the sign is propagated for signed types. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vrshui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_vrshui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     (void)d;
     (void)s;
     int64_t i = (int64_t)value;
@@ -1483,12 +1483,12 @@ QJV_OUTLINE void qjv_vrshui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) 
 
 QJV_INLINE void qjv_vrshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     qjv_asm copy = *c;
-    qjv_vrshui_aside(&copy, d, s, value);
+    qjv_vrshui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Right shift; the sign is propagated for signed types. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vrshuli_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_vrshuli_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     (void)d;
     (void)s;
     int64_t i = (int64_t)value;
@@ -1504,12 +1504,12 @@ QJV_OUTLINE void qjv_vrshuli_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value)
 
 QJV_INLINE void qjv_vrshuli(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     qjv_asm copy = *c;
-    qjv_vrshuli_aside(&copy, d, s, value);
+    qjv_vrshuli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Right shift; the sign is propagated for signed types. Type `s`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vrshsi_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_vrshsi_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     (void)d;
     (void)s;
     int64_t i = (int64_t)value;
@@ -1525,12 +1525,12 @@ QJV_OUTLINE void qjv_vrshsi_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) 
 
 QJV_INLINE void qjv_vrshsi(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     qjv_asm copy = *c;
-    qjv_vrshsi_aside(&copy, d, s, value);
+    qjv_vrshsi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Right shift; the sign is propagated for signed types. Type `i`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vrshii_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_vrshii_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     (void)d;
     (void)s;
     int64_t i = (int64_t)value;
@@ -1546,12 +1546,12 @@ QJV_OUTLINE void qjv_vrshii_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) 
 
 QJV_INLINE void qjv_vrshii(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     qjv_asm copy = *c;
-    qjv_vrshii_aside(&copy, d, s, value);
+    qjv_vrshii_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* The bits of s where those of d are set, those of t elsewhere. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vsel_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vsel_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -1562,12 +1562,12 @@ QJV_OUTLINE void qjv_vsel_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vsel(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vsel_aside(&copy, d, s, t);
+    qjv_vsel_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Unsigneds: add four neighbouring products to each; t at most 64, d neither s nor t. Type `uc`. Operands `d, s, t`. */
-QJV_OUTLINE void qjv_vdotuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+QJV_OUTLINE void qjv_vdotuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
     (void)s;
     (void)t;
@@ -1582,12 +1582,12 @@ QJV_OUTLINE void qjv_vdotuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 
 QJV_INLINE void qjv_vdotuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
-    qjv_vdotuc_aside(&copy, d, s, t);
+    qjv_vdotuc_outlined(&copy, d, s, t);
     *c = copy;
 }
 
 /* Elements of twice the width: add two neighbours to each; d is not s. Type `uc`. Operands `d, s`. */
-QJV_OUTLINE void qjv_vpadaluc_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_vpadaluc_outlined(qjv_asm *c, v_reg d, v_reg s) {
     (void)d;
     (void)s;
     if (!qjv_has_width(c)) return;
@@ -1597,12 +1597,12 @@ QJV_OUTLINE void qjv_vpadaluc_aside(qjv_asm *c, v_reg d, v_reg s) {
 
 QJV_INLINE void qjv_vpadaluc(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_vpadaluc_aside(&copy, d, s);
+    qjv_vpadaluc_outlined(&copy, d, s);
     *c = copy;
 }
 
 /* Elements of twice the width: add two neighbours to each; d is not s. Type `us`. Operands `d, s`. */
-QJV_OUTLINE void qjv_vpadalus_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_vpadalus_outlined(qjv_asm *c, v_reg d, v_reg s) {
     (void)d;
     (void)s;
     if (!qjv_has_width(c)) return;
@@ -1612,12 +1612,12 @@ QJV_OUTLINE void qjv_vpadalus_aside(qjv_asm *c, v_reg d, v_reg s) {
 
 QJV_INLINE void qjv_vpadalus(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_vpadalus_aside(&copy, d, s);
+    qjv_vpadalus_outlined(&copy, d, s);
     *c = copy;
 }
 
 /* Elements of twice the width: add two neighbours to each; d is not s. Type `u`. Operands `d, s`. */
-QJV_OUTLINE void qjv_vpadalu_aside(qjv_asm *c, v_reg d, v_reg s) {
+QJV_OUTLINE void qjv_vpadalu_outlined(qjv_asm *c, v_reg d, v_reg s) {
     (void)d;
     (void)s;
     if (!qjv_has_width(c)) return;
@@ -1627,7 +1627,7 @@ QJV_OUTLINE void qjv_vpadalu_aside(qjv_asm *c, v_reg d, v_reg s) {
 
 QJV_INLINE void qjv_vpadalu(qjv_asm *c, v_reg d, v_reg s) {
     qjv_asm copy = *c;
-    qjv_vpadalu_aside(&copy, d, s);
+    qjv_vpadalu_outlined(&copy, d, s);
     *c = copy;
 }
 
