@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use quaject_test_support::Effort;
 use quaject_test_support::hostile::{CLOSEST, PATTERNS};
+use quaject_test_support::{Effort, Random};
 use wait4::Wait4;
 
 /// Seconds after which a run counts as hanging.
@@ -377,34 +377,21 @@ fn a_closed_pipe_does_not_change_a_verdict() {
     }
 }
 
-/// A small deterministic source of numbers (xorshift64*).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        let bound = u64::try_from(bound).expect("sizes fit 64 bits");
-        usize::try_from((self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 11) % bound).expect("below a size")
-    }
-}
-
 /// A program with a few pieces cut, copied from elsewhere, or overwritten.
 fn mutated(original: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = original.to_vec();
-    for _ in 0..=random.below(4) {
-        let from = random.below(bytes.len() + 1);
-        let to = (from + random.below(40)).min(bytes.len());
-        let source = random.below(original.len() - 1);
-        let piece = &original[source..(source + random.below(40)).min(original.len())];
-        match random.below(4) {
+    for _ in 0..=random.index(4) {
+        let from = random.index(bytes.len() + 1);
+        let to = (from + random.index(40)).min(bytes.len());
+        let source = random.index(original.len() - 1);
+        let piece = &original[source..(source + random.index(40)).min(original.len())];
+        match random.index(4) {
             0 => drop(bytes.drain(from..to)),
             1 => drop(bytes.splice(from..to, piece.iter().copied())),
             2 => drop(bytes.splice(from..from, piece.iter().copied())),
             _ => {
                 if let Some(byte) = bytes.get_mut(from) {
-                    *byte = u8::try_from(random.below(256)).expect("below 256");
+                    *byte = u8::try_from(random.index(256)).expect("below 256");
                 }
             }
         }

@@ -1,15 +1,15 @@
-//! From programs to tests of fields, by running a program on symbols: every path that accepts is a conjunction, the
-//! paths together are the filter. Paths exclude each other, and each says that what it loads is in the packet, so the
-//! filter matches exactly what the program accepts. What cannot be put so stays a program.
+//! Lifts BPF programs to tests of fields by symbolic execution (King 1976): every accepting path is a conjunction, and the
+//! paths together are the filter. Paths exclude each other, and each contains the tests that its loads are inside the packet,
+//! so the filter matches exactly the packets that the program accepts. A program that cannot be lifted stays a program.
 
 use crate::bpf::{Arithmetic, Condition, MEMORY_WORDS, Operand, Operation, Program};
 use crate::ir::{Base, Conjunction, Field, Filter, Sense, Subject, Term, Test};
 use crate::shape::Shape;
 use std::collections::HashSet;
 
-/// The most accepting paths of a program that is taken apart.
+/// The maximum number of accepting paths of a lifted program.
 const MAX_PATHS: usize = 1024;
-/// The most steps that are taken for that.
+/// The maximum number of operations that are executed.
 const MAX_STEPS: usize = 1 << 17;
 /// Alternatives that read different bytes each have their own code: beyond so many the program itself is shorter.
 const MAX_SHAPES: usize = 8;
@@ -35,7 +35,7 @@ impl Filter {
     }
 }
 
-/// The accepting paths; `None` if there are too many or a value is none that tests can ask about.
+/// The accepting paths; `None` if there are too many, or a branch depends on a value that tests cannot express.
 pub(crate) fn lift(program: &Program) -> Option<Vec<Conjunction>> {
     if !program.is_acyclic() {
         return None;
@@ -49,13 +49,13 @@ pub(crate) fn lift(program: &Program) -> Option<Vec<Conjunction>> {
     };
     let mut lifter = Lifter { program, paths: vec![start], accepted: Vec::new(), steps: 0 };
     while let Some(path) = lifter.paths.pop() {
-        lifter.follow(path)?;
+        lifter.execute(path)?;
     }
     // The first path of the program first.
     Some(lifter.accepted)
 }
 
-/// What is in a register.
+/// A symbolic value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Value {
     /// A sum of numbers in the packet and a constant, which cannot reach 2^32.
@@ -157,10 +157,17 @@ struct Path {
     tests: Vec<Test>,
 }
 
-/// What a branch turns on.
+/// The condition of a branch.
 enum Question {
     Decided(bool),
     Ask(Test),
+}
+
+/// The effect of an operation on a path.
+enum Outcome {
+    Continue,
+    Rejected,
+    Accepted,
 }
 
 struct Lifter<'p> {
@@ -171,8 +178,8 @@ struct Lifter<'p> {
 }
 
 impl Lifter<'_> {
-    /// Follows a path to its end; branches leave the other way for later. `None` if the program cannot be lifted.
-    fn follow(&mut self, mut path: Path) -> Option<()> {
+    /// Executes a path to its end; the other successors of its branches are queued. `None` if the program cannot be lifted.
+    fn execute(&mut self, mut path: Path) -> Option<()> {
         loop {
             self.steps += 1;
             if self.steps > MAX_STEPS {
@@ -180,80 +187,97 @@ impl Lifter<'_> {
             }
             let operation = self.program.operations()[path.at];
             path.at += 1;
-            match operation {
-                Operation::LoadConstant(k) => path.a = Value::Sum(Vec::new(), k),
-                Operation::LoadAbsolute(size, k) => {
-                    let Some(field) = field(&Value::CONSTANT_ZERO, k, size.bytes())? else { return Some(()) };
-                    path.a = load(&mut path.tests, field, u32::MAX, 0);
-                }
-                Operation::LoadIndirect(size, k) => {
-                    let Some(field) = field(&path.x, k, size.bytes())? else { return Some(()) };
-                    path.a = load(&mut path.tests, field, u32::MAX, 0);
-                }
-                Operation::IndexHeader(k) => {
-                    let Some(field) = field(&Value::CONSTANT_ZERO, k, 1)? else { return Some(()) };
-                    path.x = load(&mut path.tests, field, 0x0f, 2);
-                }
-                Operation::LoadLength => path.a = Value::Length(u32::MAX),
-                Operation::LoadMemory(k) => path.a = path.memory[k as usize].clone(),
-                Operation::IndexConstant(k) => path.x = Value::Sum(Vec::new(), k),
-                Operation::IndexLength => path.x = Value::Length(u32::MAX),
-                Operation::IndexMemory(k) => path.x = path.memory[k as usize].clone(),
-                Operation::Store(k) => path.memory[k as usize] = path.a.clone(),
-                Operation::StoreIndex(k) => path.memory[k as usize] = path.x.clone(),
-                Operation::Arithmetic(arithmetic, operand) => {
-                    // A division by what may be zero depends on it.
-                    let other = value(operand, &path.x);
-                    let divides = matches!(arithmetic, Arithmetic::Div | Arithmetic::Mod);
-                    if divides && other.constant().is_none() {
-                        return None;
-                    }
-                    let a = std::mem::replace(&mut path.a, Value::Other);
-                    let Some(result) = a.apply(arithmetic, other) else { return Some(()) };
-                    path.a = result;
-                }
-                Operation::Negate => {
-                    path.a = match path.a.constant() {
-                        Some(constant) => Value::Sum(Vec::new(), constant.wrapping_neg()),
-                        None => Value::Other,
-                    };
-                }
-                Operation::Jump(by) => path.at += by as usize,
-                Operation::Branch(condition, operand, jt, jf) => {
-                    let (jt, jf) = (usize::from(jt), usize::from(jf));
-                    if jt == jf {
-                        path.at += jt;
-                        continue;
-                    }
-                    match ask(condition, &path.a, &value(operand, &path.x))? {
-                        Question::Decided(yes) => path.at += if yes { jt } else { jf },
-                        Question::Ask(test) => match known(&path.tests, &test) {
-                            Some(yes) => path.at += if yes { jt } else { jf },
-                            None => {
-                                let mut other = path.clone();
-                                other.at += jf;
-                                other.tests.push(test.clone().negated());
-                                self.paths.push(other);
-                                path.at += jt;
-                                path.tests.push(test);
-                            }
-                        },
-                    }
-                }
-                Operation::Return(0) => return Some(()),
-                Operation::Return(_) => return self.accept(path.tests),
-                Operation::ReturnAccumulator => {
-                    match ask(Condition::Equal, &path.a, &Value::CONSTANT_ZERO)? {
-                        Question::Decided(true) => return Some(()),
-                        Question::Decided(false) => {}
-                        Question::Ask(test) => path.tests.push(test.negated()),
-                    }
-                    return self.accept(path.tests);
-                }
-                Operation::Tax => path.x = path.a.clone(),
-                Operation::Txa => path.a = path.x.clone(),
+            match self.step(&mut path, operation)? {
+                Outcome::Continue => {}
+                Outcome::Rejected => return Some(()),
+                Outcome::Accepted => return self.accept(path.tests),
             }
         }
+    }
+
+    /// Executes one operation on symbolic values.
+    fn step(&mut self, path: &mut Path, operation: Operation) -> Option<Outcome> {
+        match operation {
+            Operation::LoadConstant(k) => path.a = Value::Sum(Vec::new(), k),
+            Operation::LoadAbsolute(size, k) => {
+                let Some(field) = field(&Value::CONSTANT_ZERO, k, size.bytes())? else {
+                    return Some(Outcome::Rejected);
+                };
+                path.a = load(&mut path.tests, field, u32::MAX, 0);
+            }
+            Operation::LoadIndirect(size, k) => {
+                let Some(field) = field(&path.x, k, size.bytes())? else { return Some(Outcome::Rejected) };
+                path.a = load(&mut path.tests, field, u32::MAX, 0);
+            }
+            Operation::IndexHeader(k) => {
+                let Some(field) = field(&Value::CONSTANT_ZERO, k, 1)? else { return Some(Outcome::Rejected) };
+                path.x = load(&mut path.tests, field, 0x0f, 2);
+            }
+            Operation::LoadLength => path.a = Value::Length(u32::MAX),
+            Operation::LoadMemory(k) => path.a = path.memory[k as usize].clone(),
+            Operation::IndexConstant(k) => path.x = Value::Sum(Vec::new(), k),
+            Operation::IndexLength => path.x = Value::Length(u32::MAX),
+            Operation::IndexMemory(k) => path.x = path.memory[k as usize].clone(),
+            Operation::Store(k) => path.memory[k as usize] = path.a.clone(),
+            Operation::StoreIndex(k) => path.memory[k as usize] = path.x.clone(),
+            Operation::Arithmetic(arithmetic, operand) => {
+                // A division by what may be zero depends on it.
+                let other = value(operand, &path.x);
+                let divides = matches!(arithmetic, Arithmetic::Div | Arithmetic::Mod);
+                if divides && other.constant().is_none() {
+                    return None;
+                }
+                let a = std::mem::replace(&mut path.a, Value::Other);
+                let Some(result) = a.apply(arithmetic, other) else { return Some(Outcome::Rejected) };
+                path.a = result;
+            }
+            Operation::Negate => {
+                path.a = match path.a.constant() {
+                    Some(constant) => Value::Sum(Vec::new(), constant.wrapping_neg()),
+                    None => Value::Other,
+                };
+            }
+            Operation::Jump(by) => path.at += by as usize,
+            Operation::Branch(condition, operand, jt, jf) => self.branch(path, condition, operand, [jt, jf])?,
+            Operation::Return(0) => return Some(Outcome::Rejected),
+            Operation::Return(_) => return Some(Outcome::Accepted),
+            Operation::ReturnAccumulator => {
+                match ask(Condition::Equal, &path.a, &Value::CONSTANT_ZERO)? {
+                    Question::Decided(true) => return Some(Outcome::Rejected),
+                    Question::Decided(false) => {}
+                    Question::Ask(test) => path.tests.push(test.negated()),
+                }
+                return Some(Outcome::Accepted);
+            }
+            Operation::Tax => path.x = path.a.clone(),
+            Operation::Txa => path.a = path.x.clone(),
+        }
+        Some(Outcome::Continue)
+    }
+
+    /// Continues at a successor of a branch; if both are possible, the path forks.
+    fn branch(&mut self, path: &mut Path, condition: Condition, operand: Operand, successors: [u8; 2]) -> Option<()> {
+        let [jt, jf] = successors.map(usize::from);
+        if jt == jf {
+            path.at += jt;
+            return Some(());
+        }
+        let decided = match ask(condition, &path.a, &value(operand, &path.x))? {
+            Question::Decided(yes) => yes,
+            Question::Ask(test) => match known(&path.tests, &test) {
+                Some(yes) => yes,
+                None => {
+                    let mut other = path.clone();
+                    other.at += jf;
+                    other.tests.push(test.clone().negated());
+                    self.paths.push(other);
+                    path.tests.push(test);
+                    true
+                }
+            },
+        };
+        path.at += if decided { jt } else { jf };
+        Some(())
     }
 
     fn accept(&mut self, tests: Vec<Test>) -> Option<()> {

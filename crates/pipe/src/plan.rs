@@ -1,4 +1,4 @@
-//! What the steps of a pipe need: which accumulators, keys and streams belong to which step. Knows no machine.
+//! The assignment of accumulators, keys and streams to the steps of a pipe. No machine is known here.
 
 use crate::crc32c;
 use crate::error::Error;
@@ -124,49 +124,7 @@ impl Plan {
         };
         let mut keys = 0;
         for (index, step) in steps.iter().enumerate() {
-            let first = plan.accumulators;
-            plan.actions[index] = match step {
-                Step::Copy | Step::Count => Action::Nothing,
-                Step::Checksum => Action::Checksum { first },
-                Step::Crc32c => Action::Crc32c { at: first },
-                Step::Swap16 => Action::Swap { bytes: 2 },
-                Step::Swap32 => Action::Swap { bytes: 4 },
-                Step::Swap64 => Action::Swap { bytes: 8 },
-                Step::Xor(Key::Repeat(bytes)) => {
-                    plan.keys[keys] = *bytes;
-                    keys += 1;
-                    Action::XorKey { key: keys - 1 }
-                }
-                Step::User(step) => Action::User { step: index, total: step.inner.total.map(|_| first) },
-                Step::Xor(Key::Stream) => {
-                    plan.streams += 1;
-                    Action::XorStream { stream: plan.streams - 1 }
-                }
-            };
-            let kind = match step {
-                Step::Checksum => OutcomeKind::Checksum,
-                Step::Crc32c => OutcomeKind::Crc32c,
-                Step::Count => OutcomeKind::Count,
-                Step::User(step) if step.inner.total.is_some() => OutcomeKind::Total,
-                Step::Copy | Step::Swap16 | Step::Swap32 | Step::Swap64 | Step::Xor(_) | Step::User(_) => {
-                    OutcomeKind::Nothing
-                }
-            };
-            plan.blank.add(kind, 0);
-            if kind != OutcomeKind::Nothing {
-                plan.readouts[plan.readout_count] = Readout { kind, step: index, accumulator: first };
-                plan.readout_count += 1;
-                plan.sums_only &= !matches!(kind, OutcomeKind::Crc32c | OutcomeKind::Total);
-            }
-            plan.accumulators += match plan.actions[index] {
-                Action::Checksum { .. } => 2,
-                Action::Crc32c { .. } | Action::User { total: Some(_), .. } => 1,
-                Action::Nothing
-                | Action::Swap { .. }
-                | Action::XorKey { .. }
-                | Action::XorStream { .. }
-                | Action::User { total: None, .. } => 0,
-            };
+            plan.add(index, step, &mut keys);
         }
         let mut checksums = (0..steps.len()).filter(|step| steps[*step] == Step::Checksum);
         if let (Some(step), None) = (checksums.next(), checksums.next())
@@ -187,6 +145,54 @@ impl Plan {
             return Err(Error::TooManyStreams(plan.streams));
         }
         Ok(plan)
+    }
+
+    /// Assigns accumulators, a key or a stream to the step at `index`.
+    fn add(&mut self, index: usize, step: &Step, keys: &mut usize) {
+        let first = self.accumulators;
+        let action = match step {
+            Step::Copy | Step::Count => Action::Nothing,
+            Step::Checksum => Action::Checksum { first },
+            Step::Crc32c => Action::Crc32c { at: first },
+            Step::Swap16 => Action::Swap { bytes: 2 },
+            Step::Swap32 => Action::Swap { bytes: 4 },
+            Step::Swap64 => Action::Swap { bytes: 8 },
+            Step::Xor(Key::Repeat(bytes)) => {
+                self.keys[*keys] = *bytes;
+                *keys += 1;
+                Action::XorKey { key: *keys - 1 }
+            }
+            Step::User(step) => Action::User { step: index, total: step.inner.total.map(|_| first) },
+            Step::Xor(Key::Stream) => {
+                self.streams += 1;
+                Action::XorStream { stream: self.streams - 1 }
+            }
+        };
+        self.actions[index] = action;
+        let kind = match step {
+            Step::Checksum => OutcomeKind::Checksum,
+            Step::Crc32c => OutcomeKind::Crc32c,
+            Step::Count => OutcomeKind::Count,
+            Step::User(step) if step.inner.total.is_some() => OutcomeKind::Total,
+            Step::Copy | Step::Swap16 | Step::Swap32 | Step::Swap64 | Step::Xor(_) | Step::User(_) => {
+                OutcomeKind::Nothing
+            }
+        };
+        self.blank.add(kind, 0);
+        if kind != OutcomeKind::Nothing {
+            self.readouts[self.readout_count] = Readout { kind, step: index, accumulator: first };
+            self.readout_count += 1;
+            self.sums_only &= !matches!(kind, OutcomeKind::Crc32c | OutcomeKind::Total);
+        }
+        self.accumulators += match action {
+            Action::Checksum { .. } => 2,
+            Action::Crc32c { .. } | Action::User { total: Some(_), .. } => 1,
+            Action::Nothing
+            | Action::Swap { .. }
+            | Action::XorKey { .. }
+            | Action::XorStream { .. }
+            | Action::User { total: None, .. } => 0,
+        };
     }
 
     /// Whether a machine whose registers have so many bits can run it.

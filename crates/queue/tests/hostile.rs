@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use quaject_queue::shared::{AttachError, Bytes, HEADER_BYTES, RawBytes, Ring, bytes_needed};
 use quaject_queue::{Mapping, Multi, Side, Single};
-use quaject_test_support::{Effort, tool};
+use quaject_test_support::{Effort, Random, tool};
 
 const CAPACITY_LOG2: u32 = 3;
 const WORDS: usize = bytes_needed(CAPACITY_LOG2) / 8;
@@ -28,25 +28,14 @@ fn between_walls() -> *mut u8 {
     }
 }
 
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    /// A word that is likely to hurt: small, close to the truth, or anything.
-    fn word(&mut self) -> u64 {
-        let (lap, low) = (self.next() % 4, self.next());
-        match self.next() % 4 {
-            0 => self.next(),
-            1 => (lap << 16) | (low & 0xffff),
-            2 => (lap << 16) | (low % 8),
-            3.. => (self.next() % 3).wrapping_neg().wrapping_add(self.next() % 40),
-        }
+/// A word that is likely to break an invariant: small, close to a valid one, or any.
+fn hostile_word(random: &mut Random) -> u64 {
+    let (lap, low) = (random.below(4), random.next());
+    match random.below(4) {
+        0 => random.next(),
+        1 => (lap << 16) | (low & 0xffff),
+        2 => (lap << 16) | (low % 8),
+        3.. => random.below(3).wrapping_neg().wrapping_add(random.below(40)),
     }
 }
 
@@ -70,7 +59,7 @@ fn torture<P: Side, C: Side>(rounds: u64, seed: u64) {
         // Hints, bells, states, words: all but the identity, which was checked and is never read again.
         for _ in 0..random.next() % 4 {
             let at = 16 + random.next() as usize % (WORDS - 16);
-            memory[at].store(random.word(), Ordering::Relaxed);
+            memory[at].store(hostile_word(&mut random), Ordering::Relaxed);
         }
         let worked = match random.next() % 8 {
             0 => producer.push([1; 7]).is_ok(),
@@ -132,7 +121,7 @@ fn a_peer_that_writes_all_the_time() {
         scope.spawn(|| {
             let mut random = Random(9);
             while !done.load(Ordering::Relaxed) {
-                memory[16 + random.next() as usize % (WORDS - 16)].store(random.word(), Ordering::Relaxed);
+                memory[16 + random.next() as usize % (WORDS - 16)].store(hostile_word(&mut random), Ordering::Relaxed);
             }
         });
         let mut producer = Ring::producer(ring.clone()).expect("many producers have no position");

@@ -11,6 +11,8 @@ pub mod hostile;
 pub mod qj;
 pub mod random;
 
+pub use random::Random;
+
 use std::env;
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};

@@ -19,6 +19,16 @@ impl Random {
         (self.next() >> 11) % bound
     }
 
+    /// An index below `bound`.
+    pub fn index(&mut self, bound: usize) -> usize {
+        self.below(bound as u64) as usize
+    }
+
+    /// One of these.
+    pub fn pick<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.index(all.len())]
+    }
+
     /// Any byte.
     pub fn byte(&mut self) -> u8 {
         (self.next() >> 56) as u8

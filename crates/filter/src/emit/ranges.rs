@@ -218,6 +218,26 @@ fn write_blocks(
     asm.comul(below, summary);
     asm.andul(below, below, t);
     asm.andul(summary, summary, t);
+    write_intersection(emitter, rows, &words, below, t, block_words);
+    for (own, word) in words.iter().enumerate() {
+        write_best_rank(emitter, *word, own, [best, ranks, below, t]);
+    }
+    let asm = &mut emitter.asm;
+    asm.bneuli(summary, 0, again);
+    for register in words.into_iter().chain([ranks, t]) {
+        asm.putreg(register);
+    }
+    if last == Last::No {
+        asm.putreg(summary);
+        asm.putreg(below);
+    }
+    Ok(())
+}
+
+/// The words of a block: the bits that are in all rows. The rank of the block in a row is the number of bits of its summary in
+/// `below`.
+fn write_intersection(emitter: &mut Emitter<'_>, rows: &[Reg], words: &[Reg], below: Reg, t: Reg, block_words: u64) {
+    let asm = &mut emitter.asm;
     for (at, row) in rows.iter().enumerate() {
         asm.lduli(t, *row, 0);
         asm.andul(t, t, below);
@@ -229,7 +249,7 @@ fn write_blocks(
             if at == 0 {
                 asm.lduli(*word, t, offset);
             } else if own + 1 < words.len() {
-                // Free inside one instruction, and `and` of registers does not use it.
+                // The scratch register of instructions, which `and` of registers does not use.
                 let other = Reg::from_number(11);
                 asm.lduli(other, t, offset);
                 asm.andul(*word, *word, other);
@@ -239,29 +259,23 @@ fn write_blocks(
             }
         }
     }
-    for (own, word) in words.iter().enumerate() {
-        // The first bit of a word has its best rank, unless that filter was removed. The rank behind those of a word's bits is
-        // zero: that of a word without bits.
-        let more = asm.label();
-        asm.bind(more);
-        asm.ctzul(t, *word);
-        asm.lshuli(t, t, 3);
-        asm.addul(t, t, ranks);
-        asm.lduli(t, t, (8 * RANKS * own) as i32);
-        asm.maxul(best, best, t);
-        asm.adduli(below, *word, u64::MAX);
-        asm.andul(*word, *word, below);
-        asm.setul(below, 0);
-        asm.movnzul(*word, below, t);
-        asm.bneuli(*word, 0, more);
-    }
-    asm.bneuli(summary, 0, again);
-    for register in words.into_iter().chain([ranks, t]) {
-        asm.putreg(register);
-    }
-    if last == Last::No {
-        asm.putreg(summary);
-        asm.putreg(below);
-    }
-    Ok(())
+}
+
+/// Raises `best` to the best rank of the bits of word number `own` of a block.
+fn write_best_rank(emitter: &mut Emitter<'_>, word: Reg, own: usize, [best, ranks, below, t]: [Reg; 4]) {
+    // The first bit of a word has its best rank, unless that filter was removed. The rank behind those of a word's bits is
+    // zero: that of a word without bits.
+    let asm = &mut emitter.asm;
+    let more = asm.label();
+    asm.bind(more);
+    asm.ctzul(t, word);
+    asm.lshuli(t, t, 3);
+    asm.addul(t, t, ranks);
+    asm.lduli(t, t, (8 * RANKS * own) as i32);
+    asm.maxul(best, best, t);
+    asm.adduli(below, word, u64::MAX);
+    asm.andul(word, word, below);
+    asm.setul(below, 0);
+    asm.movnzul(word, below, t);
+    asm.bneuli(word, 0, more);
 }

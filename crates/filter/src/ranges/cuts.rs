@@ -417,15 +417,12 @@ impl<'b> Builder<'b> {
 
 #[cfg(test)]
 mod tests {
+    use quaject_test_support::Random;
+
     use super::*;
 
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, limit: u64) -> u32 {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (((self.0 >> 32) * limit) >> 32) as u32
-        }
+    fn below(random: &mut Random, bound: u64) -> u32 {
+        random.below(bound) as u32
     }
 
     fn boxes(random: &mut Random, count: usize, bits: &[u32]) -> Vec<Bounds> {
@@ -433,13 +430,13 @@ mod tests {
             let mut bounds = Bounds { low: [0; NUMBERS], high: [0; NUMBERS] };
             for (at, bits) in bits.iter().enumerate() {
                 let all = ones(*bits);
-                let any = random.below(u64::from(all) + 1) & [u32::MAX, 0xff, 0x30ff_0f00][random.below(3) as usize];
-                let prefix = ones(random.below(u64::from(*bits) + 1));
-                (bounds.low[at], bounds.high[at]) = match random.below(4) {
+                let any = below(random, u64::from(all) + 1) & [u32::MAX, 0xff, 0x30ff_0f00][below(random, 3) as usize];
+                let prefix = ones(below(random, u64::from(*bits) + 1));
+                (bounds.low[at], bounds.high[at]) = match below(random, 4) {
                     0 => (0, all),
                     1 => (any, any),
                     2 => (any & !prefix, any | prefix),
-                    _ => (any, any + random.below(u64::from(all - any) + 1)),
+                    _ => (any, any + below(random, u64::from(all - any) + 1)),
                 };
             }
             bounds
@@ -469,16 +466,16 @@ mod tests {
                 for _ in 0..2000 {
                     // A corner of a box, or next to one, or anywhere.
                     let mut numbers = [0; NUMBERS];
-                    let near = &boxes[random.below(count as u64) as usize];
+                    let near = &boxes[below(&mut random, count as u64) as usize];
                     for (at, bits) in bits.iter().enumerate() {
                         let all = ones(*bits);
-                        numbers[at] = match random.below(6) {
+                        numbers[at] = match below(&mut random, 6) {
                             0 => near.low[at],
                             1 => near.high[at],
                             2 => near.low[at].saturating_sub(1),
                             3 => near.high[at].saturating_add(1).min(all),
-                            4 => near.low[at] + random.below(u64::from(near.high[at] - near.low[at]) + 1),
-                            _ => random.below(u64::from(all) + 1),
+                            4 => near.low[at] + below(&mut random, u64::from(near.high[at] - near.low[at]) + 1),
+                            _ => below(&mut random, u64::from(all) + 1),
                         };
                     }
                     let expected = boxes.iter().position(|own| own.has(&numbers));

@@ -18,9 +18,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::oracle::compositions;
-use crate::support::{Guarded, Place, Random, alphabet, composers, describe, random_step};
+use crate::support::{Guarded, Place, alphabet, composers, describe, fill, random_step};
 use quaject_pipe::{Composer, MAX_STREAMS, Options, Pipe, Report, Runner, Step, Store, cross, reference};
-use quaject_test_support::{Effort, wanted_number};
+use quaject_test_support::{Effort, Random, wanted_number};
 use quaject_vcode::Features;
 
 /// Bytes of a line of the caches, which no vector is longer than.
@@ -161,8 +161,8 @@ impl Room {
 
     /// Begins a composition, with data of its own.
     fn begin(&mut self) {
-        self.random.fill(&mut self.data);
-        self.key_data.iter_mut().for_each(|key| self.random.fill(key));
+        fill(&mut self.random, &mut self.data);
+        self.key_data.iter_mut().for_each(|key| fill(&mut self.random, key));
         self.placed = None;
         self.expected.clear();
         self.expected.resize(MAX_LENGTH + 1, None);
@@ -331,7 +331,7 @@ fn every_composition_of_up_to_four_steps_does_what_its_steps_do() {
             let Some(steps) = all.get(number) else { return (codes_run, room.evaluations) };
             room.random = Random(0x9e37_79b9_7f4a_7c15 ^ (number as u64) << 32);
             if let Amount::Slice { every, .. } = amount
-                && room.random.below(every) != 0
+                && room.random.index(every) != 0
             {
                 continue;
             }
@@ -389,7 +389,7 @@ fn run(kinds: &[Option<Step>], amount: Amount, composers: &[(&'static str, Compo
             }
             Amount::Slice { cases, .. } => {
                 for _ in 0..cases {
-                    let (part, number) = (room.random.below(LINE), room.random.below(Case::count(places)));
+                    let (part, number) = (room.random.index(LINE), room.random.index(Case::count(places)));
                     room.check(code, Case::of(part, number, store, places));
                 }
             }

@@ -1,15 +1,15 @@
 //! Gather and scatter: however data are cut on both sides, what comes out is what comes out of data that lie together.
 
-use crate::support::{Guarded, Place, Random, alphabet, composers};
+use crate::support::{Guarded, Place, alphabet, composers, fill};
 use quaject_pipe::{Error, Key, Options, RunReport, Step, Store, reference};
-use quaject_test_support::Effort;
+use quaject_test_support::{Effort, Random};
 
 /// Cuts `length` bytes at random places, some of them next to each other, some pieces empty.
 fn cut(random: &mut Random, length: usize) -> Vec<usize> {
-    let max = [1, 3, 9, 40, 200][random.below(5)];
+    let max = [1, 3, 9, 40, 200][random.index(5)];
     let (mut pieces, mut left) = (Vec::new(), length);
     while left > 0 {
-        let piece = random.below(max + 1).min(left);
+        let piece = random.index(max + 1).min(left);
         pieces.push(piece);
         left -= piece;
     }
@@ -22,17 +22,17 @@ fn however_data_are_cut_the_result_is_the_same() {
     let composers = composers();
     let steps = alphabet();
     for round in 0..Effort::wanted().pick(1_000, 6_000, 2_000_000) {
-        let mut list: Vec<Step> = (0..random.below(5)).map(|_| steps[random.below(steps.len())].clone()).collect();
-        if random.below(3) == 0 {
+        let mut list: Vec<Step> = (0..random.index(5)).map(|_| steps[random.index(steps.len())].clone()).collect();
+        if random.index(3) == 0 {
             list.push(Step::Copy);
         }
         let (name, composer) = &composers[round % composers.len()];
         let pipe = composer.compose(&list).expect("the steps are a pipe");
-        let length = random.below(700);
+        let length = random.index(700);
         let mut data = vec![0; length];
-        random.fill(&mut data);
+        fill(&mut random, &mut data);
         let mut key = vec![0; length];
-        random.fill(&mut key);
+        fill(&mut random, &mut key);
         let streams = vec![&key[..]; pipe.streams()];
         let mut sources = Vec::new();
         let mut rest = &data[..];
@@ -63,8 +63,8 @@ fn pieces_end_at_guard_pages() {
     let (mut one, mut two, mut out) = (Guarded::new(1), Guarded::new(1), Guarded::new(1));
     for first in 0..80 {
         for second in [0, 1, 7, 8, 63, 64, 65] {
-            random.fill(one.at(Place::End, first));
-            random.fill(two.at(Place::End, second));
+            fill(&mut random, one.at(Place::End, first));
+            fill(&mut random, two.at(Place::End, second));
             let mut expected = [&*one.at(Place::End, first), &*two.at(Place::End, second)].concat();
             let report = reference::run(pipe.steps(), &mut expected, &[]);
             let sources = [&*one.at(Place::End, first), &*two.at(Place::End, second)];
@@ -108,7 +108,7 @@ fn pieces_are_one_run() {
     let composer = &composers()[0].1;
     let pipe = composer.compose(&[Step::Crc32c, Step::Swap32, Step::Checksum, Step::Count]).expect("steps are a pipe");
     let mut data = vec![0; 1003];
-    Random(5).fill(&mut data);
+    fill(&mut Random(5), &mut data);
     let mut target = vec![0; data.len()];
     let whole = pipe.run(&data, &mut target).expect("the lengths are equal");
     let mut runner = pipe.runner();
@@ -131,7 +131,7 @@ fn long_data_are_one_run() {
     let composer = &composers()[0].1;
     let pipe = composer.compose(&[Step::Checksum, Step::Crc32c, Step::Count]).expect("steps are a pipe");
     let mut data = vec![0; (64 << 20) + 1003];
-    Random(7).fill(&mut data);
+    fill(&mut Random(7), &mut data);
     let mut runner = pipe.runner();
     let mut pass = runner.start();
     for piece in data.chunks(1 << 20) {
@@ -147,7 +147,7 @@ fn runs_do_not_see_each_other() {
     for steps in [vec![Step::Checksum], vec![Step::Copy, Step::Checksum, Step::Checksum, Step::Count, Step::Crc32c]] {
         let pipe = composer.compose(&steps).expect("steps are a pipe");
         let mut data = vec![0; 777];
-        Random(9).fill(&mut data);
+        fill(&mut Random(9), &mut data);
         let mut target = vec![0; if pipe.writes() { data.len() } else { 0 }];
         let (nothing, whole) = (pipe.run(&[], &mut []), pipe.run(&data, &mut target));
         let (nothing, whole) = (nothing.expect("nothing is as long"), whole.expect("the lengths are equal"));
@@ -179,7 +179,7 @@ fn code_is_explained() {
 fn threads_share_a_pipe() {
     let composer = &composers()[0].1;
     let mut data = vec![0; 5000];
-    Random(11).fill(&mut data);
+    fill(&mut Random(11), &mut data);
     for _ in 0..Effort::wanted().pick(20, 100, 10_000) {
         let pipe = composer.compose(&[Step::Swap16, Step::Crc32c, Step::Checksum]).expect("steps are a pipe");
         let run = |store: Store| {

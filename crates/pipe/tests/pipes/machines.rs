@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::support::{Random, alphabet, describe, mixed_steps};
+use crate::support::{alphabet, describe, fill, mixed_steps};
 use quaject_pipe::cross::{self, Addresses, FRAME_BYTES, Layout, MAX_BYTES};
 use quaject_pipe::{Error, Step, Store, reference};
-use quaject_test_support::{Effort, tool};
+use quaject_test_support::{Effort, Random, tool};
 use quaject_vcode::{Asm, Code, Core, Extension, Features, Machine, VectorMachine, Vectors};
 
 // Where the runner maps what a pipe works on.
@@ -46,23 +46,23 @@ impl Batch {
         let entry = CODE + self.code.len() as u64;
         self.code.extend(&buffer[code.offset..code.offset + code.length]);
         for _ in 0..Effort::wanted().pick(4, 8, 300) {
-            let length = match random.below(3) {
-                0 => random.below(20),
-                1 => random.below(301),
-                _ => random.below(MAX_DATA + 1),
+            let length = match random.index(3) {
+                0 => random.index(20),
+                1 => random.index(301),
+                _ => random.index(MAX_DATA + 1),
             };
-            let mut place = |page: u64, multiple: usize| match random.below(3) {
+            let mut place = |page: u64, multiple: usize| match random.index(3) {
                 0 => page + PAGE - (length.next_multiple_of(multiple)) as u64,
-                1 => page + (random.below(64) / multiple * multiple) as u64,
+                1 => page + (random.index(64) / multiple * multiple) as u64,
                 // As words want it, so that code for aligned words runs.
-                _ => page + 8 * random.below(8) as u64,
+                _ => page + 8 * random.index(8) as u64,
             };
             let multiple = if name.contains("Streaming") { 8 } else { 1 };
             let (source, target, keys) = (place(SOURCE, 1), place(TARGET, multiple), place(KEYS, 1));
             let mut data = vec![0; length];
             let mut key = vec![0; length];
-            random.fill(&mut data);
-            random.fill(&mut key);
+            fill(random, &mut data);
+            fill(random, &mut key);
             let addresses = Addresses { streams: keys, tables: TABLES };
             let frame = cross::frame(steps, self.layout, addresses).expect("the steps are a pipe");
             let start = self.records.len();
@@ -148,8 +148,8 @@ fn compositions(random: &mut Random) -> Vec<Vec<Step>> {
     let pairs = steps.iter().flat_map(|one| steps.iter().map(|two| vec![one.clone(), two.clone()]));
     let mut all: Vec<Vec<Step>> = singles.chain(pairs).collect();
     for _ in 0..Effort::wanted().pick(20, 120, 5000) {
-        let count = 3 + random.below(6);
-        let mut list: Vec<Step> = (0..count).map(|_| steps[random.below(steps.len())].clone()).collect();
+        let count = 3 + random.index(6);
+        let mut list: Vec<Step> = (0..count).map(|_| steps[random.index(steps.len())].clone()).collect();
         let mut streams = 0;
         list.retain(|step| {
             streams += usize::from(*step == steps[7]);

@@ -4,10 +4,10 @@
 use std::process::Command;
 
 use quaject_pipe::{Composer, Options, Store, cross, reference};
-use quaject_test_support::{Effort, tool};
+use quaject_test_support::{Effort, Random, tool};
 use quaject_vcode::Features;
 
-use crate::support::{Random, mixed_steps};
+use crate::support::{fill, mixed_steps};
 
 /// What runs under valgrind: buffers on the heap, exactly as long as they have to be.
 #[test]
@@ -27,13 +27,13 @@ fn narrow_pipes_on_the_heap() {
     for round in 0..Effort::wanted().pick(100, 1_000, 100_000) {
         let steps = mixed_steps(&mut random);
         let pipe = composers[round % composers.len()].compose(&steps).expect("the steps are a pipe");
-        let mut data = vec![0; random.below(300)];
-        random.fill(&mut data);
+        let mut data = vec![0; random.index(300)];
+        fill(&mut random, &mut data);
         let key: Vec<u8> = data.iter().map(|byte| byte ^ 0x55).collect();
         let streams = vec![&key[..]; pipe.streams()];
         let mut target = Vec::with_capacity(data.len());
         target.resize(if pipe.writes() { data.len() } else { 0 }, 0);
-        let options = Options { streams: &streams, store: Some(Store::ALL[random.below(3)]), ..Options::default() };
+        let options = Options { streams: &streams, store: Some(Store::ALL[random.index(3)]), ..Options::default() };
         let found = pipe.run_with(&data, &mut target, options).expect("the lengths are right");
         let mut expected = data.clone();
         assert_eq!(found, reference::run(&steps, &mut expected, &streams));

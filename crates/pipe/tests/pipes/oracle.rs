@@ -1,8 +1,8 @@
 //! Generated pipes against the reference, byte for byte, between guard pages.
 
-use crate::support::{Bench, Place, Random, alphabet, composers, mixed_steps};
+use crate::support::{Bench, Place, alphabet, composers, mixed_steps};
 use quaject_pipe::{Composer, Options, Pipe, Step, Store, reference};
-use quaject_test_support::Effort;
+use quaject_test_support::{Effort, Random};
 
 /// Every list of `length` steps; none is a step of the user's.
 pub fn compositions(length: usize) -> impl Iterator<Item = Vec<Option<Step>>> {
@@ -25,16 +25,16 @@ fn pipe(composer: &Composer, steps: &[Step]) -> Pipe {
 
 /// Lengths that end loops everywhere: mostly small, all below 300 again and again, some beyond.
 fn some_length(random: &mut Random) -> usize {
-    match random.below(8) {
-        0 => random.below(20),
-        1 => 64 * random.below(20) + random.below(3),
-        2 => 4096 - 20 + random.below(40),
-        _ => random.below(301),
+    match random.index(8) {
+        0 => random.index(20),
+        1 => 64 * random.index(20) + random.index(3),
+        2 => 4096 - 20 + random.index(40),
+        _ => random.index(301),
     }
 }
 
 fn some_place(random: &mut Random) -> Place {
-    if random.below(2) == 0 { Place::End } else { Place::Start(random.below(64)) }
+    if random.index(2) == 0 { Place::End } else { Place::Start(random.index(64)) }
 }
 
 /// Lists of steps that use every part of the composer at least once, and more accumulators and streams than registers.
@@ -76,7 +76,7 @@ fn every_length_and_alignment_ends_where_it_should() {
                     let (from, to) = match round {
                         0 => (Place::End, Place::End),
                         _ if alignments == 64 => (Place::Start(round), Place::Start((length + round) % 64)),
-                        _ => (Place::Start(bench.random.below(64)), Place::Start(8 * bench.random.below(8))),
+                        _ => (Place::Start(bench.random.index(64)), Place::Start(8 * bench.random.index(8))),
                     };
                     let store = Store::ALL[(length + round) % 3];
                     bench.check(name, &pipe, store, length, from, to);

@@ -4,10 +4,9 @@ use quaject_pipe::cross;
 use quaject_pipe::handler::{Handler, Verdict};
 use quaject_pipe::ir::{Element, Instruction, Operand, Operation, Order, Program, Register};
 use quaject_pipe::{Composer, Definitions, Error, Pipe, Step, UserStep, read_pipe};
+use quaject_test_support::Random;
 
 use quaject_vcode::Features;
-
-use crate::support::Random;
 
 fn definitions(text: &str) -> Definitions {
     let (found, mistakes) = Definitions::read(text);
@@ -257,8 +256,8 @@ fn nothing_that_is_read_breaks_the_reader() {
     let composer = Composer::global().expect("the system gives code memory");
     let rounds = quaject_test_support::Effort::wanted().pick(5_000, 40_000, 5_000_000);
     for _ in 0..rounds {
-        let start = ["handler h\n", "step s u16be\n", ""][random.below(3)];
-        let words: Vec<&str> = (0..random.below(40)).map(|_| WORDS[random.below(WORDS.len())]).collect();
+        let start = ["handler h\n", "step s u16be\n", ""][random.index(3)];
+        let words: Vec<&str> = (0..random.index(40)).map(|_| WORDS[random.index(WORDS.len())]).collect();
         let text = start.to_string() + &words.join(" ");
         let (found, mistakes) = Definitions::read(&text);
         for mistake in mistakes {

@@ -1,5 +1,6 @@
 //! Memory between guard pages, and what every test of a pipe checks.
 
+use quaject_test_support::Random;
 use std::ptr::null_mut;
 
 use quaject_pipe::ir::{Element, Instruction, Operand, Operation, Order, Program, Register, Total};
@@ -76,30 +77,6 @@ impl Place {
     }
 }
 
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    pub fn below(&mut self, limit: usize) -> usize {
-        ((self.next() >> 33) as usize) % limit
-    }
-
-    pub fn fill(&mut self, bytes: &mut [u8]) {
-        // Runs of ones are what checksums carry over.
-        let ones = self.below(4) == 0;
-        for chunk in bytes.chunks_mut(8) {
-            let value = if ones && self.below(4) > 0 { u64::MAX } else { self.next() };
-            chunk.copy_from_slice(&value.to_le_bytes()[..chunk.len()]);
-        }
-    }
-}
-
 /// Composers for this processor and for lesser ones.
 pub fn composers() -> Vec<(&'static str, Composer)> {
     let all = Features::detect();
@@ -158,7 +135,7 @@ impl Bench {
             random: Random(0x9e37_79b9_7f4a_7c15),
         };
         bench.target.all().fill(CANARY);
-        bench.random.fill(bench.keys.all());
+        fill(&mut bench.random, bench.keys.all());
         bench
     }
 
@@ -166,7 +143,7 @@ impl Bench {
     /// nothing else changed.
     pub fn check(&mut self, name: &str, pipe: &Pipe, store: Store, length: usize, from: Place, to: Place) {
         let source = self.source.at(from, length);
-        self.random.fill(source);
+        fill(&mut self.random, source);
         let keys = self.keys.at(Place::End, length);
         let streams: Vec<&[u8]> = vec![keys; pipe.streams()];
         let mut expected = source.to_vec();
@@ -188,7 +165,7 @@ impl Bench {
     /// The same where the data are.
     pub fn check_in_place(&mut self, name: &str, pipe: &Pipe, store: Store, length: usize, place: Place) {
         let data = self.target.at(place, length);
-        self.random.fill(data);
+        fill(&mut self.random, data);
         let streams: Vec<&[u8]> = vec![self.keys.at(Place::End, length); pipe.streams()];
         let mut expected = data.to_vec();
         let report = reference::run(pipe.steps(), &mut expected, &streams);
@@ -209,21 +186,21 @@ fn same(case: &dyn Fn() -> String, report: &Report, found: &Report) {
 
 /// A step as a user may write it, valid: random instructions on random elements.
 pub fn random_step(random: &mut Random) -> UserStep {
-    let bytes = [1, 2, 4, 8][random.below(4)];
-    let order = if random.below(2) == 0 || bytes == 1 { Order::Little } else { Order::Big };
+    let bytes = [1, 2, 4, 8][random.index(4)];
+    let order = if random.index(2) == 0 || bytes == 1 { Order::Little } else { Order::Big };
     let mask = u64::MAX >> (64 - 8 * bytes);
     let mut written = vec![Register(0)];
     let mut has_total = false;
     let mut instructions = Vec::new();
     let constants = [random.next() & mask, random.next() & mask, 1];
-    for _ in 0..random.below(7) {
-        let source = written[random.below(written.len())];
-        let operand = match random.below(2) {
-            0 => Operand::Register(written[random.below(written.len())]),
-            _ => Operand::Constant(constants[random.below(3)]),
+    for _ in 0..random.index(7) {
+        let source = written[random.index(written.len())];
+        let operand = match random.index(2) {
+            0 => Operand::Register(written[random.index(written.len())]),
+            _ => Operand::Constant(constants[random.index(3)]),
         };
-        let d = Register(random.below(4) as u8);
-        let shift = Operand::Constant(random.below(8 * bytes) as u64);
+        let d = Register(random.index(4) as u8);
+        let shift = Operand::Constant(random.index(8 * bytes) as u64);
         let operations = [
             Operation::Add,
             Operation::Sub,
@@ -235,15 +212,15 @@ pub fn random_step(random: &mut Random) -> UserStep {
             Operation::Max,
         ];
         let totals = [Total::Add, Total::Xor, Total::And, Total::Or, Total::Min, Total::Max];
-        let instruction = match random.below(8) {
+        let instruction = match random.index(8) {
             0 => Instruction::Set { d, value: operand },
             1 => Instruction::Compute { operation: Operation::Shl, d, s: source, t: shift },
             2 => Instruction::Compute { operation: Operation::Shr, d, s: source, t: shift },
             3 if !has_total => {
                 has_total = true;
-                Instruction::Total { total: totals[random.below(6)], s: source }
+                Instruction::Total { total: totals[random.index(6)], s: source }
             }
-            _ => Instruction::Compute { operation: operations[random.below(8)], d, s: source, t: operand },
+            _ => Instruction::Compute { operation: operations[random.index(8)], d, s: source, t: operand },
         };
         if let Instruction::Set { d, .. } | Instruction::Compute { d, .. } = instruction
             && !written.contains(&d)
@@ -259,14 +236,14 @@ pub fn random_step(random: &mut Random) -> UserStep {
 /// Built-in and random steps.
 pub fn mixed_steps(random: &mut Random) -> Vec<Step> {
     let steps = alphabet();
-    let count = 1 + random.below(4);
+    let count = 1 + random.index(4);
     let mut list: Vec<Step> = (0..count)
-        .map(|_| match random.below(2) {
+        .map(|_| match random.index(2) {
             0 => Step::User(random_step(random)),
-            _ => steps[random.below(steps.len())].clone(),
+            _ => steps[random.index(steps.len())].clone(),
         })
         .collect();
-    if random.below(2) == 0 {
+    if random.index(2) == 0 {
         list.push(Step::Copy);
     }
     list
@@ -279,4 +256,13 @@ pub fn describe(steps: &[Step]) -> String {
         other => other.to_string(),
     });
     texts.collect::<Vec<_>>().join(" | ")
+}
+
+/// Fills with random bytes, or with many ones, because carries of checksums propagate through those.
+pub fn fill(random: &mut Random, bytes: &mut [u8]) {
+    let ones = random.index(4) == 0;
+    for chunk in bytes.chunks_mut(8) {
+        let value = if ones && random.index(4) > 0 { u64::MAX } else { random.next() };
+        chunk.copy_from_slice(&value.to_le_bytes()[..chunk.len()]);
+    }
 }

@@ -7,9 +7,9 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use quaject_test_support::Effort;
+use quaject_test_support::{Effort, Random};
 
-use crate::kinds::{KINDS, Kind, Pop, Push, Random, Users};
+use crate::kinds::{KINDS, Kind, Pop, Push, Users};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Did {

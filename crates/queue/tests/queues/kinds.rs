@@ -268,15 +268,3 @@ pub(crate) const KINDS: &[Kind] = &[
         make: |slots| shared::<Multi, Multi>(slots, cloned, cloned),
     },
 ];
-
-/// Small numbers that look random.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
-}

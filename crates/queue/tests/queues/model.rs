@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use quaject_test_support::Effort;
+use quaject_test_support::{Effort, Random};
 
 use crate::forms_1989::{MpSc, SpSc};
-use crate::kinds::{KINDS, Random};
+use crate::kinds::KINDS;
 
 #[test]
 fn every_kind_agrees_with_the_model_and_the_forms_of_1989() {

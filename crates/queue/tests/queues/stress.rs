@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use quaject_test_support::Effort;
+use quaject_test_support::{Effort, Random};
 
-use crate::kinds::{KINDS, Kind, Pop, Push, Random, Users};
+use crate::kinds::{KINDS, Kind, Pop, Push, Users};
 
 /// Producer, size of the insert, place in the insert, number of the item.
 fn item(producer: u64, together: u64, place: u64, number: u64) -> u64 {
