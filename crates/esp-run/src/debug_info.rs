@@ -20,7 +20,7 @@ mod native {
     use quaject_esp_gen::jit;
     use quaject_esp_ir::ir::{Process, Program};
     use quaject_vcode::debug::gdb::{self, Registered};
-    use quaject_vcode::debug::{Described, Line, perf, prologue_bytes};
+    use quaject_vcode::debug::{FunctionInfo, Line, perf, prologue_bytes};
     use quaject_vcode::{Memory, Native};
     use std::io;
     use std::path::Path;
@@ -71,7 +71,7 @@ mod native {
             let head = [0, prologue].map(|offset| line(offset, process.location.file, process.location.line));
             let of = |origin: &jit::Origin| line(origin.offset - start, origin.location.file, origin.location.line);
             let lines: Vec<Line> = head.into_iter().chain(code.origins.iter().map(of)).collect();
-            let described = Described {
+            let described = FunctionInfo {
                 name: &process.name,
                 entry,
                 code: &buffer[start..start + code.code.instructions],
@@ -92,7 +92,7 @@ mod native {
         }
     }
 
-    fn write_perf(described: &Described<'_>) -> io::Result<()> {
+    fn write_perf(described: &FunctionInfo<'_>) -> io::Result<()> {
         let mut dump = DUMP.lock().unwrap_or_else(PoisonError::into_inner);
         let dump = match &mut *dump {
             Some(dump) => dump,

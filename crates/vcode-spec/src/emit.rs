@@ -1,7 +1,5 @@
-//! What an emitter does, independent of the language it is printed in; `print.rs` prints it in Rust and C.
-//!
-//! An emitter is a decision tree whose leaves store machine words. Rust and C differ only in spelling, so both are
-//! printed here, from one tree.
+//! The emitter of an instruction, independent of the language in which it is printed: a decision tree over operands and
+//! features, whose leaves store machine words. `print.rs` prints the tree in Rust and C.
 
 mod print;
 
@@ -43,10 +41,10 @@ enum Node {
         register: u32,
         value: Expr,
     },
-    /// What is put in terms of portable instructions.
+    /// Call the portable row of the instruction.
     Portable,
     Fail,
-    /// The processor lacks it.
+    /// Report that the processor lacks the instruction.
     Lacks,
 }
 
@@ -145,7 +143,7 @@ struct Build<'a> {
 }
 
 impl Build<'_> {
-    /// What is done when no register alternative applies to an immediate or to a variable on the stack.
+    /// The fallback when no register alternative applies to an immediate or to a variable on the stack.
     fn last(&self, row: &Row, form: Form) -> Vec<Node> {
         let featured = row.register.iter().any(Alternative::asks_for_features);
         vec![match (featured, self.is_portable(row, form)) {
@@ -160,7 +158,7 @@ impl Build<'_> {
         self.machine.portable_row(&row.op, row.ty).is_some_and(|row| !row.form(form).is_empty())
     }
 
-    /// What is done when no alternative applies.
+    /// The fallback when no alternative applies.
     fn last_resort(&self, row: &Row, form: Form) -> Vec<Node> {
         let alternatives = if form == Form::Register { &row.register } else { &row.immediate };
         let featured = alternatives.iter().any(Alternative::asks_for_features);

@@ -1,5 +1,5 @@
-//! Extension layers: rows couched in terms of portable instructions, for the machines that have no better. Knows no
-//! machine; registers beyond the operands are borrowed from the function around, and given back.
+//! Portable rows: instructions of the extension layers expressed in other portable instructions, for machines without a row of
+//! their own. Registers besides the operands are borrowed from the enclosing function (spilled and reloaded).
 //!
 //! ```text
 //! unary absl l   absolute value   := rshli a,s,63; xorl b,s,a; subl d,b,a
@@ -7,10 +7,10 @@
 //! checked addo i ...              := addi a,s,t; ...; movi d,a; movi x,b ;; bltii x,0,b
 //! ```
 //!
-//! `a b c e f g` are borrowed, `L` and `K` are labels, `x` is the scratch register of rows. What follows `;;` comes
-//! after the borrowed registers are given back. A part after `||` is the form with an immediate; without it an operation
-//! of two operands loads the immediate and goes on with the form with registers. A variable on the stack is accessed
-//! at its address. `%` stands for the letters of the type.
+//! `a b c e f g` are borrowed registers, `L` and `K` are labels, `x` is the scratch register of rows. The steps after `;;` come
+//! after the borrowed registers are reloaded. The part after `||` is the form with an immediate; without it, an operation with
+//! two operands loads the immediate and uses the form with registers. A variable on the stack is accessed by its address. `%`
+//! is replaced by the letters of the type.
 
 use crate::expr::{self, Defs, Expr};
 use crate::portable::{self, Class, Family, Form, Parameter, PortableOp, Type};

@@ -1,8 +1,18 @@
-//! From `machines/*.spec` to Rust emitters, C emitters, decoder tables and the reference page.
+//! The generator of `quaject-vcode`: from `machines/*.spec` to Rust emitters, C emitters, decoder tables and the reference
+//! page, as VCODE's preprocessor generates its emitters from a machine specification ("VCODE" 5.4).
 //!
-//! The pipeline is `read` (text to [`model::Machine`], checked), then one printer per output. The printers for Rust
-//! and C share [`emit`], so an instruction cannot differ between the two. This crate does no I/O and knows nothing of
-//! functions, frames or calling conventions: those belong to `quaject-vcode`.
+//! ```text
+//! text ── read ──> portable (operations, forms), model (machines), extension (portable rows)
+//!                                  │
+//!                                emit (decision tree of a row, printed in Rust or C)
+//!                                  │
+//!            print_rust, print_c, print_vectors, print_layers, print_peephole, print_tables, print_tests, print_docs
+//! ```
+//!
+//! The printers for Rust and C share [`emit`], so an instruction cannot differ between the two. Functions, frames and calling
+//! conventions are part of `quaject-vcode`.
+//!
+#![doc = include_str!("../README.md")]
 
 mod availability;
 mod c_spelling;
@@ -28,7 +38,7 @@ mod scatter;
 use extension::PortableRow;
 use model::{Machine, PortableOp};
 
-/// A specification that does not hold together: where, and what is wrong.
+/// An error in a specification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpecError {
     /// Name of the specification file.
@@ -88,7 +98,7 @@ pub struct Specification {
 /// Reads the portable instruction set and every machine.
 ///
 /// # Errors
-/// The first thing that does not hold together in a specification.
+/// The first error in a specification.
 pub fn read_all(sources: &Sources) -> Result<Specification, SpecError> {
     let (ops, rows) = read::portable(&sources.portable)?;
     let machines = sources.machines.iter().map(|files| read::machine(files, &ops, &rows)).collect::<Result<_, _>>()?;
@@ -98,7 +108,7 @@ pub fn read_all(sources: &Sources) -> Result<Specification, SpecError> {
 /// Everything that is generated from the specifications, as files relative to the root of the workspace.
 ///
 /// # Errors
-/// The first thing that does not hold together in a specification.
+/// The first error in a specification.
 pub fn generate(sources: &Sources) -> Result<Vec<Generated>, SpecError> {
     let Specification { ops, machines, .. } = read_all(sources)?;
     let mut files = vec![Generated {

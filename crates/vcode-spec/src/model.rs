@@ -1,4 +1,4 @@
-//! What a specification says, checked and resolved: registers, fields, machine instructions, rows of the mapping.
+//! A machine specification after checking and name resolution: registers, fields, machine instructions, rows of the mapping.
 
 use crate::expr::Expr;
 use crate::extension::PortableRow;
@@ -280,9 +280,9 @@ impl Alternative {
     }
 }
 
-/// The rows that functions need besides the portable instructions. `link` and `unlink` store and load the return address
-/// where it is in no register of the files, `hold` and `release` whatever else rows change that is in no list of
-/// registers: at an offset from the stack pointer.
+/// The rows that functions need besides the portable instructions. Relative to the stack pointer, `save_link` and
+/// `restore_link` store and load the return address where it is in no register of the files; `save_special` and
+/// `restore_special` the other registers that rows change and that are in no list.
 pub const FRAME_ROWS: [&str; 7] =
     ["enter", "leave", "return", "save_link", "restore_link", "save_special", "restore_special"];
 

@@ -1,4 +1,4 @@
-//! Prints rows of extension layers that are couched in portable instructions, in Rust and C.
+//! Prints portable rows in Rust and C.
 
 use std::fmt::Write as _;
 

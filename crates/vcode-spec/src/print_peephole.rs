@@ -1,5 +1,5 @@
-//! Prints what the peephole window works from: what each portable instruction is, how it is held back and how it is
-//! written in the end.
+//! Prints the tables of the peephole window: a description of each portable instruction, the method that holds it back and the
+//! function that writes it.
 
 use std::fmt::Write as _;
 

@@ -1,12 +1,12 @@
-//! How a distance is scattered over the fields of a word with few operations: what printers of back-patching share.
-//! Knows no language.
+//! The computation that scatters a distance over the fields of an instruction word, with few operations. Shared by the printers
+//! of back-patching, independent of their language.
 
 /// A part of the word, as an operation on the distance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Term {
     /// The sign, where it is.
     Sign,
-    /// `(distance & input) * factor & output`: pieces whose shifts do not meet, in one product.
+    /// `(distance & input) * factor & output`: several pieces, whose shifted copies do not overlap, in one product.
     Product { input: u64, factor: u64, output: u64 },
     /// `(distance >> shift & mask) << low`.
     Piece { shift: u32, mask: u64, low: u32 },

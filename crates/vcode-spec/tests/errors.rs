@@ -1,4 +1,4 @@
-//! Specifications that do not hold together are refused with a place and a reason.
+//! Inconsistent specifications are rejected with a location and a reason.
 
 use quaject_vcode_spec::{Source, Sources, read_all};
 
@@ -21,13 +21,13 @@ fn check(line: &str, expected: &str) {
 }
 
 #[test]
-fn lines_that_make_sense_are_accepted() {
+fn valid_lines_are_accepted() {
     check("add i l  add d,s,t || addi d,s,i", "accepted");
     check("add {i,l}  d==s ? add d,d,{t,s} | add d,s,t", "accepted");
 }
 
 #[test]
-fn lines_that_do_not_are_refused_with_their_place() {
+fn invalid_lines_are_rejected_with_a_location() {
     check(
         "frob i  add d,s,t",
         "toy.spec:12: `frob` is neither a declaration nor an operation of the portable instruction set",
@@ -50,7 +50,7 @@ fn lines_that_do_not_are_refused_with_their_place() {
 }
 
 #[test]
-fn a_machine_without_the_rows_that_functions_need_is_refused() {
+fn a_machine_without_frame_rows_is_rejected() {
     let portable = Source { name: "portable.spec".into(), text: PORTABLE.into() };
     let toy = Source { name: "toy.spec".into(), text: HEAD.into() };
     let error =
@@ -59,12 +59,12 @@ fn a_machine_without_the_rows_that_functions_need_is_refused() {
 }
 
 #[test]
-fn a_return_address_is_kept_in_one_way() {
+fn the_return_address_has_one_location() {
     let (link, unlink) = ("save_link v || addi r2,r1,i", "restore_link v || addi r2,r1,i");
     check(&format!("{link}\n{unlink}"), "accepted");
-    check(link, "toy.spec:0: rows `link v` and `unlink v` go together");
-    check(unlink, "toy.spec:0: rows `link v` and `unlink v` go together");
-    check("hold v || addi r2,r1,i", "toy.spec:0: rows `hold v` and `release v` go together");
+    check(link, "toy.spec:0: rows `save_link v` and `restore_link v` go together");
+    check(unlink, "toy.spec:0: rows `save_link v` and `restore_link v` go together");
+    check("save_special v || addi r2,r1,i", "toy.spec:0: rows `save_special v` and `restore_special v` go together");
     check(
         &format!("special link=r31\n{link}\n{unlink}"),
         "toy.spec:0: the return address is in a register: `link=` or rows, not both",

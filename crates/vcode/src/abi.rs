@@ -1,23 +1,23 @@
-//! Calling conventions, and the layout of frames: where arguments are passed, which registers calls preserve. Knows register
-//! numbers, not encodings; the conventions of the machines are in `conventions.rs`.
+//! Calling conventions and the layout of frames: where arguments are passed, and which registers a call preserves. Uses
+//! register numbers, not encodings; the conventions of the machines are in `conventions.rs`.
 
 use crate::registers::{Lists, Set};
 use crate::signature::Type;
 
-/// Where an argument travels.
+/// Where an argument is passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// An integer register, by number; a float or double may travel there too.
+    /// An integer register, by number; a float or double may be passed there too.
     Int(u8),
     /// A floating register, by number.
     Float(u8),
     /// Two integer registers, the first of which holds the part at the lower address.
     Pair(u8, u8),
-    /// The stack, so many bytes from where arguments start.
+    /// The stack, at this offset from the first stack argument.
     Stack(u32),
 }
 
-/// What has been handed out to the arguments so far.
+/// How many registers and stack bytes the arguments so far occupy.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Counters {
     /// Integer registers.
@@ -35,11 +35,11 @@ pub struct Convention {
     pub int: Lists,
     /// Floating registers and their classes.
     pub float: Lists,
-    /// Decides where the next argument travels: in a register of `args`, or in the bytes that it adds to the stack. Those of
-    /// the machines are `x86_64::X86_64::CONVENTION.place` and so on; they take the registers of `args` in order.
+    /// Assigns the next argument to a register of `args`, or to stack bytes that it adds to the counters. The functions of the
+    /// machines, such as `x86_64::X86_64::CONVENTION.place`, use the registers of `args` in order.
     pub place: fn(&Lists, &Lists, &mut Counters, Type) -> Place,
-    /// Whether a function must preserve the scratch registers too, as an interrupt handler must, and what else
-    /// instructions change but the processor does not keep for a handler: HI and LO of MIPS, the condition register of Power.
+    /// Whether a function must also preserve the scratch registers and the special registers that instructions change (HI and
+    /// LO of MIPS, the condition register of Power), as an interrupt handler must.
     pub scratch: Scratch,
 }
 
@@ -55,7 +55,7 @@ pub enum Scratch {
     Preserved,
 }
 
-/// Where the arguments of a signature travel, all together.
+/// The registers and stack bytes that the arguments of a signature occupy.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     pub(crate) counters: Counters,
@@ -66,7 +66,7 @@ pub(crate) struct Places {
 }
 
 impl Convention {
-    /// Which of these registers outlive calls. Handlers call functions of C.
+    /// Those of these registers that calls preserve. Handlers call functions of C.
     pub(crate) fn surviving(&self, lists: &Lists, own: &Lists) -> Set {
         match self.scratch {
             Scratch::Free => lists.surviving,
@@ -84,31 +84,31 @@ pub trait Abi {
     const INCOMING: u32;
     /// Bytes from the stack pointer at a call to the first stack argument.
     const OUTGOING: u32;
-    /// Bytes at the bottom of a frame that are not the function's own.
+    /// Bytes at the bottom of a frame that the convention reserves for the callee or the system.
     const BOTTOM: u32;
-    /// What the stack pointer lacks to the address it stands for (SPARC).
+    /// The difference between the address that the stack pointer represents and its value (SPARC V9 stack bias).
     const BIAS: u32 = 0;
-    /// The least a call pushes for stack arguments, if it pushes anything.
+    /// The minimum size of the stack argument area of a call that has one (the home area of register arguments).
     const HOME: u32 = 0;
-    /// Bytes below the stack pointer that belong to whom an interrupt handler interrupts.
+    /// Bytes below the stack pointer that interrupted code may still use.
     const RED_ZONE: u32 = 0;
-    /// Where in eight bytes of stack a float is.
+    /// The offset of a float within its eight bytes of stack.
     const SINGLE_AT: u32 = 0;
-    /// How much higher the number of the register is in which a float travels than of the one it is used in (SPARC).
+    /// The number of the register in which a float is passed, less that of the register in which it is used (SPARC).
     const SINGLE_SHIFT: u8 = 0;
     /// Whether values of 32 bits must be extended before they leave the function.
     const EXTENDS: bool = false;
     /// The stack pointer modulo sixteen at entry.
     const MISALIGNED: u32;
-    /// Bytes before a label site at which its instruction starts (x86).
+    /// The distance from the start of a jump to its label field (x86).
     const SITE_BACK: usize;
-    /// Bytes an emitted jump to the epilogue takes when it is the last thing.
+    /// The size of the jump to the epilogue, which is removed when it is the last instruction.
     const JUMP_BYTES: usize;
-    /// Whether a jump executes the instruction after it.
+    /// Whether jumps have a delay slot.
     const DELAY_SLOTS: bool;
-    /// Instructions between a load and the first use of its result that the machine does not wait for by itself.
+    /// The number of load delay slots, for machines without interlocks.
     const LOAD_DELAY: u32 = 0;
-    /// Whether variadic functions want the number of floating arguments in the result register (x86-64).
+    /// Whether a call passes the number of floating register arguments in the result register, for variadic functions (x86-64).
     const COUNTS_FLOATS: bool;
     /// Whether words and data are stored least significant byte first.
     const LITTLE_ENDIAN: bool;

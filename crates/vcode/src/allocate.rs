@@ -1,4 +1,4 @@
-//! Register allocation by the client: by class, or of particular registers.
+//! Register allocation by the client ("VCODE" 3.2): of a register of a class, or of a particular register.
 
 use crate::asm::Asm;
 use crate::error::Error;
@@ -6,10 +6,10 @@ use crate::machine::Machine;
 use crate::registers::{Class, Register};
 
 impl<M: Machine> Asm<'_, M> {
-    /// Takes a register; in order of the convention's lists, temporaries first for [`Class::Temporary`].
+    /// Allocates a register, in order of the convention's lists; temporaries first for [`Class::Temporary`].
     ///
     /// # Errors
-    /// [`Error::Registers`] when all are taken. This error does not stick: the client may keep the value in a local.
+    /// [`Error::Registers`] when all are in use. This error is not recorded: the client may keep the value in a local.
     #[inline(always)]
     pub fn getreg(&mut self, class: Class) -> Result<M::Reg, Error> {
         let f = &mut *self.f;
@@ -23,10 +23,10 @@ impl<M: Machine> Asm<'_, M> {
         Ok(M::Reg::from_number(taken.number))
     }
 
-    /// Takes a floating register, like [`Asm::getreg`].
+    /// Allocates a floating register, like [`Asm::getreg`].
     ///
     /// # Errors
-    /// [`Error::Registers`] when all are taken; it does not stick.
+    /// [`Error::Registers`] when all are in use; it is not recorded.
     #[inline]
     pub fn getfloat(&mut self, class: Class) -> Result<M::Float, Error> {
         let f = &mut *self.f;
@@ -40,33 +40,33 @@ impl<M: Machine> Asm<'_, M> {
         Ok(M::Float::from_number(taken.number))
     }
 
-    /// Takes a particular register, such as a hard-coded one, so that it is preserved if it has to be.
+    /// Allocates a particular register, such as a hard-coded one, so that the function preserves it if it has to.
     ///
     /// # Errors
-    /// [`Error::RegisterTaken`] if it is taken or not available to functions; it does not stick.
+    /// [`Error::RegisterTaken`] if it is in use or not allocatable; it is not recorded.
     #[inline]
     pub fn claim(&mut self, register: M::Reg) -> Result<(), Error> {
         let f = &mut *self.f;
         if f.int.claim(&f.convention.int, register.number()) { Ok(()) } else { Err(Error::RegisterTaken) }
     }
 
-    /// Takes a particular floating register.
+    /// Allocates a particular floating register.
     ///
     /// # Errors
-    /// [`Error::RegisterTaken`] if it is taken or not available to functions; it does not stick.
+    /// [`Error::RegisterTaken`] if it is in use or not allocatable; it is not recorded.
     #[inline]
     pub fn claim_float(&mut self, register: M::Float) -> Result<(), Error> {
         let f = &mut *self.f;
         if f.float.claim(&f.convention.float, register.number()) { Ok(()) } else { Err(Error::RegisterTaken) }
     }
 
-    /// Gives a register back.
+    /// Frees a register.
     #[inline]
     pub fn putreg(&mut self, register: M::Reg) {
         self.f.int.free(&self.f.convention.int, register.number());
     }
 
-    /// Gives a floating register back.
+    /// Frees a floating register.
     #[inline]
     pub fn putfloat(&mut self, register: M::Float) {
         self.f.float.free(&self.f.convention.float, register.number());

@@ -1,11 +1,11 @@
-//! The constants of a machine: its registers, sizes, features, and how a branch is patched. Implemented by the generated
-//! modules. Knows no instruction.
+//! The constants of a machine: registers, sizes, features, and how a branch is patched. The generated modules implement
+//! them. No instruction is known here.
 
 use crate::abi::Abi;
 use crate::features::Features;
 use crate::registers::{Lists, Register};
 
-/// What a machine is made of.
+/// The constants of a machine.
 #[doc(hidden)]
 pub trait Architecture: Abi + Sized + Copy + 'static {
     /// A register for integers and pointers.
@@ -18,7 +18,8 @@ pub trait Architecture: Abi + Sized + Copy + 'static {
     const LONG_BITS: u32;
     /// Every feature that a processor of the machine may have.
     const FEATURES: Features;
-    /// Bytes each instruction that all machines have asks for before it writes, by number.
+    /// The size bound of each instruction that all machines have, by its number: so many bytes are reserved before it is
+    /// written.
     const MAX_BYTES: &'static [u8];
     /// Its integer registers.
     const INT: Lists;
@@ -26,23 +27,24 @@ pub trait Architecture: Abi + Sized + Copy + 'static {
     const FLOAT: Lists;
     /// The stack pointer.
     const STACK: Self::Reg;
-    /// Free for use inside one instruction.
+    /// A scratch register that any instruction may overwrite.
     const SCRATCH: Self::Reg;
-    /// Free for immediates that do not fit.
+    /// The scratch register for immediates that do not fit an instruction.
     const SECOND_SCRATCH: Self::Reg;
-    /// Free for use inside one floating instruction.
+    /// A scratch register that any floating instruction may overwrite.
     const FLOAT_SCRATCH: Self::Float;
-    /// Where functions return integers.
+    /// The register in which functions return integers.
     const RESULT: Self::Reg;
-    /// Where functions return floats and doubles.
+    /// The register in which functions return floats and doubles.
     const FLOAT_RESULT: Self::Float;
-    /// Whether calls leave the return address anywhere but on the stack.
+    /// Whether calls leave the return address in a register (a link register) instead of pushing it.
     const HAS_LINK_REGISTER: bool;
-    /// Whether its instructions change more than the registers of the lists and the scratch registers.
+    /// Whether instructions change registers besides those of the lists and the scratch registers: HI and LO of MIPS, the
+    /// condition register of Power.
     const CLOBBERS_SPECIAL_REGISTERS: bool;
-    /// How far, in bytes, its short branches certainly reach; the largest number if it has no others.
+    /// The distance in bytes that every short branch reaches; `u32::MAX` if the machine has branches of one length only.
     const SHORT_BRANCH_RANGE: u32;
 
-    /// Writes a distance into the instruction at `site`; false if it does not reach.
+    /// Writes a distance into the instruction at `site`; false if the field is too small for it.
     fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool;
 }

@@ -1,5 +1,5 @@
-//! The write cursor: where the next instruction goes. It knows how to store words and the byte sequences of x86, and
-//! nothing else. It is passed by value so that it stays in a register.
+//! The write cursor: the address of the next instruction. It stores words and the byte sequences of x86. It is passed by
+//! value, so that the compiler keeps it in a register.
 
 /// Where the next byte of code goes.
 ///

@@ -1,10 +1,10 @@
-//! Detects the features of the processor that runs the program. Asks the processor itself, so it works without `std`.
+//! Detection of the features of the running processor, from the processor itself (CPUID, ID registers): works without `std`.
 
 use crate::features::Features;
 
 impl Features {
-    /// What the processor that runs this program has, and its operating system lets programs use. It is asked once: on
-    /// x86-64 each question leaves a virtual machine, which takes microseconds.
+    /// The features that the processor has and the operating system enables. The result is cached: on x86-64 each CPUID exits
+    /// a virtual machine, which takes microseconds.
     pub fn detect() -> Features {
         probe::features()
     }
@@ -24,7 +24,7 @@ mod probe {
         if number <= last { __cpuid_count(number, 0) } else { CpuidResult { eax: 0, ebx: 0, ecx: 0, edx: 0 } }
     }
 
-    /// Which parts of the processor's state the operating system saves; nothing if it does not say.
+    /// The components of the processor's state that the operating system saves (XCR0); none without OSXSAVE.
     fn saved_state(os_says: bool) -> u64 {
         #[target_feature(enable = "xsave")]
         fn read() -> u64 {
@@ -35,22 +35,22 @@ mod probe {
         if os_says { unsafe { read() } } else { 0 }
     }
 
-    /// What was found, with a bit that says that it was.
-    static FOUND: AtomicU64 = AtomicU64::new(0);
-    const ASKED: u64 = 1 << 63;
+    /// The detected features and [`IS_CACHED`]; 0 before the first detection.
+    static CACHE: AtomicU64 = AtomicU64::new(0);
+    const IS_CACHED: u64 = 1 << 63;
 
     pub(super) fn features() -> Features {
-        // The word is all there is to know, and every thread finds the same: it orders nothing.
-        let found = FOUND.load(Ordering::Relaxed);
-        if found != 0 {
-            return Features::from_bits(found & !ASKED);
+        // Relaxed: the word is the whole result, and every thread computes the same.
+        let cached = CACHE.load(Ordering::Relaxed);
+        if cached != 0 {
+            return Features::from_bits(cached & !IS_CACHED);
         }
-        let features = ask();
-        FOUND.store(features.bits() | ASKED, Ordering::Relaxed);
+        let features = query();
+        CACHE.store(features.bits() | IS_CACHED, Ordering::Relaxed);
         features
     }
 
-    fn ask() -> Features {
+    fn query() -> Features {
         let bit = |word: u32, number: u32| word >> number & 1 == 1;
         let (one, seven, extended) = (leaf(1), leaf(7), leaf(0x8000_0001));
         let state = saved_state(bit(one.ecx, 27));
@@ -60,7 +60,7 @@ mod probe {
             | LZCNT.when(bit(extended.ecx, 5))
             | BMI1.when(bit(seven.ebx, 3))
             | MOVBE.when(bit(one.ecx, 22))
-            // It implies the older ones, which are checked too: SSSE3, SSE4.1.
+            // SSE4.2 implies SSSE3 and SSE4.1, which are checked too.
             | SSE42.when(bit(one.ecx, 20) && bit(one.ecx, 19) && bit(one.ecx, 9))
             | AVX2.when(bit(seven.ebx, 5) && saves_avx)
             | AVX512.when(avx512 && saves_avx512)
@@ -70,7 +70,7 @@ mod probe {
     }
 }
 
-// Linux answers for the identification registers, which are the kernel's; without an operating system they can be read.
+// Linux emulates reads of the identification registers; without an operating system they are readable.
 #[cfg(all(target_arch = "aarch64", any(target_os = "linux", target_os = "none")))]
 mod probe {
     use core::arch::asm;
@@ -80,7 +80,7 @@ mod probe {
 
     pub(super) fn features() -> Features {
         let isar0: u64;
-        // SAFETY: reading the register has no effect; it may be read here, see above.
+        // SAFETY: reading the register has no side effects; it is readable here, see above.
         unsafe { asm!("mrs {}, ID_AA64ISAR0_EL1", out(reg) isar0, options(pure, nomem, nostack, preserves_flags)) };
         let field = |low: u32| isar0 >> low & 15;
         CRC.when(field(16) >= 1) | LSE.when(field(20) >= 2) | DOTPROD.when(field(44) >= 1) | PMULL.when(field(4) >= 2)
@@ -91,7 +91,7 @@ mod probe {
 mod probe {
     use crate::features::Features;
 
-    /// What the program was compiled for, it runs on.
+    /// The features that the program was compiled for.
     pub(super) fn features() -> Features {
         #[cfg(target_arch = "riscv64")]
         return crate::riscv64::ZBB.when(cfg!(target_feature = "zbb"));

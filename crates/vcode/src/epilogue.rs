@@ -1,4 +1,4 @@
-//! The end of a function: prologue and epilogue, references that are still open, constants. What a frame looks like is
+//! The end of a function: prologue and epilogue, unresolved label references, the constant pool. The layout of frames is
 //! drawn in `frame.rs`.
 
 use core::marker::PhantomData;
@@ -12,8 +12,8 @@ use crate::frame::{SPECIAL_REGISTER_BYTES, prologue_room};
 use crate::machine::Machine;
 use crate::registers::{Register, Set};
 
-/// Room for the longest prologue of any machine while it is put together: every register that is saved asks for the
-/// longest form of a store, which on RISC-V is forty bytes.
+/// A buffer for the longest prologue of any machine: every saved register reserves the longest form of a store, which on
+/// RISC-V is forty bytes.
 const PROLOGUE_BUFFER: usize = 2048;
 
 impl<M: Machine> Asm<'_, M> {
@@ -27,12 +27,12 @@ impl<M: Machine> Asm<'_, M> {
         // The common small function: no frame, no constants, one return, which is last.
         let ip = self.at(self.cursor.ip);
         let f = &mut *self.f;
-        // Where a jump executes the instruction after it, that stays where it is.
+        // On machines with delay slots, the instruction in the slot stays in its place.
         let slot = if M::DELAY_SLOTS { 4 } else { 0 };
         let ends_in_jump =
             self.last_return != Fixup::NONE && self.last_return.site() + 4 + slot == ip && f.last_bound != ip;
         if ends_in_jump && !f.special && f.int.touched | f.float.touched == 0 {
-            // Should a reference not be resolved here, the general path resolves all of them again.
+            // If a reference cannot be resolved here, the general path resolves all of them again.
             if self.f.resolve_plain::<M>() {
                 self.cursor.ip = self.cursor.back(M::JUMP_BYTES + slot as usize);
                 M::return_(&mut self);
@@ -60,7 +60,7 @@ impl<M: Machine> Asm<'_, M> {
             || f.convention.scratch == Scratch::Preserved
     }
 
-    /// Whether the last instruction is a jump to the epilogue, and nothing else comes to what follows it.
+    /// Whether the last instruction is a jump to the epilogue, and no label is bound after it.
     #[inline(always)]
     fn ends_in_jump(&self, ip: u32) -> bool {
         let f = &*self.f;
@@ -86,12 +86,12 @@ impl<M: Machine> Asm<'_, M> {
     fn finish(&mut self) -> Result<Code, Error> {
         let framed = self.is_framed();
         let ip = self.f.at(self.cursor.ip);
-        // A jump to the epilogue right before the epilogue is no jump.
+        // A jump to the epilogue right before the epilogue is redundant.
         if self.ends_in_jump(ip) {
             self.f.fixups.pop();
             self.cursor.ip = self.cursor.back(M::JUMP_BYTES);
         }
-        // Where a jump executes the instruction after it, a return that is last becomes the end of the function.
+        // On machines with delay slots, a return that is last becomes the end of the function.
         let ends_in_return = M::DELAY_SLOTS
             && self.f.last_bound != ip
             && self.f.fixups.last().is_some_and(|last| last.label() == Label::EPILOGUE && last.site() + 8 == ip);
@@ -131,8 +131,8 @@ impl<M: Machine> Asm<'_, M> {
         })
     }
 
-    /// Takes back the last word but one, a jump, and the last too if it does nothing: what it does comes in front of the
-    /// epilogue, as it did.
+    /// Removes the jump that is the last word but one, and the word in its delay slot if that is a `nop`; otherwise the slot's
+    /// instruction moves before the epilogue.
     fn drop_jump_before_slot(&mut self) {
         let after = (self.cursor, self.left);
         M::nop(self);
@@ -151,7 +151,7 @@ impl<M: Machine> Asm<'_, M> {
         }
     }
 
-    /// Places the constants, and writes into every waiting instruction where its label is.
+    /// Places the constants and resolves all label references.
     #[inline(never)]
     fn resolve(&mut self, framed: bool, epilogue: u32) {
         if self.f.constants.len() != 0 {
@@ -178,7 +178,7 @@ impl<M: Machine> Asm<'_, M> {
         }
     }
 
-    /// Without a frame, returning is one instruction: it replaces the jump to the epilogue.
+    /// Replaces a jump to the epilogue by a return, in a function without a frame.
     #[cold]
     #[inline(never)]
     fn return_at(&mut self, at: usize) {
@@ -210,7 +210,7 @@ impl<M: Machine> Asm<'_, M> {
             if let Some(target) = self.f.labels.get_mut(constant.label) {
                 *target = at;
             }
-            // Machines that have vectors store the least significant byte first.
+            // All machines with vectors are little-endian.
             if constant.size > 8 {
                 for half in 0..constant.size / 8 {
                     self.cursor.bytes(if half % 2 == 0 { constant.bits } else { constant.high }, 8);
@@ -227,7 +227,7 @@ impl<M: Machine> Asm<'_, M> {
         }
     }
 
-    /// Writes the epilogue here and the prologue in front of the body; returns where the function starts.
+    /// Writes the epilogue here and the prologue before the body; returns the offset of the function's entry.
     #[cold]
     #[inline(never)]
     fn frame(&mut self) -> u32 {
@@ -237,7 +237,7 @@ impl<M: Machine> Asm<'_, M> {
         let own = if self.f.locals != 0 || interrupt { self.save_area() + self.f.locals } else { 8 * used };
         let bare = M::BOTTOM + own;
         let framed = own != 0 || self.f.calls;
-        // Who is interrupted may have no frame, and keep things below its stack pointer.
+        // Interrupted code may have no frame and use its red zone.
         let above = bare + M::MISALIGNED + if interrupt { M::RED_ZONE } else { 0 };
         let size = if framed { above.next_multiple_of(16) - M::MISALIGNED } else { 0 };
 
@@ -255,7 +255,7 @@ impl<M: Machine> Asm<'_, M> {
         }
         self.tail_epilogue(size);
 
-        // The prologue is put together elsewhere, to learn its length.
+        // The prologue is generated in a buffer first, because its length determines its address.
         let mut buffer = MaybeUninit::<[u8; PROLOGUE_BUFFER]>::uninit();
         let start = buffer.as_mut_ptr().cast::<u8>();
         let (cursor, left) = (self.cursor, self.left);
@@ -288,8 +288,8 @@ impl<M: Machine> Asm<'_, M> {
         (body - length) as u32
     }
 
-    /// The epilogue of tail calls, whose target is in the second scratch register, which no epilogue uses. It arrives in
-    /// the first, as the target of every call: there functions of MIPS and Alpha look for their own address.
+    /// The epilogue of tail calls. Their target is in the second scratch register, which no epilogue uses, and is copied to the
+    /// first, in which functions of MIPS and Alpha expect their own address.
     fn tail_epilogue(&mut self, size: u32) {
         if self.f.tail.is_none() {
             return;
@@ -305,7 +305,7 @@ impl<M: Machine> Asm<'_, M> {
         M::jump_register(self, M::SCRATCH);
     }
 
-    /// Slots up to the last one that is used.
+    /// The number of slots up to the last used one.
     fn used_slots(&self) -> u32 {
         let f = &*self.f;
         let (int, float) = (&f.convention.int, &f.convention.float);
@@ -326,7 +326,7 @@ impl<M: Machine> Asm<'_, M> {
         if M::HAS_LINK_REGISTER && self.f.calls {
             visit(self, Saved::Link, link);
         }
-        // What was touched is a set by position: first the temporaries, then the registers that have a slot each.
+        // `touched` is a set by position: first the temporaries, then the callee-saved registers, which have a slot each.
         let ints = link + 8;
         for position in positions(self.f.int.touched) {
             let slot = position as i32 - convention.int.temp.len() as i32;
@@ -343,7 +343,7 @@ impl<M: Machine> Asm<'_, M> {
             if M::SCRATCH != M::SECOND_SCRATCH {
                 visit(self, Saved::Int(M::SECOND_SCRATCH), at + 8);
             }
-            // A load of eight bytes clears the rest of a vector register, so a function without floats leaves it alone.
+            // A load of eight bytes clears the upper part of a vector register, so a function without floats does not reload it.
             if M::DIVIDES_IN_FLOATS || self.f.float.touched != 0 {
                 visit(self, Saved::Float(M::FLOAT_SCRATCH), at + 16);
             }
@@ -367,10 +367,10 @@ impl<M: Machine> Asm<'_, M> {
     }
 }
 
-/// What has a slot in the save area.
+/// A value with a slot in the save area.
 #[derive(Debug, Clone, Copy)]
 enum Saved<M: Machine> {
-    /// The return address, wherever the machine keeps it.
+    /// The return address.
     Link,
     Int(M::Reg),
     Float(M::Float),
@@ -385,7 +385,7 @@ fn positions(mut set: Set) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Makes the instruction fetch see what was written.
+/// Makes written code visible to instruction fetch.
 #[inline(always)]
 pub(crate) fn synchronise(address: usize, length: usize) {
     // x86-64 keeps its instruction cache coherent with stores, whatever address they went through.

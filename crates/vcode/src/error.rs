@@ -1,4 +1,5 @@
-//! What can go wrong while a function is written. Errors stick: the first is reported by `end`, none writes anywhere.
+//! Errors of code generation. The first error is recorded and reported by `end`; after an error nothing is written outside
+//! of the region.
 
 use core::fmt;
 

@@ -1,19 +1,19 @@
-//! Registers for the rows of extension layers that are couched in portable instructions: a few are borrowed from the
-//! function around for the length of a row, their values kept on the stack. Knows no row.
+//! Borrowed registers, for extension instructions that are expressed in portable instructions: registers of the enclosing
+//! function are spilled for the length of the instruction and reloaded after it.
 
 use crate::asm::Asm;
 use crate::machine::Machine;
 use crate::registers::Register;
 
 impl<M: Machine> Asm<'_, M> {
-    /// How far the stack pointer is lowered to keep `count` registers, and where the first of them goes.
+    /// The size of the spill area of `count` registers, and the offset of the first.
     const fn borrow_layout(count: usize) -> (i64, i32) {
         let bytes = (M::BOTTOM as usize + 8 * count).next_multiple_of(16);
         (bytes as i64, (M::BIAS + M::BOTTOM) as i32)
     }
 
-    /// Borrows registers other than those in `taken`; they are to be given back before anything else is written that
-    /// could leave the function.
+    /// Spills registers other than those in `taken` and returns them. They must be returned before any instruction that can
+    /// leave the function.
     pub(crate) fn borrow_registers<const N: usize, const T: usize>(&mut self, taken: [M::Reg; T]) -> [M::Reg; N] {
         let (bytes, first) = Self::borrow_layout(N);
         let mut free = M::INT.temp.iter().map(|number| M::Reg::from_number(*number));
@@ -27,12 +27,12 @@ impl<M: Machine> Asm<'_, M> {
         borrowed
     }
 
-    /// How far the stack pointer is lowered while `count` registers are borrowed, in bytes.
+    /// The bytes by which the stack pointer is lowered while `count` registers are borrowed.
     pub(crate) fn borrowed_bytes(&self, count: usize) -> i64 {
         Self::borrow_layout(count).0
     }
 
-    /// Gives borrowed registers back, with their values.
+    /// Reloads borrowed registers.
     pub(crate) fn return_registers<const N: usize>(&mut self, borrowed: [M::Reg; N]) {
         let (bytes, first) = Self::borrow_layout(N);
         for (index, register) in borrowed.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Sets of features: what a processor has beyond every processor of its machine. Knows no instruction: rows of
-//! `machines/ext/*.spec` name the features they need.
+//! Sets of processor features beyond the baseline of a machine. Rows of `machines/ext/*.spec` name the features that they
+//! need.
 
 use core::ops::BitOr;
 
@@ -8,7 +8,7 @@ use core::ops::BitOr;
 pub struct Features(u64);
 
 impl Features {
-    /// Nothing but what every processor of the machine has.
+    /// The baseline.
     pub const NONE: Features = Features(0);
 
     /// The feature with this bit.
@@ -20,7 +20,7 @@ impl Features {
         Features(bits)
     }
 
-    /// The set as the C header knows it.
+    /// The set as a bit mask, as in the C header.
     pub const fn bits(self) -> u64 {
         self.0
     }
@@ -31,7 +31,7 @@ impl Features {
         self.0 & others.0 == others.0
     }
 
-    /// What is in this set and not in the other.
+    /// The difference of two sets.
     #[must_use]
     pub const fn without(self, others: Features) -> Features {
         Features(self.0 & !others.0)

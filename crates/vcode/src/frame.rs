@@ -9,9 +9,9 @@
 //! lower    ------------------------ stack pointer in the body
 //! ```
 //!
-//! The paper (5.2): the save area has a fixed size so that locals have their offsets at once, and the prologue is
-//! written when all is known. We differ in two ways. The prologue is written flush against the body, so no function
-//! executes what it does not need; and a function without locals has a frame no larger than the slots it uses.
+//! As in "VCODE" 5.2, the save area has a fixed size, so that offsets of locals are known at once, and the prologue is
+//! written at the end. There are two differences: the prologue is placed directly before the body, so that a function
+//! executes only the instructions that it needs; and a function without locals has a frame of the size of its used slots.
 
 use core::marker::PhantomData;
 
@@ -86,10 +86,10 @@ impl Local {
     }
 }
 
-/// The least room for instructions that a function begins with.
+/// The minimum space for instructions after the prologue.
 const MIN_BODY: usize = 64;
 
-/// Room for what a machine holds besides its registers.
+/// The size of the save area of special registers.
 pub(crate) const SPECIAL_REGISTER_BYTES: u32 = 32;
 
 /// Bytes reserved in front of the body for the prologue. Functions that preserve more than the machine's own convention
@@ -183,7 +183,7 @@ impl<'a, M: Machine> Asm<'a, M> {
         Ok(asm)
     }
 
-    /// Registers in which arguments travel are preserved if they have to be.
+    /// Marks the registers in which arguments are passed as changed, so that callee-saved ones are saved.
     pub(crate) fn touch(&mut self, places: &Places) {
         let (int, float) = (&self.f.convention.int, &self.f.convention.float);
         if int.preserved != int.surviving {
@@ -389,8 +389,8 @@ impl<'a, M: Machine> Asm<'a, M> {
         M::frame_address(self, d, i64::from(local.offset));
     }
 
-    /// Where temporaries that stand in for callee-saved registers are kept during calls: eight bytes per register of
-    /// each file, by number.
+    /// The area where temporaries of [`Class::Persistent`] are saved around calls: eight bytes per register of each file, by
+    /// number.
     #[cold]
     pub(crate) fn caller_save_area(&mut self) -> i32 {
         if let Some(area) = self.f.caller_save_area {

@@ -1,8 +1,9 @@
-//! Machine code in place: a client writes a function at run time by calling one inline function per instruction of an
-//! idealised load-store machine; each call stores the machine words and nothing else.
+//! In-place code generation at run time (Engler, "VCODE: A Retargetable, Extensible, Very Fast Dynamic Code Generation
+//! System", PLDI 1996): a client calls one inline function per instruction of an idealised load-store machine, and the
+//! function stores the machine words. There is no intermediate representation.
 //!
-//! The emitters, the decoder tables and the C header are generated from `machines/*.spec`; no encoding lives here. The
-//! crate knows nothing of expressions or variables: there is no intermediate form.
+//! The emitters, the decoder tables and the C header are generated from `machines/*.spec`; this crate has no encodings,
+//! and knows nothing of expressions or variables.
 //!
 #![doc = include_str!("../README.md")]
 #![no_std]

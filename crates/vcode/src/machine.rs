@@ -1,5 +1,5 @@
-//! The instructions that the functions of this crate need of every machine: for prologues and epilogues, calls and moves.
-//! Implemented by the generated modules.
+//! The instructions of which prologues, epilogues, calls and moves consist. The generated modules implement them for each
+//! machine.
 
 use crate::architecture::Architecture;
 use crate::asm::{Asm, Label};
@@ -25,9 +25,10 @@ pub trait Machine: Architecture {
     fn save_link(c: &mut Asm<'_, Self>, i: i64);
     /// Loads the return address relative to the stack pointer.
     fn restore_link(c: &mut Asm<'_, Self>, i: i64);
-    /// Stores what else instructions change, up to 32 bytes, relative to the stack pointer; by way of scratch registers.
+    /// Stores the special registers that instructions change, up to 32 bytes, relative to the stack pointer; overwrites
+    /// scratch registers.
     fn save_special(c: &mut Asm<'_, Self>, i: i64);
-    /// Loads it.
+    /// Loads the special registers.
     fn restore_special(c: &mut Asm<'_, Self>, i: i64);
     /// Stores a register relative to the stack pointer.
     fn save(c: &mut Asm<'_, Self>, r: Self::Reg, at: i32);

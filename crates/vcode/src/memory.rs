@@ -1,5 +1,5 @@
-//! Code memory: pages of one file mapped twice, once writable and once executable, so that no page is ever both
-//! through one mapping and making a function executable costs nothing.
+//! Code memory: a memory file mapped twice (W^X by dual mapping), once writable and once executable. No mapping is both, and
+//! no system call is needed to make a function executable.
 //!
 //! ```text
 //! memory file   |######............|
@@ -7,9 +7,8 @@
 //! execute view  r-x                     where they run
 //! ```
 //!
-//! The execute view is put below the program, as near as there is room. Processors keep the target of a branch in few
-//! bits when it is near, and what the system chooses by itself is as far as can be: there a call of a function takes
-//! 3 cycles longer (AMD Zen 4).
+//! The execute view is mapped below the program, as near as there is room. Branch target buffers store near targets in fewer
+//! bits; at the distant address that the system chooses, a call takes 3 cycles longer (AMD Zen 4).
 
 use crate::asm::{Code, Region};
 use crate::epilogue::synchronise;
@@ -243,7 +242,7 @@ unsafe fn map_near(length: usize, sharing: c_int, file: c_int) -> *mut c_void {
     unsafe { mmap(null_mut(), length, PROT_READ | PROT_EXEC, sharing, file, 0) }
 }
 
-/// What is free: everything from `fresh` on, and the holes before it, never adjacent to each other or to `fresh`.
+/// The free space (best fit): everything from `fresh` on, and the holes before it, coalesced with each other and with `fresh`.
 ///
 /// ```text
 /// 0                    fresh          length
@@ -277,7 +276,7 @@ impl Extents {
         Some(offset)
     }
 
-    /// Frees an extent; one that is not used as a whole changes nothing.
+    /// Frees an extent; has no effect unless all of it is in use.
     fn free(&mut self, offset: usize, length: usize) {
         let Some(end) = offset.checked_add(length).filter(|end| *end <= self.fresh) else { return };
         let before = self.holes.range(..=offset).next_back().map(|(own, length)| (*own, *length));

@@ -1,18 +1,19 @@
-//! Hot patch points: jumps and constants of a finished function that can be changed while threads run it.
+//! Patch points: jumps and constants of a finished function that can be changed while threads execute it (Pu, Massalin,
+//! Ioannidis, "The Synthesis Kernel", 1988, executable data structures).
 //!
 //! ```text
 //! x86-64   |nop nop|jmp rel32 . . .|      the eight bytes at a multiple of eight are stored at once
 //!          |nop|mov r, |imm64 ......|     only the immediate, at a multiple of eight, is stored
-//! others   |j label|(nop)|                the word is stored at once, then the instruction cache is told
+//! others   |j label|(nop)|                the word is stored at once, then the instruction cache is synchronised
 //! ```
 //!
-//! On x86-64 both are safe against threads that execute the code meanwhile: a thread sees the old instruction or the
-//! new one. AMD's manual promises it for aligned quadwords (volume 2, 7.6.1); Intel's processors behave the same. On
-//! the other machines a jump is one aligned word, which is stored whole, but other processors may go on with the old
-//! one until they next synchronise their instruction fetch (AArch64 `isb`, RISC-V `fence.i`); a constant takes several
-//! words there, so no thread may be inside the function while it is changed.
+//! On x86-64 both are atomic with respect to threads that execute the code: a thread executes the old instruction or the
+//! new one. AMD's manual guarantees it for aligned quadwords (volume 2, 7.6.1); Intel's processors behave the same. On
+//! the other machines a jump is one aligned word, stored atomically; other processors may execute the old one until they
+//! next synchronise their instruction fetch (AArch64 `isb`, RISC-V `fence.i`). A constant is several words there, so no
+//! thread may be inside the function while it is changed.
 //!
-//! Knows no encoding: it has the machine write the instruction, and looks where the bytes ended up.
+//! No encoding is known here: the machine's emitter writes the instruction, and its bytes are inspected.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -30,7 +31,7 @@ const UNIT: usize = 8;
 /// The most bytes of a constant on any machine.
 const CONSTANT_BYTES: usize = 64;
 
-/// A jump that can be sent elsewhere.
+/// A jump whose target can be changed.
 #[derive(Debug, Clone, Copy)]
 pub struct PatchJump {
     /// Of the instruction, from the start of the region.
@@ -50,7 +51,7 @@ pub struct PatchConstant {
     register: u8,
 }
 
-/// Where a finished function is: needed to change it.
+/// The executable and the writable address of a finished function.
 #[derive(Debug, Clone, Copy)]
 pub struct Placed {
     entry: usize,
@@ -67,7 +68,7 @@ impl Placed {
         Placed { entry, write, offset: code.offset }
     }
 
-    /// Where the byte at `offset` of the region the function was written to now is.
+    /// The writable address of the byte at `offset` of the region that the function was generated in.
     fn writable(&self, offset: u32) -> *mut u8 {
         self.write.wrapping_add(offset as usize).wrapping_sub(self.offset)
     }
@@ -90,7 +91,7 @@ impl<M: Machine> Asm<'_, M>
 where
     for<'b> Asm<'b, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    /// A jump to `label` that can be sent elsewhere when the function is done.
+    /// A jump to `label` whose target can be changed when the function is finished.
     pub fn patch_jump(&mut self, label: Label) -> PatchJump {
         let jump = self.blank_jump();
         let site = self.f.start.wrapping_add(jump.site as usize);
@@ -99,7 +100,7 @@ where
         jump
     }
 
-    /// A place where the function goes straight on, until it is sent elsewhere.
+    /// A jump to the next instruction, until its target is changed.
     pub fn patch_point(&mut self) -> PatchJump {
         let jump = self.blank_jump();
         self.f.patch::<M>(jump.site, jump.kind, jump.next);
@@ -114,7 +115,7 @@ where
         let label = self.label();
         self.j(label);
         let next = self.f.at(self.cursor.ip);
-        // The reference and the label were only needed to have the jump written.
+        // The reference and the label were only needed to emit the jump.
         let fixup = core::mem::replace(&mut self.forward, Fixup::NONE);
         if fixup.label() != label {
             self.fail(Error::Labels);
@@ -130,7 +131,7 @@ where
         PatchJump { at, site: fixup.site(), kind: fixup.kind(), next }
     }
 
-    /// Loads a constant that can be changed when the function is done.
+    /// Loads a constant that can be changed when the function is finished.
     pub fn patch_constant(&mut self, d: M::Reg, value: u64) -> PatchConstant {
         let mut buffer = [0_u8; CONSTANT_BYTES + SLACK];
         let length = constant_bytes::<M>(d, PLACEHOLDER, &mut buffer);
@@ -164,38 +165,38 @@ where
 }
 
 impl PatchJump {
-    /// Sends the jump to the instruction at the executable address `to`.
+    /// Changes the target to the instruction at the executable address `to`.
     ///
     /// # Errors
     /// [`Error::BranchRange`] if it does not reach; nothing is changed.
     ///
     /// # Safety
     /// The function must be at `place`, code for `M`, and `to` an instruction that may follow.
-    pub unsafe fn send<M: Machine>(self, place: &Placed, to: usize) -> Result<(), Error> {
+    pub unsafe fn retarget<M: Machine>(self, place: &Placed, to: usize) -> Result<(), Error> {
         // SAFETY: the caller's promise: the function, and in it this instruction, is there.
         unsafe { self.write::<M>(place, to.wrapping_sub(place.executable(self.site)) as i64) }
     }
 
-    /// Lets the function go straight on at this point.
+    /// Changes the target to the instruction after the jump.
     ///
     /// # Errors
     /// None that a function without errors can cause.
     ///
     /// # Safety
     /// The function must be at `place`, code for `M`.
-    pub unsafe fn pass<M: Machine>(self, place: &Placed) -> Result<(), Error> {
+    pub unsafe fn fall_through<M: Machine>(self, place: &Placed) -> Result<(), Error> {
         // SAFETY: the caller's promise: the function, and in it this instruction, is there.
         unsafe { self.write::<M>(place, i64::from(self.next) - i64::from(self.site)) }
     }
 
-    /// Sends the jump to a label of the same function, by its [`Asm::label_offset`].
+    /// Changes the target to a label of the same function, given by its [`Asm::label_offset`].
     ///
     /// # Errors
     /// [`Error::BranchRange`] if it does not reach; nothing is changed.
     ///
     /// # Safety
     /// The function must be at `place`, code for `M`.
-    pub unsafe fn send_within<M: Machine>(self, place: &Placed, label_offset: usize) -> Result<(), Error> {
+    pub unsafe fn retarget_to_label<M: Machine>(self, place: &Placed, label_offset: usize) -> Result<(), Error> {
         // SAFETY: the caller's promise: the function, and in it this instruction, is there.
         unsafe { self.write::<M>(place, label_offset as i64 - i64::from(self.site)) }
     }
@@ -261,10 +262,10 @@ impl PatchConstant {
     }
 }
 
-/// A constant that takes the longest form on every machine.
+/// A constant whose load has the longest form on every machine.
 const PLACEHOLDER: u64 = 0x9234_5678_9abc_def1;
 
-/// Whether these instructions end in the placeholder as it is.
+/// Whether these instructions end with the placeholder as a 64-bit immediate.
 fn has_whole(bytes: &[u8]) -> bool {
     bytes.ends_with(&PLACEHOLDER.to_le_bytes())
 }
@@ -301,7 +302,7 @@ fn fill_constant<M: Machine>(
     if written == length { Ok(()) } else { Err(Error::Immediate) }
 }
 
-/// Has `emit` write to `buffer` instead of a function; returns how much.
+/// Runs `emit` on an assembler whose region is `buffer`; returns the number of bytes written.
 fn write_to_buffer<M: Machine>(buffer: &mut [u8; CONSTANT_BYTES + SLACK], emit: impl FnOnce(&mut Asm<'_, M>)) -> usize {
     let mut workspace = Workspace::<M, 1, 1, 1>::with_room();
     let region = Region::from(&mut buffer[..]);

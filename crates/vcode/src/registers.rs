@@ -1,12 +1,12 @@
 //! Registers, the register files of a machine, and their allocation by priority and class: a set of free registers per file, and
 //! the order in which they are allocated.
 
-/// What a register must survive.
+/// Whether a register has to keep its value across calls ("VCODE" 3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// Nothing: a call may destroy it.
+    /// Not preserved: a call may destroy its value.
     Temporary,
-    /// Calls.
+    /// Preserved across calls.
     Persistent,
 }
 
@@ -19,10 +19,10 @@ pub trait Register: Copy + PartialEq + core::fmt::Debug + 'static {
     fn from_number(number: u8) -> Self;
     /// The number of this register.
     fn number(self) -> u8;
-    /// A value that is no register but stands for a place on the stack, below 2^31.
+    /// The encoding of a stack slot below 2^31 as a value of this type, for virtual registers.
     #[doc(hidden)]
     fn on_stack(offset: u32) -> Self;
-    /// Where the top bit tells whether it is no register; in the rest is its place on the stack then.
+    /// The top bit is set for a stack slot; the other bits are then its offset.
     #[doc(hidden)]
     fn mark(self) -> u32;
 }

@@ -1,7 +1,7 @@
-//! Vectors: how wide they are, their registers, and the constants that rows keep after the code. Knows no instruction.
+//! Vectors: their width, their registers, and vector constants in the constant pool. No instruction is known here.
 //!
-//! A function chooses the width of its vectors, and may change it on the way; every vector instruction is then of that
-//! width. So one generator writes for processors of all widths, and asks for the best that there is.
+//! A function selects the width of its vectors, and may select another later; every vector instruction is of the selected
+//! width. So one generator writes code for processors of all widths.
 
 use crate::asm::{Asm, Constant, Label};
 use crate::error::Error;
@@ -14,7 +14,7 @@ use crate::registers::{Class, Register};
 pub trait VectorMachine: Machine {
     /// A register for vectors.
     type Vector: Register;
-    /// Widths in bits, the feature that stands for the width, and the features it needs.
+    /// Widths in bits, the feature bit that represents the width, and the features that it requires.
     const WIDTHS: &'static [(u32, u64, u64)];
 }
 
@@ -33,7 +33,7 @@ impl<M: VectorMachine> Asm<'_, M> {
         M::WIDTHS.iter().find(|(_, own, _)| features & own != 0).map_or(0, |(bits, _, _)| bits / 8)
     }
 
-    /// Whether a width was chosen; otherwise an instruction on vectors is an error.
+    /// Whether a width was selected; without one a vector instruction is an error.
     pub(crate) fn has_width(&mut self) -> bool {
         let chosen = self.width_bytes() != 0;
         if !chosen {
@@ -42,8 +42,8 @@ impl<M: VectorMachine> Asm<'_, M> {
         chosen
     }
 
-    /// A vector fills a register of the floating file. What a function must preserve of such a register is at most its
-    /// low half, which is what its prologue saves.
+    /// Vectors are in the registers of the floating file. Calling conventions preserve at most the low half of such a register,
+    /// which is what prologues save.
     pub(crate) fn take_vector(&mut self) -> Result<M::Vector, Error> {
         self.getfloat(Class::Temporary).map(|register| M::Vector::from_number(register.number()))
     }
@@ -52,7 +52,7 @@ impl<M: VectorMachine> Asm<'_, M> {
         self.putfloat(M::Float::from_number(register.number()));
     }
 
-    /// A label for sixteen bytes, repeated over the width of a vector, after the code. Equal ones share their place.
+    /// The label of a pool constant of sixteen bytes, repeated to the width of a vector. Equal constants share an entry.
     pub(crate) fn vector_constant(&mut self, high: u64, bits: u64) -> Label {
         let size = self.width_bytes();
         for index in 0..self.f.constants.len() {

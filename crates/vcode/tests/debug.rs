@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use quaject_vcode::debug::{DebugInfo, Line, gdb, perf, prologue_bytes};
+use quaject_vcode::debug::{FunctionInfo, Line, gdb, perf, prologue_bytes};
 use quaject_vcode::{Argument, Asm, Class, Core, Kind, Memory, Native, Param, Target, Type, Workspace};
 
 /// Called by generated code with more arguments than there are registers for them.
@@ -32,8 +32,8 @@ struct Generated {
 }
 
 impl Generated {
-    fn described(&self) -> DebugInfo<'_> {
-        DebugInfo {
+    fn described(&self) -> FunctionInfo<'_> {
+        FunctionInfo {
             name: "generated_sum",
             entry: self.entry,
             code: &self.bytes,

@@ -1,5 +1,5 @@
-//! What a client can do wrong on every machine: each mistake is an error with a name, which `end` reports, and none
-//! writes where it should not. And functions that are written in turns, which do not disturb each other.
+//! Misuse by a client, on every machine: `end` reports an error, and nothing is written outside of the region. Functions whose
+//! generation is interleaved are independent.
 #![allow(missing_docs, reason = "a test program")]
 
 use quaject_vcode::{
@@ -27,18 +27,15 @@ where
     asm.end()
 }
 
-fn mistakes<M: Machine>()
+fn errors_of_labels<M: Machine>()
 where
     for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let error = |kind, build: Part<'_, M>| written::<M>(kind, 1 << 14, build).err();
-    let leaf = |build: Part<'_, M>| error(Kind::Leaf, build);
+    let leaf = |build: Part<'_, M>| written::<M>(Kind::Leaf, 1 << 14, build).err();
     let [r, s] = [0, 1].map(|index| M::Reg::from_number(M::INT.temp[index]));
     let float = M::Float::from_number(M::FLOAT.temp[0]);
     let name = M::NAME;
     assert_eq!(leaf(&|_| {}), None, "{name}");
-
-    // Labels.
     let forgotten: [Reference<'_, M>; 4] = [
         &|asm, label| asm.j(label),
         &|asm, label| asm.bltii(r, 1, label),
@@ -84,8 +81,16 @@ where
         });
         assert_eq!(references, expected, "{name}: {count} references");
     }
+}
 
-    // Calls in a leaf, of every kind; the same elsewhere.
+/// Calls of every kind are errors in a leaf only.
+fn calls_in_leaves<M: Machine>()
+where
+    for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let error = |kind, build: Part<'_, M>| written::<M>(kind, 1 << 14, build).err();
+    let [r, s] = [0, 1].map(|index| M::Reg::from_number(M::INT.temp[index]));
+    let name = M::NAME;
     let calls: [Part<'_, M>; 4] = [
         &|asm| asm.call("", Target::Address(0x1000), &[]).expect("it takes nothing"),
         &|asm| asm.call("%i", Target::Reg(r), &[Argument::Reg(s)]).expect("it takes an int"),
@@ -97,11 +102,20 @@ where
         },
     ];
     for (index, call) in calls.iter().enumerate() {
-        assert_eq!(leaf(call), Some(Error::CallInLeaf), "{name}: call {index}");
+        assert_eq!(error(Kind::Leaf, call), Some(Error::CallInLeaf), "{name}: call {index}");
         assert_eq!(error(Kind::Calls, call), None, "{name}: call {index}");
     }
+}
 
-    // Immediates at the edges: shift counts, and longs where they have 32 bits.
+/// Shift counts at their limits, and long immediates on machines whose long has 32 bits.
+fn errors_of_immediates<M: Machine>()
+where
+    for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let leaf = |build: Part<'_, M>| written::<M>(Kind::Leaf, 1 << 14, build).err();
+    let [r, s] = [0, 1].map(|index| M::Reg::from_number(M::INT.temp[index]));
+    let float = M::Float::from_number(M::FLOAT.temp[0]);
+    let name = M::NAME;
     let long = u64::from(M::LONG_BITS);
     let shifts: [(u64, Shift<'_, M>); 6] = [
         (32, &|asm, count| asm.lshii(r, s, count as i32)),
@@ -137,16 +151,30 @@ where
         });
         assert_eq!(loads, None, "{name}: offset {offset:#x}");
     }
+}
 
-    // Frames.
+fn frames_that_are_too_large<M: Machine>()
+where
+    for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let leaf = |build: Part<'_, M>| written::<M>(Kind::Leaf, 1 << 14, build).err();
+    let name = M::NAME;
     assert_eq!(leaf(&|asm| _ = asm.local_bytes(1 << 19, 16)), None, "{name}");
     for bytes in [1 << 20, u32::MAX] {
         assert_eq!(leaf(&|asm| _ = asm.local_bytes(bytes, 16)), Some(Error::Frame), "{name}: {bytes:#x}");
     }
     let many = leaf(&|asm| (0..1 << 18).for_each(|_| _ = asm.local(Type::D)));
     assert_eq!(many, Some(Error::Frame), "{name}");
+}
 
-    // The first error is the one that is told.
+/// `end` reports the first error; errors of register allocation are returned and not recorded.
+fn recorded_errors<M: Machine>()
+where
+    for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let leaf = |build: Part<'_, M>| written::<M>(Kind::Leaf, 1 << 14, build).err();
+    let [r, s] = [0, 1].map(|index| M::Reg::from_number(M::INT.temp[index]));
+    let name = M::NAME;
     let two = leaf(&|asm| {
         asm.lshii(r, s, 32);
         let label = asm.label();
@@ -155,7 +183,7 @@ where
     });
     assert_eq!(two, Some(Error::Immediate), "{name}");
 
-    // What does not stick: the client may do something else.
+    // The client can continue after these errors.
     let goes_on = leaf(&|asm| {
         while asm.getreg(Class::Temporary).is_ok() {}
         assert_eq!(asm.claim(r), Err(Error::RegisterTaken), "{name}");
@@ -163,8 +191,13 @@ where
         assert_eq!(asm.error(), None, "{name}");
     });
     assert_eq!(goes_on, None, "{name}");
+}
 
-    // Signatures that do not fit their parameters.
+fn signatures_that_do_not_match<M: Machine>()
+where
+    for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let name = M::NAME;
     let mut bytes = vec![0_u8; 1 << 12];
     let mut workspace = Workspace::<M>::new();
     for (text, count, expected) in [
@@ -194,8 +227,8 @@ where
     })
 }
 
-/// Three functions written in turns, an instruction each, are what they are when written one after the other.
-fn turns<M: Machine>()
+/// Three functions, generated one instruction of each in turn, equal those generated one after the other.
+fn interleaved<M: Machine>()
 where
     for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
@@ -280,13 +313,18 @@ macro_rules! on_every_machine {
 }
 
 #[test]
-fn every_mistake_is_an_error_with_a_name() {
-    on_every_machine!(mistakes);
+fn every_misuse_is_an_error() {
+    on_every_machine!(errors_of_labels);
+    on_every_machine!(calls_in_leaves);
+    on_every_machine!(errors_of_immediates);
+    on_every_machine!(frames_that_are_too_large);
+    on_every_machine!(recorded_errors);
+    on_every_machine!(signatures_that_do_not_match);
 }
 
 #[test]
-fn functions_written_in_turns_do_not_disturb_each_other() {
-    on_every_machine!(turns);
+fn functions_with_interleaved_generation_are_independent() {
+    on_every_machine!(interleaved);
 }
 
 #[test]

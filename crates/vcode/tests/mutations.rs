@@ -2,19 +2,9 @@
 //! strings with letters changed.
 #![allow(missing_docs, reason = "a test program")]
 
+use quaject_test_support::Random;
 use quaject_vcode::decode::{self, Table};
 use quaject_vcode::{Asm, Class, Core, Error, Extension, Kind, Machine, Param, Region, Signature, Type, Workspace};
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % limit
-    }
-}
 
 /// A function of instructions of every family, in bytes.
 fn corpus<M: Machine>() -> Vec<u8>
@@ -114,17 +104,17 @@ where
     // Several bits, bytes of other instructions, and ends cut off.
     let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ code.len() as u64);
     for _ in 0..rounds {
-        let start = starts[random.below(starts.len())];
+        let start = starts[random.index(starts.len())];
         let mut bytes = code[start..code.len().min(start + 16)].to_vec();
-        for _ in 0..=random.below(4) {
-            let (at, from) = (random.below(bytes.len()), random.below(code.len()));
-            match random.below(3) {
-                0 => bytes[at] ^= 1 << random.below(8),
+        for _ in 0..=random.index(4) {
+            let (at, from) = (random.index(bytes.len()), random.index(code.len()));
+            match random.index(3) {
+                0 => bytes[at] ^= 1 << random.index(8),
                 1 => bytes[at] = code[from],
                 _ => bytes.insert(at, code[from]),
             }
         }
-        bytes.truncate(1 + random.below(bytes.len()));
+        bytes.truncate(1 + random.index(bytes.len()));
         let _ = decode_one(table, &bytes);
     }
 }
@@ -173,11 +163,11 @@ fn type_strings_mean_what_they_say_or_are_refused() {
     let mut random = Random(88_172_645_463_325_252);
     let mut valid = 0;
     for round in 0..rounds {
-        let length = random.below(4 + round % 12);
+        let length = random.index(4 + round % 12);
         let text: String = (0..length)
             .map(|at| {
                 // Every other character a percent sign, mostly: many are valid.
-                if at % 2 == 0 && random.below(8) != 0 { '%' } else { letters[random.below(letters.len())] }
+                if at % 2 == 0 && random.index(8) != 0 { '%' } else { letters[random.index(letters.len())] }
             })
             .collect();
         let types: Result<Vec<Type>, Error> = Signature::from(text.as_str()).types().collect();

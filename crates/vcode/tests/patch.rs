@@ -46,9 +46,9 @@ fn jumps_and_constants_change_under_a_running_thread() {
             // SAFETY: the function is at `place`, and stays there.
             unsafe {
                 match turn % 4 {
-                    0 => point.send_within::<Native>(&place, over),
+                    0 => point.retarget_to_label::<Native>(&place, over),
                     1 => constant.set::<Native>(&place, 0xfefe_fefe_fefe_fefe),
-                    2 => point.pass::<Native>(&place),
+                    2 => point.fall_through::<Native>(&place),
                     _ => constant.set::<Native>(&place, 0x1111_1111_1111_1111),
                 }
                 .expect("every change is possible");

@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use quaject_vcode::debug::{DebugInfo, call_frames, prologue_bytes};
+use quaject_vcode::debug::{FunctionInfo, call_frames, prologue_bytes};
 use quaject_vcode::{Argument, Asm, Class, Core, Kind, Machine, Param, Region, Target, Type, Workspace};
 
 /// Where `unwind.cpp` maps the code.
@@ -37,7 +37,7 @@ where
     asm.addl(kept, kept, asm.result());
     asm.retl(kept);
     let code = asm.end().expect("the function is right");
-    let described = DebugInfo {
+    let described = FunctionInfo {
         name: "generated",
         entry: code.entry,
         code: &bytes[code.offset..code.offset + code.instructions],

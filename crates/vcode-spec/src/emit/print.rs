@@ -1,4 +1,4 @@
-//! Prints what an emitter does, in Rust and in C, which differ only in spelling. Knows no machine.
+//! Prints the decision tree of an emitter, in Rust or in C.
 
 mod bytes;
 

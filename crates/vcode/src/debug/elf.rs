@@ -6,7 +6,7 @@ use std::vec::Vec;
 
 use super::bytes::{put_u32, put_uleb};
 use super::unwind::eh_frame;
-use super::{DebugInfo, Line};
+use super::{FunctionInfo, Line};
 
 fn put_u64(out: &mut Vec<u8>, value: u64) {
     out.extend(value.to_le_bytes());
@@ -74,7 +74,7 @@ impl Section {
 }
 
 /// The object.
-pub(super) fn object(described: &DebugInfo<'_>) -> Vec<u8> {
+pub(super) fn object(described: &FunctionInfo<'_>) -> Vec<u8> {
     let (entry, size) = (described.entry as u64, described.code.len() as u64);
     let mut names = vec![0];
     put_text(&mut names, described.name);
@@ -161,7 +161,7 @@ fn abbreviations() -> Vec<u8> {
     [&UNIT[..], &FUNCTION, &[0]].concat()
 }
 
-fn information(described: &DebugInfo<'_>) -> Vec<u8> {
+fn information(described: &FunctionInfo<'_>) -> Vec<u8> {
     let (entry, end) = (described.entry as u64, (described.entry + described.code.len()) as u64);
     let mut body = Vec::new();
     put_u16(&mut body, 3); // version
@@ -190,7 +190,7 @@ fn folder(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-fn lines(described: &DebugInfo<'_>) -> Vec<u8> {
+fn lines(described: &FunctionInfo<'_>) -> Vec<u8> {
     const COPY: u8 = 1;
     const ADVANCE_ADDRESS: u8 = 2;
     const ADVANCE_LINE: u8 = 3;

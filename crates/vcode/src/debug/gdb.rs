@@ -12,7 +12,7 @@ use std::ptr::null_mut;
 use std::sync::{Mutex, PoisonError};
 use std::vec::Vec;
 
-use super::DebugInfo;
+use super::FunctionInfo;
 use super::elf::object;
 
 #[repr(C)]
@@ -70,7 +70,7 @@ unsafe impl Send for Registered {}
 unsafe impl Sync for Registered {}
 
 /// Registers a function with GDB.
-pub fn register(described: &DebugInfo<'_>) -> Registered {
+pub fn register(described: &FunctionInfo<'_>) -> Registered {
     let object = object(described);
     let entry = Box::into_raw(Box::new(CodeEntry {
         next: null_mut(),

@@ -15,7 +15,7 @@ use crate::machine::Machine;
 
 /// A finished function, as it is described to a tool.
 #[derive(Debug, Clone, Copy)]
-pub struct DebugInfo<'a> {
+pub struct FunctionInfo<'a> {
     /// Its name.
     pub name: &'a str,
     /// Its address.
@@ -30,7 +30,7 @@ pub struct DebugInfo<'a> {
     pub lines: &'a [Line],
 }
 
-impl DebugInfo<'_> {
+impl FunctionInfo<'_> {
     /// The path of a file; of the function's if there is no such file.
     fn source(&self, number: usize) -> &str {
         self.sources.get(number).or(self.sources.first()).copied().unwrap_or_default()
@@ -40,11 +40,11 @@ impl DebugInfo<'_> {
 /// Where instructions came from, those up to the next one's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line {
-    /// Bytes from the function's start: what [`Asm::position`](crate::Asm::position) tells, less the offset of the [`Code`].
+    /// Bytes from the function's start: [`Asm::position`](crate::Asm::position) less the offset of the [`Code`].
     pub offset: usize,
     /// Which of the sources.
     pub source: usize,
-    /// The line in it, from 1; 0 for what stands for no line.
+    /// The line in it, from 1; 0 for instructions without a line.
     pub line: usize,
 }
 
@@ -58,6 +58,6 @@ pub fn prologue_bytes<M: Machine>(code: &Code) -> usize {
 /// bytes where they stay.
 ///
 /// `None` if it is not known how frames of the machine are unwound: it is for x86-64, AArch64 and RISC-V 64.
-pub fn call_frames<M: Machine>(described: &DebugInfo<'_>) -> Option<Vec<u8>> {
+pub fn call_frames<M: Machine>(described: &FunctionInfo<'_>) -> Option<Vec<u8>> {
     unwind::eh_frame::<M>(described)
 }

@@ -14,7 +14,7 @@ use std::ptr::null_mut;
 use std::vec::Vec;
 
 use super::elf::machine;
-use super::{DebugInfo, Line};
+use super::{FunctionInfo, Line};
 use crate::memory::{MAP_PRIVATE, PAGE, PROT_EXEC, PROT_READ, mmap, munmap};
 
 /// The file of symbols that `perf` looks for: address, length and name of each function.
@@ -45,7 +45,7 @@ impl Map {
     ///
     /// # Errors
     /// Those of writing a file.
-    pub fn add(&mut self, described: &DebugInfo<'_>) -> io::Result<()> {
+    pub fn add(&mut self, described: &FunctionInfo<'_>) -> io::Result<()> {
         // One write per line: other threads may append too.
         let line = format!("{:x} {:x} {}\n", described.entry, described.code.len(), described.name);
         self.file.write_all(line.as_bytes())
@@ -57,7 +57,7 @@ const HEADER_BYTES: u32 = 40;
 const LOAD: u32 = 0;
 const LINES: u32 = 2;
 
-/// A jitdump file. Its mapping tells `perf record` that it exists, so keep this value until the program ends.
+/// A jitdump file. `perf record` finds it by its mapping, so keep this value until the program ends.
 #[derive(Debug)]
 pub struct Dump {
     file: File,
@@ -103,7 +103,7 @@ impl Dump {
     ///
     /// # Errors
     /// Those of writing a file.
-    pub fn add(&mut self, described: &DebugInfo<'_>) -> io::Result<()> {
+    pub fn add(&mut self, described: &FunctionInfo<'_>) -> io::Result<()> {
         let entry = described.entry as u64;
         let mut lines = Vec::new();
         lines.extend(entry.to_ne_bytes());

@@ -4,7 +4,7 @@
 use std::string::{String, ToString};
 use std::vec::Vec;
 
-use super::DebugInfo;
+use super::FunctionInfo;
 use super::bytes::{put_u32, put_uleb};
 use crate::decode::{self, Table};
 use crate::machine::Machine;
@@ -148,7 +148,7 @@ enum Change {
 }
 
 /// The section `.eh_frame` for one function, if it is known how frames of this machine are unwound.
-pub(super) fn eh_frame<M: Machine>(described: &DebugInfo<'_>) -> Option<Vec<u8>> {
+pub(super) fn eh_frame<M: Machine>(described: &FunctionInfo<'_>) -> Option<Vec<u8>> {
     let frames = Frames::of(M::NAME)?;
     let mut out = Vec::new();
     // The common part: version 1, `R` says how addresses are written: as they are.
@@ -216,7 +216,7 @@ fn record(out: &mut Vec<u8>, mut body: Vec<u8>) {
     out.extend(body);
 }
 
-fn changes(frames: &Frames, described: &DebugInfo<'_>) -> Vec<(usize, Change)> {
+fn changes(frames: &Frames, described: &FunctionInfo<'_>) -> Vec<(usize, Change)> {
     let mut changes = Vec::new();
     let (mut depth, mut entered, mut scratch) = (0_u64, 0, 0);
     let mut at = 0;
@@ -302,7 +302,7 @@ mod tests {
     fn what_follows_an_epilogue_is_in_the_body() {
         let epilogue = [0x48, 0x81, 0xc4, 0x18, 0, 0, 0, 0xc3];
         let code = [&[0x48, 0x81, 0xec, 0x18, 0, 0, 0][..], &epilogue, &epilogue].concat();
-        let described = DebugInfo { name: "f", entry: 0, code: &code, prologue: 7, sources: &["f"], lines: &[] };
+        let described = FunctionInfo { name: "f", entry: 0, code: &code, prologue: 7, sources: &["f"], lines: &[] };
         let frames = Frames::of("x86_64").expect("it has code memory");
         assert_eq!(
             changes(&frames, &described),

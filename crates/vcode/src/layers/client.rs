@@ -1,5 +1,5 @@
-//! What layers need of a function under construction besides its instructions, be it written with machine registers or
-//! with virtual ones.
+//! The interface through which a layer allocates registers of a function under construction, with machine registers or
+//! virtual ones.
 
 use crate::asm::Asm;
 use crate::generated::core::Core;
@@ -7,15 +7,15 @@ use crate::layers::virtual_registers::{Virtual, VirtualReg};
 use crate::machine::Machine;
 use crate::registers::Class;
 
-/// A function under construction that a layer may ask for registers.
+/// A function under construction of which a layer may allocate registers.
 pub trait Client: Core<Reg: PartialEq> {
     /// Bits of the type long.
     const LONG_BITS: u32;
-    /// How many shifted terms are added or subtracted before a multiplication is quicker.
+    /// The maximum number of shifted terms of a product; with more, a multiplication is faster.
     const MAX_TERMS: u32;
     /// A temporary register, if one is free.
     fn get_temporary(&mut self) -> Option<Self::Reg>;
-    /// Gives it back.
+    /// Frees a register of [`Client::get_temporary`].
     fn put_temporary(&mut self, register: Self::Reg);
 }
 

@@ -1,5 +1,5 @@
-//! How to divide by a constant without dividing: which multiplier and which shifts. Arithmetic only, for any width, so
-//! that small widths can be tried whole.
+//! Division by a constant as multiplication and shifts: computes the multiplier and the shift counts. Arithmetic only, for any
+//! width, so that small widths can be tested exhaustively.
 //!
 //! Granlund and Montgomery, "Division by invariant integers using multiplication" (1994); the search for the least
 //! shift is Warren's, "Hacker's Delight", chapter 10.
@@ -102,7 +102,7 @@ impl Digit {
 /// The most digits of a multiplier of 64 bits.
 pub(crate) const MAX_DIGITS: usize = 33;
 
-/// The digits of a multiplier, fewest possible (the non-adjacent form), lowest first, and how many there are.
+/// The non-adjacent form of a multiplier, which has the minimum number of non-zero digits, lowest first; and their number.
 pub(crate) fn digits(multiplier: u64) -> ([Digit; MAX_DIGITS], usize) {
     let mut digits = [Digit::Plus(0); MAX_DIGITS];
     let mut count = 0;

@@ -1,4 +1,4 @@
-//! Layers above the core, each of use alone: none costs anything where it is not used.
+//! Optional layers above the core. Each is independent of the others, and has no cost where it is not used.
 
 pub mod client;
 mod division;

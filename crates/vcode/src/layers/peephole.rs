@@ -1,24 +1,24 @@
-//! A window over the last few instructions, which are held back and improved before they are written ("VCODE" 6.2 names
-//! the lack of one as a fault of the system).
+//! Peephole optimisation (McKeeman 1965) in a window over the last few instructions, which are held back before they are
+//! written. "VCODE" 6.2 names the lack of one as a weakness of the system.
 //!
 //! ```text
-//!   client ──> improved by what is held ──> [ older ... newer ] ──> written by the core
-//!                                           dead ones drop out
+//!   client ──> simplified ──> [ older ... newer ] ──> written by the core
+//!                             dead code is removed
 //! ```
 //!
-//! A new instruction is improved by what the held ones tell: a copy is looked through, constants are computed, an
-//! operation that changes nothing is a copy or nothing, sums of constants join, a load of what was just stored or loaded
-//! is a copy. A held instruction goes when its result is overwritten, or given back with [`Peephole::putreg`], before
-//! anything reads it; a constant that only one instruction reads becomes its immediate; a result that is only copied is
-//! computed where it is copied to. Labels, branches, calls, returns and all that goes through [`Peephole::asm`] end the
-//! window: what is held is written first, in order.
+//! A new instruction is simplified by copy propagation, constant folding, algebraic identities, reassociation of constant
+//! addends, store-to-load forwarding and redundant load elimination. A held instruction is removed (dead code, dead store)
+//! if its result is overwritten, or freed with [`Peephole::putreg`], before it is read. A constant with one reader becomes
+//! the reader's immediate, and a result that is only copied is computed into the destination of the copy (coalescing).
+//! Labels, branches, calls, returns and every use of [`Peephole::asm`] end the window: the held instructions are written
+//! first, in order.
 //!
-//! What it takes for granted:
+//! Assumptions:
 //!
-//! - A register that was given back is not read any more by what is written later, before it is written again.
-//! - Registers hold what their instructions say: an `int` is not read as a `long`.
-//! - Memory is memory. Between accesses to the registers of a device, or to what other threads write, call
-//!   [`Peephole::flush`]. The first access to a place always stays, so a faulting one does too.
+//! - A register that was freed is not read before it is written again.
+//! - A register is read with the type with which it was written: an `int` is not read as a `long`.
+//! - Memory is not volatile. Between accesses to device registers, or to memory that other threads write, call
+//!   [`Peephole::flush`]. The first access to an address always stays, and so does its fault.
 //!
 //! Nothing is reordered. Nothing is allocated: the window is part of the value.
 
@@ -121,7 +121,7 @@ where
         Peephole { asm, window: Window::new(M::LONG_BITS) }
     }
 
-    /// Writes what is held.
+    /// Writes the held instructions.
     #[inline(never)]
     pub fn flush(&mut self) {
         for held in self.window.held() {
@@ -130,7 +130,7 @@ where
         self.window.clear();
     }
 
-    /// The function itself, for what this layer does not offer; what is held is written first.
+    /// The function itself, for operations that this layer does not offer; the held instructions are written first.
     pub fn asm(&mut self) -> &mut Asm<'a, M> {
         self.flush();
         &mut self.asm
@@ -160,13 +160,13 @@ where
         self.asm.claim(register)
     }
 
-    /// Gives a register back: its value is not used any more.
+    /// Frees a register: its live range ends.
     pub fn putreg(&mut self, register: M::Reg) {
         self.asm.putreg(register);
         self.window.end_live_range(register.number());
     }
 
-    /// Gives a floating register back: its value is not used any more.
+    /// Frees a floating register: its live range ends.
     pub fn putfloat(&mut self, register: M::Float) {
         self.asm.putfloat(register);
         self.window.end_live_range(FLOAT | register.number());
@@ -206,8 +206,8 @@ where
         self.asm.end()
     }
 
-    /// Takes the next instruction. A branch is held too, as the last, when its label is yet to come: the registers that
-    /// it reads are often given back right after it.
+    /// Adds the next instruction. A branch to an unbound label is held too, as the last one, because the registers that it
+    /// reads are often freed right after it.
     #[inline(never)]
     pub(crate) fn push(&mut self, new: Held) {
         if self.window.ends_in_branch() {

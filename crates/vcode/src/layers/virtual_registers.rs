@@ -1,13 +1,12 @@
-//! As many registers as a client wants: those that no machine register is left for live on the stack.
+//! Virtual registers: an unlimited number, of which those without a machine register are in stack slots.
 //!
-//! Allocation is on the fly and final: a virtual register is given its place, a machine register or a stack slot, when
-//! it is made, and keeps it until it is released. So labels, loops, branches and calls need no care: at every point of
-//! the function a value is where it always is. Ask first for what is used most; say [`Virtual::cold_reg`] for what is
-//! used rarely. Instructions are those of [`Core`], straight through while their operands are in registers; an operand
-//! on the stack is loaded to one of three temporaries that are set aside when registers run out.
+//! Allocation is one-pass and final: a virtual register gets its location, a machine register or a stack slot, when it is
+//! created, and keeps it until it is released. So control flow and calls need no treatment: a value has one location at
+//! every point of the function. A client allocates the most used values first, and uses [`Virtual::cold_reg`] for rarely
+//! used ones. Instructions are those of [`Core`]; an operand in a stack slot is loaded to one of three temporaries, which
+//! are reserved when registers run out.
 //!
-//! Nothing is allocated: a virtual register is a value of the client's, and slots to use again are remembered in memory
-//! of the client's.
+//! No heap is used: a virtual register is a value, and released slots are listed in memory of the client.
 
 use crate::asm::{Asm, Code, Fixup, Label};
 use crate::call::{Argument, Target};
@@ -54,7 +53,7 @@ impl<R: Register> VirtualReg<R> {
     }
 }
 
-/// The registers set aside.
+/// The reserved registers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Temporaries<M: Machine> {
     int: [M::Reg; TEMPORARIES],
@@ -95,7 +94,7 @@ impl<M: Machine> Temporaries<M> {
     }
 }
 
-/// What code out of line changed in the function it was borrowed, apart from what is behind its reference.
+/// The part of an assembler's state that out-of-line code changes and returns by value.
 pub(crate) struct Detached {
     cursor: Cursor,
     last_return: Fixup,
@@ -103,8 +102,8 @@ pub(crate) struct Detached {
 }
 
 impl Detached {
-    /// What `asm` changed. `left` bytes must still be free, because the client reserved them for what follows; so the
-    /// compiler knows what is left whether or not the code out of line ran.
+    /// The state of `asm`. `left` bytes must still be free, because the client reserved them for the following instructions;
+    /// so the compiler knows how many are left whether or not the out-of-line code ran.
     pub(crate) fn by<M: Machine>(asm: &mut Asm<'_, M>, left: usize) -> Detached {
         asm.left = 0;
         asm.space(left);
@@ -135,12 +134,12 @@ pub enum VirtualTarget<M: Machine> {
 /// The most arguments of a call.
 const MAX_ARGUMENTS: usize = 32;
 
-/// Whether the temporaries were set aside in a register file.
+/// Whether the temporaries of a register file are reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reserve {
     /// Not yet: registers are left.
     Open,
-    /// They are; whatever is made now goes to the stack, unless a register was released.
+    /// They are: a new virtual register gets a stack slot, unless a register was released.
     Taken,
 }
 
@@ -361,7 +360,7 @@ where
         self.asm.end()
     }
 
-    /// The function, by value, for code out of line: the address of the cursor must not escape.
+    /// The assembler by value, for out-of-line code: the address of the cursor must not escape.
     #[inline(always)]
     pub(crate) fn detach(&mut self) -> (Asm<'_, M>, Temporaries<M>) {
         let asm = Asm {
@@ -377,7 +376,7 @@ where
         (asm, self.temporaries)
     }
 
-    /// Goes on where code out of line stopped.
+    /// Takes over the state that out-of-line code returned.
     #[inline(always)]
     pub(crate) fn attach(&mut self, moved: Detached, space: u8) {
         self.asm.cursor = moved.cursor;

@@ -1,4 +1,4 @@
-//! Reads functions from text. Never stops at the first mistake, and accepts anything without panicking.
+//! Reads functions from text. Reports all errors of a text, and never panics.
 
 use std::borrow::ToOwned;
 use std::format;
@@ -10,7 +10,7 @@ use crate::frame::Kind;
 use crate::instruction::{self, Instruction};
 use crate::signature::{Signature, Type};
 
-/// Reads every function of a text; what could not be read is left out and told.
+/// Reads every function of a text. What cannot be read is left out and reported.
 pub fn read(text: &str) -> (Vec<Function>, Vec<Mistake>) {
     let mut reader = Reader { functions: Vec::new(), mistakes: Vec::new(), open: None };
     for (index, line) in text.lines().enumerate() {
@@ -55,7 +55,7 @@ impl<'t> Words<'t> {
     }
 }
 
-/// A name before it is known what it stands for.
+/// An operand, or the name of a label that may be defined later.
 enum Pending {
     Done(Operand),
     Label { name: String, column: usize },

@@ -1,10 +1,10 @@
-//! Steps through a function one portable instruction at a time, with values by name: the debugger that the paper misses
-//! (6.2), made as it proposes. Each instruction is generated as a function of its own that loads its operands, executes
-//! it and stores what it wrote; so what is shown is what this machine computes, and an instruction that a client adds to
-//! a specification can be stepped without a line here.
+//! The symbolic debugger whose absence "VCODE" 6.2 names: it executes a function one portable instruction at a time and shows
+//! variables by name. Each instruction is generated as a function of its own, which loads the operands, executes the
+//! instruction and stores its results. So the values are those that this machine computes, and an instruction that is added
+//! to a specification needs no code here.
 //!
-//! What would stop the process is told instead: loads and stores outside memory the stepper was given, division by zero
-//! and whatever else the instruction set leaves undefined.
+//! Undefined behaviour is reported instead of executed: accesses outside the memory of the stepper, division by zero, and
+//! shifts by too many bits.
 
 use std::boxed::Box;
 use std::format;
@@ -82,7 +82,7 @@ pub enum ParameterValue {
     Bytes(Vec<u8>),
 }
 
-/// Why a function cannot go on.
+/// Why a function cannot continue: its next statement has undefined behaviour or cannot be executed alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepError {
     /// The statement that cannot be executed.
@@ -90,6 +90,14 @@ pub struct StepError {
     /// Why.
     pub reason: String,
 }
+
+impl std::fmt::Display for StepError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.reason)
+    }
+}
+
+impl std::error::Error for StepError {}
 
 impl<'f> Stepper<'f> {
     /// A function before its first instruction.
@@ -136,7 +144,7 @@ impl<'f> Stepper<'f> {
     /// Executes the next instruction; `None` when the function has returned.
     ///
     /// # Errors
-    /// [`StepError`] where going on would be undefined.
+    /// [`StepError`] if the statement has undefined behaviour.
     pub fn step(&mut self) -> Result<Option<Step>, StepError> {
         let function = self.function;
         let number = self.next;
@@ -205,7 +213,7 @@ impl<'f> Stepper<'f> {
         Ok(Some(step))
     }
 
-    /// Goes where the jump goes that is `index` behind the statement with this number.
+    /// Executes the jump number `index` of the jump table after the statement with this number.
     fn table(&mut self, number: usize, index: u64) -> Result<(), String> {
         let after = self.function.statements.get(number + 1..).unwrap_or_default();
         let mut jumps = after.iter().take_while(|statement| statement.instruction.name == "j");

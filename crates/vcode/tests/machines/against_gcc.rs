@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 
+use quaject_test_support::Random;
 use quaject_vcode::layers::virtual_registers::{Virtual, VirtualArgument, VirtualReg, VirtualTarget};
 use quaject_vcode::{Asm, Class, Code, Core, Extension, Kind, Label, Local, Machine, Param, Region, Workspace};
 
@@ -60,18 +61,9 @@ pub struct Function {
     steps: Vec<Step>,
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % limit
-    }
-
-    fn variable(&mut self, ty: Type) -> Variable {
-        let ty = TYPES.iter().position(|own| own.0 == ty).expect("narrow types are only in memory");
-        Variable { ty, number: self.below(PER_TYPE) }
-    }
+fn variable(random: &mut Random, ty: Type) -> Variable {
+    let ty = TYPES.iter().position(|own| own.0 == ty).expect("narrow types are only in memory");
+    Variable { ty, number: random.index(PER_TYPE) }
 }
 
 /// Makes `count` functions with the signatures of `examples`, for a machine whose long has `long` bits.
@@ -92,23 +84,23 @@ pub fn functions(count: usize, examples: &[Example], long: u32) -> Vec<Function>
 
 /// A step, unless what was drawn is not defined for all operands.
 fn step(random: &mut Random, examples: &[Example], long: u32) -> Option<Step> {
-    if random.below(12) == 0 {
-        let hook = random.below(examples.len());
-        let arguments = examples[hook].types().iter().map(|ty| random.variable(of_core(*ty))).collect();
-        return Some(Step::Call { hook, arguments, d: random.variable(Type::L) });
+    if random.index(12) == 0 {
+        let hook = random.index(examples.len());
+        let arguments = examples[hook].types().iter().map(|ty| variable(random, of_core(*ty))).collect();
+        return Some(Step::Call { hook, arguments, d: variable(random, Type::L) });
     }
-    let index = random.below(INSTRUCTIONS.len());
+    let index = random.index(INSTRUCTIONS.len());
     let Instruction { op, family, ty, source, immediate: has_immediate, .. } = INSTRUCTIONS[index];
     let bits = ty.bits(long);
-    let mut immediate = random.below(1 << 16) as i64 - (1 << 15);
+    let mut immediate = random.index(1 << 16) as i64 - (1 << 15);
     match family {
         // Division is defined where the divisor is a small constant; floats must stay small.
         Family::Binary if ["div", "mod"].contains(&op) && has_immediate && !ty.is_float() => {
-            immediate = [3, 7, 10, 641][random.below(4)];
+            immediate = [3, 7, 10, 641][random.index(4)];
         }
         Family::Binary if ["div", "mod"].contains(&op) || ty.is_float() && op == "mul" => return None,
         Family::Shift if !has_immediate => return None,
-        Family::Shift => immediate = random.below(bits as usize) as i64,
+        Family::Shift => immediate = random.index(bits as usize) as i64,
         Family::Convert if source.is_float() => return None,
         Family::Set if ty == Type::F => immediate = i64::from((immediate as f32).to_bits()),
         Family::Set if ty == Type::D => immediate = (immediate as f64).to_bits() as i64,
@@ -130,8 +122,8 @@ fn step(random: &mut Random, examples: &[Example], long: u32) -> Option<Step> {
         | Family::IndexedStore
         | Family::Hint => return None,
     }
-    let (d, s, t) = (random.variable(ty), random.variable(source), random.variable(ty));
-    Some(Step::Instruction { index, d, s, t, immediate, over: 1 + random.below(5) })
+    let (d, s, t) = (variable(random, ty), variable(random, source), variable(random, ty));
+    Some(Step::Instruction { index, d, s, t, immediate, over: 1 + random.index(5) })
 }
 
 /// The type of the tests that a type of signatures is.
@@ -254,7 +246,7 @@ impl Function {
     /// The variables that the parameters are copied to.
     fn arrivals(&self) -> Vec<Variable> {
         let mut random = Random(self.number as u64 + 99);
-        self.parameters.iter().map(|ty| random.variable(of_core(ty.ty))).collect()
+        self.parameters.iter().map(|ty| variable(&mut random, of_core(ty.ty))).collect()
     }
 
     /// Writes the function on virtual registers, of which some are machine registers.

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use quaject_test_support::Random;
 use quaject_vcode::{
     Argument, Asm, Class, Convention, Core, Error, Kind, Lists, Machine, Param, Region, Register, Scratch, Signature,
     Target, Type, Workspace,
@@ -12,38 +13,26 @@ use crate::c_header::{ADDRESS, LENGTH, same_output};
 use crate::harness::Tools;
 use crate::is_quick;
 
-/// Numbers that are the same in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 20) as usize % bound
+fn shuffled(random: &mut Random, mut numbers: Vec<u8>) -> Vec<u8> {
+    for index in (1..numbers.len()).rev() {
+        numbers.swap(index, random.index(index + 1));
     }
-
-    fn shuffled(&mut self, mut numbers: Vec<u8>) -> Vec<u8> {
-        for index in (1..numbers.len()).rev() {
-            numbers.swap(index, self.below(index + 1));
-        }
-        numbers
-    }
-
-    fn signature(&mut self) -> String {
-        (0..self.below(7)).map(|_| ["%l", "%i", "%p", "%u", "%d", "%f", "%c"][self.below(7)]).collect()
-    }
+    numbers
 }
 
-/// The registers of one file, divided at random; C is told what becomes of each.
+fn signature(random: &mut Random) -> String {
+    (0..random.index(7)).map(|_| random.pick(&["%l", "%i", "%p", "%u", "%d", "%f", "%c"])).collect()
+}
+
+/// The registers of one file, divided at random, and the C code that declares the division.
 fn lists(random: &mut Random, own: &Lists, file: &str, c: &mut String) -> Lists {
-    let all = random.shuffled(own.temp.iter().chain(own.saved).copied().collect());
+    let all = shuffled(random, own.temp.iter().chain(own.saved).copied().collect());
     // Mostly a few change their class; sometimes all are of one.
-    let kept = random.below(4);
+    let kept = random.index(4);
     let (mut temp, mut saved) = (Vec::new(), Vec::new());
     let _ = write!(c, "    memset(&mine.{file}, 0, sizeof mine.{file});\n    {{");
     for number in &all {
-        let class = match random.below(8) {
+        let class = match random.index(8) {
             0 => 0,
             1 if kept != 0 => 1,
             2 if kept != 1 => 2,
@@ -58,9 +47,9 @@ fn lists(random: &mut Random, own: &Lists, file: &str, c: &mut String) -> Lists 
         let _ = write!(c, " qjv_classify(&mine.{file}, qjv_reg({number}), {});", ["V_TEMP", "V_VAR"][class - 1]);
     }
     // Some are classified twice: the last word counts.
-    let args = match random.below(3) {
+    let args = match random.index(3) {
         0 => own.args.to_vec(),
-        _ => random.shuffled(all)[..random.below(own.args.len() + 1)].to_vec(),
+        _ => shuffled(random, all)[..random.index(own.args.len() + 1)].to_vec(),
     };
     let list: String = args.iter().map(|number| format!("qjv_reg({number}), ")).collect();
     let count = args.len();
@@ -76,14 +65,14 @@ where
     c.push_str("    mine = qjv_own_convention();\n");
     let int = lists(random, &M::INT, "ints", c);
     let float = lists(random, &M::FLOAT, "floats", c);
-    let scratch = [Scratch::Free, Scratch::Preserved][random.below(2)];
+    let scratch = [Scratch::Free, Scratch::Preserved][random.index(2)];
     if scratch == Scratch::Preserved {
         c.push_str("    mine.scratch = QJV_SCRATCH_PRESERVED;\n");
     }
     let convention: &'static Convention =
         Box::leak(Box::new(Convention { int, float, place: M::CONVENTION.place, scratch }));
-    let (kind, text) = [(Kind::Leaf, "QJV_LEAF"), (Kind::Calls, "QJV_CALLS")][random.below(2)];
-    let signature = random.signature();
+    let (kind, text) = [(Kind::Leaf, "QJV_LEAF"), (Kind::Calls, "QJV_CALLS")][random.index(2)];
+    let signature = signature(random);
     let _ = writeln!(c, "    qjv_begin_with(&a, &f, region, \"{signature}\", p, {text}, &mine);");
     let types = types(&signature);
     let mut params = vec![Param::NONE; types.len()];
@@ -101,11 +90,11 @@ where
         let _ = writeln!(c, "    if (qjv_number(p[{index}]) != {number}) return 1;");
     }
     let mut refused = None;
-    for _ in 0..2 + random.below(12) {
+    for _ in 0..2 + random.index(12) {
         step::<M>(random, &mut asm, kind, &mut ints, &mut floats, &mut refused, c);
     }
     match ints.first() {
-        Some(number) if random.below(2) == 0 => {
+        Some(number) if random.index(2) == 0 => {
             asm.retl(M::Reg::from_number(*number));
             let _ = writeln!(c, "    qjv_retl(&a, qjv_reg({number}));");
         }
@@ -138,7 +127,7 @@ fn step<M: Machine>(
 ) where
     for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let (class, name) = [(Class::Temporary, "V_TEMP"), (Class::Persistent, "V_VAR")][random.below(2)];
+    let (class, name) = [(Class::Temporary, "V_TEMP"), (Class::Persistent, "V_VAR")][random.index(2)];
     let got = |got: Option<u8>, how: String, into: &mut Vec<u8>, c: &mut String| match got {
         Some(number) => {
             into.push(number);
@@ -146,7 +135,7 @@ fn step<M: Machine>(
         }
         None => _ = writeln!(c, "    if ({how}) return 1;"),
     };
-    match random.below(9) {
+    match random.index(9) {
         0..=2 => {
             let register = asm.getreg(class).ok().map(M::Reg::number);
             got(register, format!("qjv_getreg(&a, &r, {name})"), ints, c);
@@ -158,7 +147,7 @@ fn step<M: Machine>(
         5 => {
             let special = [M::STACK.number(), M::SCRATCH.number()];
             let numbers: Vec<u8> = M::INT.temp.iter().chain(M::INT.saved).chain(&special).copied().collect();
-            let number = numbers[random.below(numbers.len())];
+            let number = numbers[random.index(numbers.len())];
             let claimed = asm.claim(M::Reg::from_number(number)).is_ok().then_some(number);
             got(claimed, format!("((r = qjv_reg({number})), qjv_claim(&a, r))"), ints, c);
         }
@@ -169,7 +158,7 @@ fn step<M: Machine>(
             }
         }
         7 => {
-            let bytes = 8 * random.below(50) as u32;
+            let bytes = 8 * random.index(50) as u32;
             let local = asm.local_bytes(bytes + 8, 8);
             c.push_str("    local = qjv_local_bytes(&f, ");
             let _ = writeln!(c, "{}, 8);", bytes + 8);
@@ -192,12 +181,12 @@ fn call<M: Machine>(
     refused: &mut Option<Error>,
     c: &mut String,
 ) {
-    let signature = random.signature();
+    let signature = signature(random);
     let (mut list, mut arguments) = (String::new(), Vec::new());
     for ty in types(&signature) {
         let from = if ty.is_float() { floats } else { ints };
-        if !from.is_empty() && (ty.is_float() || random.below(3) > 0) {
-            let number = from[random.below(from.len())];
+        if !from.is_empty() && (ty.is_float() || random.index(3) > 0) {
+            let number = from[random.index(from.len())];
             let _ = write!(list, "qjv_in(qjv_reg({number})), ");
             arguments.push(if ty.is_float() {
                 Argument::Float(M::Float::from_number(number))

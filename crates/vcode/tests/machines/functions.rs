@@ -16,6 +16,18 @@ pub fn add_control<M: Machine>(batch: &mut Batch)
 where
     for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
+    add_branches::<M>(batch);
+    add_jump_tables::<M>(batch);
+    add_register_allocation::<M>(batch);
+    add_locals::<M>(batch);
+    add_swapped_locals::<M>(batch);
+    add_returns::<M>(batch);
+}
+
+fn add_branches<M: Machine>(batch: &mut Batch)
+where
+    for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
     batch.add_function::<M>("sum by a backward branch", Kind::Leaf, 5050, |asm, _| {
         let (sum, count) = (asm.getreg(Class::Temporary).unwrap(), asm.getreg(Class::Temporary).unwrap());
         asm.setl(sum, 0);
@@ -27,6 +39,32 @@ where
         asm.bgtli(count, 0, again);
         asm.retl(sum);
     });
+    for filler in [10, 1000, 1030, 2000] {
+        batch.add_function::<M>("branches over much code, both ways", Kind::Leaf, 3, |asm, _| {
+            let (result, turn) = (asm.getreg(Class::Temporary).unwrap(), asm.getreg(Class::Temporary).unwrap());
+            let (start, end) = (asm.label(), asm.label());
+            asm.setl(result, 0);
+            asm.setl(turn, 0);
+            asm.bind(start);
+            asm.addli(result, result, 1);
+            asm.beqli(turn, 2, end);
+            for _ in 0..filler {
+                asm.addl(turn, turn, result);
+                asm.subl(turn, turn, result);
+            }
+            asm.addli(turn, turn, 1);
+            asm.bltli(turn, 10, start);
+            asm.setl(result, 99);
+            asm.bind(end);
+            asm.retl(result);
+        });
+    }
+}
+
+fn add_jump_tables<M: Machine>(batch: &mut Batch)
+where
+    for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
     // Indices 0 to 5 of a table of four labels, one of them twice.
     for outside in [true, false] {
         batch.add_function::<M>("a jump table", Kind::Leaf, if outside { 2121 } else { 121 }, |asm, _| {
@@ -56,26 +94,12 @@ where
             asm.retl(sum);
         });
     }
-    for filler in [10, 1000, 1030, 2000] {
-        batch.add_function::<M>("branches over much code, both ways", Kind::Leaf, 3, |asm, _| {
-            let (result, turn) = (asm.getreg(Class::Temporary).unwrap(), asm.getreg(Class::Temporary).unwrap());
-            let (start, end) = (asm.label(), asm.label());
-            asm.setl(result, 0);
-            asm.setl(turn, 0);
-            asm.bind(start);
-            asm.addli(result, result, 1);
-            asm.beqli(turn, 2, end);
-            for _ in 0..filler {
-                asm.addl(turn, turn, result);
-                asm.subl(turn, turn, result);
-            }
-            asm.addli(turn, turn, 1);
-            asm.bltli(turn, 10, start);
-            asm.setl(result, 99);
-            asm.bind(end);
-            asm.retl(result);
-        });
-    }
+}
+
+fn add_register_allocation<M: Machine>(batch: &mut Batch)
+where
+    for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
     batch.add_function::<M>("registers: all there are, in a leaf", Kind::Leaf, (1..=M_REGISTERS).sum(), |asm, _| {
         let registers: Vec<M::Reg> =
             (0..M_REGISTERS).map(|_| asm.getreg(Class::Persistent).expect("there are that many")).collect();
@@ -99,6 +123,12 @@ where
         asm.setl(argument, 7);
         asm.retl(argument);
     });
+}
+
+fn add_locals<M: Machine>(batch: &mut Batch)
+where
+    for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
     for size in [8, 104, 3000, 40_000] {
         batch.add_function::<M>("locals do not overlap", Kind::Leaf, 6, |asm, _| {
             let saved = asm.getreg(Class::Persistent).unwrap();
@@ -121,6 +151,12 @@ where
             asm.retl(saved);
         });
     }
+}
+
+fn add_swapped_locals<M: Machine>(batch: &mut Batch)
+where
+    for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
     batch.add_function::<M>("unaligned and byte-swapped locals", Kind::Leaf, 1, |asm, _| {
         let (value, other) = (asm.getreg(Class::Persistent).unwrap(), asm.getreg(Class::Temporary).unwrap());
         let (wrong, done) = (asm.label(), asm.label());
@@ -167,6 +203,12 @@ where
         asm.bind(done);
         asm.retl(value);
     });
+}
+
+fn add_returns<M: Machine>(batch: &mut Batch)
+where
+    for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
     batch.add_function::<M>("several returns, with and without a frame", Kind::Leaf, 2, |asm, _| {
         let value = asm.getreg(Class::Temporary).unwrap();
         let (second, third) = (asm.label(), asm.label());

@@ -39,25 +39,25 @@ where
             unsafe {
                 let place = Placed::from_raw(&code, code.entry, write.add(code.offset));
                 if turns == 1 {
-                    point.send_within::<M>(&place, ten).unwrap();
-                    back.send_within::<M>(&place, out).unwrap();
-                    back.pass::<M>(&place).unwrap();
-                    jump.pass::<M>(&place).unwrap();
-                    let far = back.send::<M>(&place, code.entry.wrapping_add(1 << 40));
+                    point.retarget_to_label::<M>(&place, ten).unwrap();
+                    back.retarget_to_label::<M>(&place, out).unwrap();
+                    back.fall_through::<M>(&place).unwrap();
+                    jump.fall_through::<M>(&place).unwrap();
+                    let far = back.retarget::<M>(&place, code.entry.wrapping_add(1 << 40));
                     assert!(far.is_err(), "no branch reaches that far");
                     // Ten more, then out.
                     let after = code.entry - code.offset + out;
-                    back.send::<M>(&place, after).unwrap();
-                    point.pass::<M>(&place).unwrap();
-                    jump.send_within::<M>(&place, ten).unwrap();
-                    point.send_within::<M>(&place, ten).unwrap();
-                    point.pass::<M>(&place).unwrap();
+                    back.retarget::<M>(&place, after).unwrap();
+                    point.fall_through::<M>(&place).unwrap();
+                    jump.retarget_to_label::<M>(&place, ten).unwrap();
+                    point.retarget_to_label::<M>(&place, ten).unwrap();
+                    point.fall_through::<M>(&place).unwrap();
                 }
                 if turns == 2 {
-                    jump.send_within::<M>(&place, ten).unwrap();
+                    jump.retarget_to_label::<M>(&place, ten).unwrap();
                 }
                 if turns == 3 {
-                    jump.pass::<M>(&place).unwrap();
+                    jump.fall_through::<M>(&place).unwrap();
                 }
             }
             code

@@ -1,6 +1,7 @@
 //! The peephole window on every machine: random functions that give it much to do, written through it and without it,
 //! against the reference interpreter.
 
+use quaject_test_support::Random;
 use quaject_vcode::layers::peephole::Peephole;
 use quaject_vcode::{Asm, Class, Core, Extension, Kind, Label, Local, Machine, Param, Workspace};
 
@@ -33,7 +34,7 @@ fn place(random: &mut Random, ty: Type) -> usize {
     match ty {
         Type::F => 16,
         Type::D => 24,
-        _ => 8 * random.below(2),
+        _ => 8 * random.index(2),
     }
 }
 
@@ -89,21 +90,6 @@ struct Program {
     steps: Vec<Step>,
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % limit
-    }
-
-    fn of<T: Copy>(&mut self, all: &[T]) -> T {
-        all[self.below(all.len())]
-    }
-}
-
 /// The instruction with this index in the list of the core, or after it in that of the extensions.
 fn instruction(index: usize) -> &'static Instruction {
     INSTRUCTIONS.iter().chain(EXTENSIONS).nth(index).expect("the index is below the length")
@@ -134,7 +120,7 @@ impl Program {
     fn random(number: u64, long: u32, little: bool) -> Program {
         let mut random = Random((number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         let initial = VARIABLES.map(|ty| {
-            let value = random.below(40) as i64 - 20;
+            let value = random.index(40) as i64 - 20;
             match ty {
                 Type::F => u64::from((value as f32).to_bits()),
                 Type::D => (value as f64).to_bits(),
@@ -182,47 +168,47 @@ impl Program {
             let fit: Vec<usize> = (0..VARIABLES.len())
                 .filter(|index| VARIABLES[*index] == held(ty) && (live[*index] || !must_live))
                 .collect();
-            (!fit.is_empty()).then(|| random.of(&fit))
+            (!fit.is_empty()).then(|| random.pick(&fit))
         };
         let memory = [Type::I, Type::I, Type::L, Type::L, Type::U, Type::Ul, Type::F, Type::D, Type::C, Type::Us];
-        let address = |random: &mut Random| match random.below(5) {
+        let address = |random: &mut Random| match random.index(5) {
             0 => Address::Local,
-            1 => Address::Moved(random.of(&[4, 8, -8, 120])),
+            1 => Address::Moved(random.pick(&[4, 8, -8, 120])),
             2 => Address::Index,
             _ => Address::Offset,
         };
-        match random.below(12) {
+        match random.index(12) {
             0 => {
-                let variable = random.below(VARIABLES.len());
+                let variable = random.index(VARIABLES.len());
                 return live[variable].then_some(Step::Give { variable });
             }
             1 | 2 => {
-                let ty = random.of(&memory);
+                let ty = random.pick(&memory);
                 let at = place(random, ty);
                 return Some(Step::Load { ty, to: pick(random, ty, false)?, at, address: address(random) });
             }
             3 | 4 => {
-                let ty = random.of(&memory);
+                let ty = random.pick(&memory);
                 let at = place(random, ty);
                 return Some(Step::Store { ty, from: pick(random, ty, true)?, at, address: address(random) });
             }
             _ => {}
         }
         // Copies and constants are a quarter of all.
-        let index = match random.below(4) {
+        let index = match random.index(4) {
             0 => {
                 let simple = |instruction: &&Instruction| ["mov", "set"].contains(&instruction.op);
-                let name = random.of(&INSTRUCTIONS.iter().filter(simple).map(|found| found.name).collect::<Vec<_>>());
+                let name = random.pick(&INSTRUCTIONS.iter().filter(simple).map(|found| found.name).collect::<Vec<_>>());
                 INSTRUCTIONS.iter().position(|found| found.name == name)?
             }
-            _ => random.below(INSTRUCTIONS.len() + EXTENSIONS.len()),
+            _ => random.index(INSTRUCTIONS.len() + EXTENSIONS.len()),
         };
         let instruction = instruction(index);
         let (ty, bits) = (instruction.ty, instruction.ty.bits(long));
-        let number = match random.below(3) {
-            0 => random.of(&[0, 0, 1, 1, 2, -1]),
-            1 => random.below(300) as i64 - 150,
-            _ => (random.below(1 << 30) as i64 - (1 << 29)) << random.of(&[0, 0, 20]),
+        let number = match random.index(3) {
+            0 => random.pick(&[0, 0, 1, 1, 2, -1]),
+            1 => random.index(300) as i64 - 150,
+            _ => (random.index(1 << 30) as i64 - (1 << 29)) << random.pick(&[0, 0, 20]),
         };
         let mut immediate = of_type(number, ty, long);
         let mut t = 0;
@@ -232,9 +218,9 @@ impl Program {
             Family::Unary if ["sqrt", "bswap"].contains(&instruction.op) => return None,
             Family::Shift if !instruction.immediate => return None,
             Family::Convert if instruction.source.is_float() != ty.is_float() => return None,
-            Family::Shift => immediate = random.below(bits as usize) as i64,
-            Family::Set if ty == Type::F => immediate = i64::from((random.below(9) as f32).to_bits()),
-            Family::Set if ty == Type::D => immediate = (random.below(9) as f64).to_bits() as i64,
+            Family::Shift => immediate = random.index(bits as usize) as i64,
+            Family::Set if ty == Type::F => immediate = i64::from((random.index(9) as f32).to_bits()),
+            Family::Set if ty == Type::D => immediate = (random.index(9) as f64).to_bits() as i64,
             Family::Binary | Family::Branch | Family::Select if !instruction.immediate => t = pick(random, ty, true)?,
             Family::Binary | Family::Branch | Family::Unary | Family::Set | Family::Convert | Family::Select => {}
             Family::Load
@@ -251,10 +237,10 @@ impl Program {
         }
         let s = if instruction.family == Family::Set { 0 } else { pick(random, instruction.source, true)? };
         if instruction.family == Family::Branch {
-            return Some(Step::Branch { index, s, t, immediate, over: random.below(4) });
+            return Some(Step::Branch { index, s, t, immediate, over: random.index(4) });
         }
         // A destination that is a source now and then.
-        let same = random.below(2) == 0 && VARIABLES[s] == held(ty) && instruction.family != Family::Set;
+        let same = random.index(2) == 0 && VARIABLES[s] == held(ty) && instruction.family != Family::Set;
         let d = if same { s } else { pick(random, ty, instruction.family == Family::Select)? };
         Some(Step::Plain { index, d, s, t, immediate })
     }

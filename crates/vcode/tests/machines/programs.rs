@@ -1,6 +1,7 @@
 //! Random programs on more variables than any machine has registers: straight line, branches, a loop, memory. What they
 //! compute is compared with the reference interpreter.
 
+use quaject_test_support::Random;
 use quaject_vcode::{Extension, Label, Local};
 
 use crate::harness::{Family, Instruction, Operands, Type, emit_any};
@@ -70,17 +71,6 @@ fn held(ty: Type) -> Type {
     }
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % limit
-    }
-}
-
 impl Program {
     /// The program with this number for a machine whose long has `long` bits.
     pub fn random(number: u64, long: u32, length: usize) -> Program {
@@ -88,33 +78,33 @@ impl Program {
         let mut initial = Vec::new();
         for ty in TYPES {
             for _ in 0..PER_TYPE {
-                let small = random.below(2000) as i64 - 1000;
+                let small = random.index(2000) as i64 - 1000;
                 let any = (small as u64).wrapping_mul(0x0123_4567_89ab_cdef);
                 initial.push(match ty {
                     Type::F => u64::from((small as f32).to_bits()),
                     Type::D => (small as f64).to_bits(),
-                    _ => mask(if random.below(2) == 0 { any } else { small as u64 }, ty.bits(long)),
+                    _ => mask(if random.index(2) == 0 { any } else { small as u64 }, ty.bits(long)),
                 });
             }
         }
         let mut steps = Vec::new();
         while steps.len() < length {
-            if random.below(8) == 0 {
+            if random.index(8) == 0 {
                 let types =
                     [Type::C, Type::Uc, Type::S, Type::Us, Type::I, Type::U, Type::L, Type::Ul, Type::F, Type::D];
-                let address = [Address::Local, Address::Offset, Address::Index][random.below(3)];
-                let (from, to) = (random.below(PER_TYPE), random.below(PER_TYPE));
-                let at = 8 * random.below(8) as u32;
-                steps.push(Step::Memory { ty: types[random.below(types.len())], from, to, at, address });
+                let address = [Address::Local, Address::Offset, Address::Index][random.index(3)];
+                let (from, to) = (random.index(PER_TYPE), random.index(PER_TYPE));
+                let at = 8 * random.index(8) as u32;
+                steps.push(Step::Memory { ty: types[random.index(types.len())], from, to, at, address });
                 continue;
             }
-            let index = random.below(INSTRUCTIONS.len() + EXTENSIONS.len());
+            let index = random.index(INSTRUCTIONS.len() + EXTENSIONS.len());
             let instruction = instruction(index);
             let bits = instruction.ty.bits(long);
-            let pick = |random: &mut Random| random.below(PER_TYPE);
+            let pick = |random: &mut Random| random.index(PER_TYPE);
             let (d, s, t) = (pick(&mut random), pick(&mut random), pick(&mut random));
             let mut immediate =
-                mask_signed(random.below(1 << 20) as i64 - (1 << 19), bits.max(1), instruction.ty, long);
+                mask_signed(random.index(1 << 20) as i64 - (1 << 19), bits.max(1), instruction.ty, long);
             match instruction.family {
                 // Division is undefined on some operands, products of floats grow, shifts need small counts.
                 Family::Binary if ["div", "mod"].contains(&instruction.op) => continue,
@@ -125,7 +115,7 @@ impl Program {
                 Family::Binary | Family::Unary if ["crc32c", "sqrt"].contains(&instruction.op) => continue,
                 Family::Shift if !instruction.immediate => continue,
                 Family::Convert if instruction.source.is_float() != instruction.ty.is_float() => continue,
-                Family::Shift => immediate = random.below(bits as usize) as i64,
+                Family::Shift => immediate = random.index(bits as usize) as i64,
                 Family::Binary | Family::Unary | Family::Set | Family::Convert | Family::Select => {
                     if instruction.family == Family::Set && instruction.ty.is_float() {
                         immediate = match instruction.ty {
@@ -135,7 +125,7 @@ impl Program {
                     }
                 }
                 Family::Branch | Family::Checked => {
-                    let over = 1 + random.below(4);
+                    let over = 1 + random.index(4);
                     steps.push(Step::Branch { index, d, s, t, immediate, over });
                     continue;
                 }

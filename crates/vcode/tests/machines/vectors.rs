@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use quaject_test_support::Random;
 use quaject_vcode::{Asm, Core, Error, Features, Kind, Param, Region, Register, VectorMachine, Vectors, Workspace};
 
 use crate::c_header::{self, ADDRESS, LENGTH};
@@ -47,21 +48,6 @@ pub struct VectorOperands<V, R> {
 
 /// Where the three vectors are in the memory of a test, at most this far apart.
 const APART: usize = 64;
-
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() >> 11) as usize % limit
-    }
-}
 
 /// The elements of a vector, without their signs.
 fn elements(bytes: &[u8], size: usize) -> Vec<u64> {
@@ -169,11 +155,11 @@ fn data(random: &mut Random) -> [u8; MEMORY_BYTES] {
     let mut bytes = [0; MEMORY_BYTES];
     for byte in &mut bytes {
         const EDGES: [u8; 6] = [0, 1, 0x7f, 0x80, 0xfe, 0xff];
-        *byte = if random.below(3) == 0 { EDGES[random.below(6)] } else { random.next() as u8 };
+        *byte = if random.index(3) == 0 { EDGES[random.index(6)] } else { random.next() as u8 };
     }
     // Some of the second and third vector are equal.
     for block in 0..8 {
-        if random.below(3) == 0 {
+        if random.index(3) == 0 {
             bytes.copy_within(APART + 8 * block..APART + 8 * block + 8, 2 * APART + 8 * block);
         }
     }
@@ -230,20 +216,20 @@ fn add_one<M: VectorMachine>(
             .iter_mut()
             .for_each(|byte| *byte = if *byte % 3 == 0 { 255 - *byte / 2 } else { *byte % 16 }),
         "vdot" => before[2 * APART..].iter_mut().for_each(|byte| *byte %= 65),
-        "vany" if random.below(2) == 0 => before[APART..2 * APART].fill(0),
-        "vbany" if random.below(2) == 0 => {
+        "vany" if random.index(2) == 0 => before[APART..2 * APART].fill(0),
+        "vbany" if random.index(2) == 0 => {
             // One bit, or none, is in both.
             for at in 0..APART {
                 before[2 * APART + at] = !before[APART + at];
             }
-            let (at, bit) = (random.below(2 * APART), 1 << random.below(8));
+            let (at, bit) = (random.index(2 * APART), 1 << random.index(8));
             if at < APART {
                 before[APART + at] |= bit;
                 before[2 * APART + at] |= bit;
             }
         }
         "vldm" | "vstm" => {
-            let masks: Vec<u64> = (0..APART / size).map(|_| if random.below(2) == 0 { 0 } else { u64::MAX }).collect();
+            let masks: Vec<u64> = (0..APART / size).map(|_| if random.index(2) == 0 { 0 } else { u64::MAX }).collect();
             before[2 * APART..].copy_from_slice(&bytes_of(masks, size));
         }
         _ => {}
@@ -253,12 +239,12 @@ fn add_one<M: VectorMachine>(
     let of = |operand: usize| place(pattern[operand])..place(pattern[operand]) + width;
     let inputs = [&before[of(0)], &before[of(1)], &before[of(2)]];
     let count = match shape {
-        Some(Shape::Shift) => random.below(8 * size) as i32,
+        Some(Shape::Shift) => random.index(8 * size) as i32,
         _ => 0,
     };
     const OFFSETS: [i32; 10] = [0, 16, 64, -64, 240, -272, 4080, 65520, 0x12_3450, 12345];
-    let offset = OFFSETS[random.below(OFFSETS.len())];
-    let misaligned = if matches!(op, "vld" | "vst") { random.below(64) } else { 0 };
+    let offset = OFFSETS[random.index(OFFSETS.len())];
+    let misaligned = if matches!(op, "vld" | "vst") { random.index(64) } else { 0 };
     let scalar = elements(&before[APART..APART + 8], 8)[0];
 
     // What memory must be afterwards: the three vectors are stored back where registers are not what is tested.
@@ -331,10 +317,10 @@ fn add_one<M: VectorMachine>(
     }
 
     let pool = M::FLOAT.temp;
-    let (first, step) = (random.below(64), 1 + random.below((pool.len() - 1) / 2));
+    let (first, step) = (random.index(64), 1 + random.index((pool.len() - 1) / 2));
     let own = |which: usize| M::Vector::from_number(pool[(first + which * step) % pool.len()]);
     let ints = M::INT.temp;
-    let first_int = random.below(64);
+    let first_int = random.index(64);
     let int = |which: usize| M::Reg::from_number(ints[(first_int + which) % ints.len()]);
     let operands = VectorOperands {
         d: own(pattern[0]),

@@ -1,5 +1,5 @@
-//! What instructions compute on constants, and which constants are written in one instruction everywhere. Values are held
-//! as their types are: signed ones sign-extended, unsigned ones zero-extended, to 64 bits.
+//! Constant folding and algebraic identities, and the constants that every machine encodes in one instruction. Values are in
+//! canonical form: signed ones sign-extended, unsigned ones zero-extended, to 64 bits.
 
 use crate::generated::peephole::Op;
 use crate::signature::Type;
@@ -42,7 +42,7 @@ pub(super) fn is_signed(ty: Type) -> bool {
     }
 }
 
-/// A value as its type holds it.
+/// The canonical form of a value.
 pub(super) fn canonical(ty: Type, long: u32, value: i64) -> i64 {
     match (bits(ty, long), is_signed(ty)) {
         (32, true) => i64::from(value as i32),
@@ -118,7 +118,7 @@ pub(super) fn mirrored(op: Op) -> Option<Op> {
     })
 }
 
-/// What an operation is whose right operand is a constant that makes it simple.
+/// The value of an operation by an algebraic identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Identity {
     /// The left operand.
@@ -127,7 +127,7 @@ pub(super) enum Identity {
     Constant(i64),
 }
 
-/// What is simple for this right operand, whatever the left one.
+/// The identity for this constant as the right operand.
 pub(super) fn identity(op: Op, ty: Type, long: u32, right: i64) -> Option<Identity> {
     match (op, right) {
         (Op::Add | Op::Sub | Op::Or | Op::Xor | Op::Lsh | Op::Rsh, 0) | (Op::Mul | Op::Div, 1) => Some(Identity::Left),
@@ -137,7 +137,7 @@ pub(super) fn identity(op: Op, ty: Type, long: u32, right: i64) -> Option<Identi
     }
 }
 
-/// What is simple for two equal operands.
+/// The identity for two equal operands.
 pub(super) fn identity_of_equals(op: Op) -> Option<Identity> {
     match op {
         Op::Sub | Op::Xor => Some(Identity::Constant(0)),

@@ -1,5 +1,5 @@
-//! What a new instruction becomes in view of those that are held. Each rule is right by itself, and none makes the code
-//! longer on any machine.
+//! Simplification of a new instruction by the held ones. Each rule is correct by itself, and none makes the code longer on
+//! any machine.
 
 use super::constants::{
     Identity, ValueClass, binary, bits, canonical, class, identity, identity_of_equals, is_short_constant,
@@ -35,7 +35,7 @@ fn source_class(shape: &Shape, place: usize) -> Option<ValueClass> {
 }
 
 impl Window {
-    /// The instruction as it is worth to be written; `None` if it is not.
+    /// The simplified instruction; `None` if it is redundant.
     pub(super) fn simplify(&mut self, mut new: Held) -> Option<Held> {
         if !self.is_valid(&new) {
             return Some(new);
@@ -101,7 +101,7 @@ impl Window {
         known.then_some(held.constant)
     }
 
-    /// Reads what was copied in place of the copy.
+    /// Replaces sources that are copies by what was copied.
     fn propagate_copies(&self, new: &mut Held) {
         let shape = new.shape();
         let keeps = has_fixed_registers(new);
@@ -220,8 +220,8 @@ impl Window {
         self.set(new, ty, value)
     }
 
-    /// A load or store whose base is at `base` among its sources: known indexes are offsets, and so is what was added to
-    /// the base.
+    /// Folds a constant index, and a constant that was added to the base, into the offset of a load or store whose base is
+    /// source number `base`.
     fn fold_address(&self, mut new: Held, base: usize) -> Held {
         let shape = new.shape();
         if shape.form == Form::Register
@@ -245,7 +245,7 @@ impl Window {
         new
     }
 
-    /// The place of a load or store, if another that is held may be of the same.
+    /// The memory that a load or store accesses, if a held instruction may access the same.
     fn pending_access(&self, new: &Held) -> Option<AccessedMemory> {
         let place = AccessedMemory::of(new, self.long)?;
         let is_same = |held: &Held| {
@@ -254,7 +254,7 @@ impl Window {
         self.held().iter().any(is_same).then_some(place)
     }
 
-    /// A load of what is in a register.
+    /// Replaces a load of a value that is in a register by a copy.
     fn forward_load(&self, new: Held) -> Held {
         let copied = new.shape().ty.zip(self.available_value(&new)).and_then(|(ty, from)| self.copy(new, ty, from));
         copied.unwrap_or(new)
@@ -281,7 +281,7 @@ impl Window {
         None
     }
 
-    /// Whether memory has the value at the place already.
+    /// Whether the stored value is in memory already.
     fn is_redundant_store(&self, new: &Held) -> bool {
         let Some(place) = self.pending_access(new) else { return false };
         for (at, held) in self.held().iter().enumerate().rev() {
@@ -300,7 +300,7 @@ impl Window {
         false
     }
 
-    /// Removes a store to the same place, if nothing loads between.
+    /// Removes an earlier store to the same memory, if no load is between.
     fn remove_dead_store(&mut self, new: &Held) {
         let Some(place) = self.pending_access(new) else { return };
         for (at, held) in self.held().iter().enumerate().rev() {

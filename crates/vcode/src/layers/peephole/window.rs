@@ -1,5 +1,5 @@
-//! The instructions that are held back, and what becomes of one whose result is not needed any more. Knows no machine but
-//! the width of a long.
+//! The window of held instructions, and the rules that apply when a live range ends: dead code elimination, copy coalescing,
+//! folding into an immediate.
 
 use super::constants::{canonical, class, mirrored};
 use super::{Form, Held, NONE, Shape};
@@ -12,16 +12,16 @@ const WINDOW_SIZE: usize = 4;
 
 const EMPTY: Held = Held { constant: 0, label: 0, number: 0, to: NONE, from: [NONE; 3] };
 
-/// What follows from an instruction that was taken.
+/// The effect of a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pushed {
-    /// It is held, or was not needed.
+    /// The instruction is held, or was redundant.
     Held,
-    /// It is held, and the oldest has to be written in its place.
+    /// The instruction is held, and the oldest has left the window and must be written.
     Full(Held),
-    /// It is held, and is a branch: nothing may follow it.
+    /// The instruction is held and is a branch: no other may be pushed after it.
     Branch,
-    /// It is held, and all that is held has to be written.
+    /// The instruction is held, and the whole window must be written.
     End,
 }
 
@@ -115,7 +115,7 @@ impl Window {
         (self.written, self.traceable) = (Registers::default(), Registers::default());
     }
 
-    /// The last held instruction that writes a register, if copies, constants or sums may tell of it.
+    /// The last held instruction that writes a register, if it is in `traceable`.
     pub(super) fn writer(&self, register: u8) -> Option<(usize, &Held)> {
         if !self.traceable.has(register) {
             return None;
@@ -140,7 +140,7 @@ impl Window {
         self.held().last().is_some_and(|last| last.shape().family == Family::Branch)
     }
 
-    /// Takes an instruction, improved.
+    /// Simplifies an instruction and adds it.
     pub(super) fn push(&mut self, new: Held) -> Pushed {
         let Some(new) = self.simplify(new) else { return Pushed::Held };
         let overwrites = new.to != NONE && self.written.has(new.to);
@@ -179,14 +179,14 @@ impl Window {
         Pushed::Full(oldest)
     }
 
-    /// Nothing that comes reads the value that the register has.
+    /// The value of the register is dead from here on.
     pub(super) fn end_live_range(&mut self, register: u8) {
         if self.written.has(register) {
             self.end_live_range_before(register, self.count);
         }
     }
 
-    /// The value that the first `end` gave the register is read by nothing but what is held.
+    /// The value that the first `end` instructions gave the register is read by held instructions only.
     fn end_live_range_before(&mut self, register: u8, mut end: usize) {
         while let Some(at) = self.held[..end].iter().rposition(|held| held.to == register) {
             let mut readers = (at + 1..self.count).filter(|index| self.held[*index].reads(register));
@@ -222,7 +222,7 @@ impl Window {
         computes && self.is_valid(&self.held[at])
     }
 
-    /// A result that is only copied is computed where it is copied to.
+    /// Computes a result that is only copied into the destination of the copy.
     fn coalesce_copy(&mut self, at: usize, copy: usize) -> bool {
         let (from, to) = (self.held[at], self.held[copy]);
         let (shape, copied) = (from.shape(), to.shape());
@@ -237,7 +237,7 @@ impl Window {
         self.remove(copy)
     }
 
-    /// A constant that only one instruction reads becomes its immediate.
+    /// Makes a constant with one reader the immediate of the reader.
     fn fold_immediate(&mut self, at: usize, reader: usize) -> bool {
         let (set, held) = (self.held[at], self.held[reader]);
         let (Some(ty), Some(last)) = (set.shape().ty, held.last_source()) else { return false };
@@ -271,7 +271,7 @@ impl Window {
         self.remove(at)
     }
 
-    /// Takes one out; true, so that it can end a condition.
+    /// Removes an instruction; returns true, so that it can end a condition.
     pub(super) fn remove(&mut self, at: usize) -> bool {
         self.count -= 1;
         for index in at..self.count {
@@ -286,7 +286,7 @@ impl Window {
     }
 }
 
-/// Whether an instruction takes fewer of some machine when it computes where it reads, or with the registers it has.
+/// Whether some machine encodes an instruction in fewer bytes with the registers that it has, so that none is replaced.
 pub(super) fn has_fixed_registers(held: &Held) -> bool {
     let shape = held.shape();
     match (shape.op, shape.form) {
