@@ -34,7 +34,7 @@ impl Wake for Sleeper {
     }
 }
 
-/// Takes the pointer away on every way out of `drive`.
+/// Clears the pointer on every exit of `drive`.
 struct Forget<'a>(&'a Sleeper);
 
 impl Drop for Forget<'_> {

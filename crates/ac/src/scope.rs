@@ -1,5 +1,5 @@
-//! Scopes: finish blocks that Rust's borrow checker understands. A scope always joins its tasks, however it is left, so
-//! a task may borrow whatever outlives the scope.
+//! Scopes: finish blocks with lifetimes. A scope joins its tasks on every exit, so a task may borrow values that outlive the
+//! scope.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell, UnsafeCell};
@@ -28,8 +28,8 @@ impl fmt::Display for Canceled {
 
 impl std::error::Error for Canceled {}
 
-/// Turns what the C functions return into a result; they know no other failure here.
-fn verdict(code: i32) -> Result<(), Canceled> {
+/// Converts the result of a C function, whose only error is the cancellation.
+fn canceled_unless_zero(code: i32) -> Result<(), Canceled> {
     if code == 0 { Ok(()) } else { Err(Canceled) }
 }
 
@@ -55,7 +55,7 @@ where
     run(body, sys::qj_ac_plain_finish_begin)
 }
 
-/// A scope that cancellations from outside do not reach: for work that must be done to its end.
+/// A scope that outer cancellations do not reach, for work that must be completed.
 pub fn shield<'env, F, T>(body: F) -> T
 where
     F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
@@ -100,7 +100,7 @@ struct Packet<T> {
     waker: RefCell<Option<Waker>>,
 }
 
-/// The closure on its way to the task's stack.
+/// The closure that `spawn` passes to the task's stack.
 struct Start<'scope, 'env, F, T> {
     function: F,
     packet: Rc<Packet<T>>,
@@ -114,14 +114,14 @@ where
     // SAFETY: `spawn` passes a `Start` of these types, forgets it, and does not go on before this line has run.
     let Start { function, packet, scope } = unsafe { ptr::read(start.cast::<Start<'scope, '_, F, T>>()) };
     let result = catch_unwind(AssertUnwindSafe(function));
-    // Results, panics and wakers are the program's, and may panic when they are dropped or woken. Below a task that has
-    // waited there is nothing to unwind to.
+    // Results, panics and wakers may panic when they are dropped or woken. Below a task that has waited there is no frame to
+    // unwind to.
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| packet.end(result, &scope.panic))) {
         keep_first(&scope.panic, panic);
     }
 }
 
-/// Keeps a panic, unless there is one. The other is dropped, which may panic once more: that one is left alone.
+/// Stores a panic, unless there is one already. Otherwise the new one is dropped; a panic of that drop is forgotten.
 fn keep_first(slot: &RefCell<Option<Panic>>, panic: Panic) {
     let mut first = slot.borrow_mut();
     if first.is_none() {
@@ -251,7 +251,7 @@ impl<T> Future for Task<'_, T> {
 /// When the scope around is cancelled.
 pub fn yield_now() -> Result<(), Canceled> {
     // SAFETY: the function has no preconditions.
-    verdict(unsafe { sys::qj_ac_plain_yield() })
+    canceled_unless_zero(unsafe { sys::qj_ac_plain_yield() })
 }
 
 /// Waits; other tasks run.
@@ -260,7 +260,7 @@ pub fn yield_now() -> Result<(), Canceled> {
 /// As soon as the scope around is cancelled.
 pub fn sleep(duration: Duration) -> Result<(), Canceled> {
     // SAFETY: the function has no preconditions.
-    verdict(unsafe { sys::qj_ac_sleep(nanoseconds(duration)) })
+    canceled_unless_zero(unsafe { sys::qj_ac_sleep(nanoseconds(duration)) })
 }
 
 /// Whether the scope around, or one further out up to the next shield, is cancelled.

@@ -1,4 +1,4 @@
-//! The C library as Rust sees it. No logic; what each function does is said in `include/quaject/ac`.
+//! Declarations of the C library; the functions are documented in `include/quaject/ac`.
 
 use std::ffi::{c_int, c_void};
 

@@ -1,4 +1,4 @@
-// Stacks on AArch64, AAPCS64: call on a task's stack, switch, jump. Knows one word of a task, `parent_sp` at 0. A
+// Stacks on AArch64, AAPCS64: call on a task's stack, switch, jump. Uses one word of a task, `parent_sp` at 0. A
 // context is the stack pointer of a saved frame:
 //
 //     sp -> [ x29 x30 ][ x19 x20 ] ... [ x27 x28 ][ d8 d9 ] ... [ d14 d15 ]      176 bytes with padding

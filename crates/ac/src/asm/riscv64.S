@@ -1,4 +1,4 @@
-// Stacks on RISC-V, 64 bits, hard floating point: call on a task's stack, switch, jump. Knows one word of a task,
+// Stacks on RISC-V, 64 bits, hard floating point: call on a task's stack, switch, jump. Uses one word of a task,
 // `parent_sp` at 0. A context is the stack pointer of a saved frame:
 //
 //     sp -> [ ra s0 s1 .. s11 ][ fs0 .. fs11 ][ padding ]      208 bytes

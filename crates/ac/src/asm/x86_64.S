@@ -1,4 +1,4 @@
-// Stacks on x86-64, System V: call on a task's stack, switch, jump. Knows one word of a task, `parent_sp` at 0. The
+// Stacks on x86-64, System V: call on a task's stack, switch, jump. Uses one word of a task, `parent_sp` at 0. The
 // picture of a context is in include/quaject/ac/switch.h.
 //
 //   qj_ac__call, while the child runs and has not waited:

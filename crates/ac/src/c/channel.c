@@ -1,10 +1,10 @@
-/* Channels: their memory, opening and closing, and the peer's life. What travels is in ipc.c.
+/* Channels: their memory, opening and closing, and the detection of a dead peer. Messages are in ipc.c.
  *
  *   the shared memory     [ head: magic, epoch of side 0, epoch of side 1 ][ ring 0 -> 1 ][ ring 1 -> 0 ]
  *
- * Whether a side lives is a lock: each holds one on the byte of its number, through an open file description of its own,
- * and the kernel drops it when the last descriptor is closed, however the process ended. No process number is kept, so
- * none can be reused. */
+ * Liveness is a file lock: each side holds a lock on the byte of its number, through an open file description of its own. The
+ * kernel drops it when the last descriptor is closed, however the process ends. No process number is stored, so its reuse is
+ * harmless. */
 #include "channel.h"
 
 #include <fcntl.h>
@@ -116,7 +116,7 @@ static void leave_open_channels(struct qj_ac_channel *channel) {
 }
 
 /* An open file description of our own, with the lock of our side; or -errno. */
-static int take_side(int memory, uint32_t side) {
+static int lock_side(int memory, uint32_t side) {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", memory);
     int own = open(path, O_RDWR | O_CLOEXEC);
@@ -144,8 +144,8 @@ static int attach(struct qj_ac_channel *channel, unsigned capacity_log2) {
     return 0;
 }
 
-static int take_place(struct qj_ac_channel *channel, int memory, size_t bytes, uint32_t side) {
-    int lock = take_side(memory, side);
+static int map_and_lock(struct qj_ac_channel *channel, int memory, size_t bytes, uint32_t side) {
+    int lock = lock_side(memory, side);
     if (lock < 0) return lock;
     void *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
     if (shared == MAP_FAILED) {
@@ -173,7 +173,7 @@ int qj_ac_channel_open(struct qj_ac_channel *channel, int memory, unsigned capac
     if (status.st_size < (off_t)bytes || seals < 0 || !(seals & F_SEAL_SHRINK)) return -EPROTO;
     pthread_once(&fork_once, watch_forks);
     pthread_mutex_lock(&open_lock);
-    int result = take_place(channel, memory, bytes, side);
+    int result = map_and_lock(channel, memory, bytes, side);
     pthread_mutex_unlock(&open_lock);
     if (result != 0) return result;
     pthread_once(&barrier_once, register_barrier);

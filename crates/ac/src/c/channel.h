@@ -1,4 +1,4 @@
-/* What channel.c and ipc.c share: the records of requests that are out, and the peer's life. */
+/* Shared by channel.c and ipc.c: the records of outstanding requests, and the liveness of the peer. */
 #ifndef QUAJECT_AC_SRC_CHANNEL_H
 #define QUAJECT_AC_SRC_CHANNEL_H
 
@@ -6,10 +6,10 @@
 
 #include <quaject/ac/ipc.h>
 
-/* RECORD_OUT is the type of the message that a record waits for: record and message are then compared as a whole. */
+/* RECORD_OUT equals the type of the message that the record waits for, so that record and message are compared in one word. */
 enum record_state { RECORD_FREE, RECORD_ARRIVED, RECORD_OUT, RECORD_BROKEN, RECORD_ABANDONED };
 
-/* One request that is out. A line of the cache, and one for a response that arrives before a task waits for it. */
+/* An outstanding request: a cache line, and a second one for a response that arrives before a task waits for it. */
 struct qj_ac_call_record {
     union {
         uint64_t head; /* both, as in the first word of a message */

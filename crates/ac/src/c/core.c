@@ -1,6 +1,6 @@
-/* Tasks: the slow paths of starting, yielding and ending, and the thread's state. The fast paths are in
- * include/quaject/ac/task.h; each agrees with the function of the same name here. Knows nothing of cancellation, timers
- * and I/O. */
+/* Tasks: the slow paths of starting, yielding and ending, and the thread's state ("Extensions to Barrelfish Asynchronous C",
+ * Quigley 2016, section 4). The fast paths are in include/quaject/ac/task.h; each is equivalent to the function of the same
+ * name here. Cancellation, timers and I/O are not known here. */
 #include "internal.h"
 
 #include <quaject/thc.h>
@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The task of a thread that has not started. As if it had never waited, so that every wait takes the slow path, which starts
- * the thread. */
+/* The current task of a thread that has not started. Its `parent_sp` is set, as of a task that has never waited, so that every
+ * wait takes the slow path, which starts the thread. */
 struct qj_ac_task qj_ac__no_task = {.parent_sp = &qj_ac__no_task};
 __thread struct qj_ac_runtime qj_ac__thread = {
     .current = &qj_ac__no_task, .slow = QJ_AC_SLOW_UNSTARTED, .slots = qj_ac__no_slots, .slot_mask = QJ_AC_NO_SLOTS - 1};
@@ -51,7 +51,7 @@ __attribute__((noreturn, cold)) static void fatal_left_by_jump(const struct qj_a
                task->number, name_of(task));
 }
 
-/* The thread's own stack has no lowest byte in its task; and a program may run on a stack that it has made itself. */
+/* The root task does not record the bounds of the thread's own stack; and a program may run on a stack of its own. */
 void qj_ac__check_other_stack(void) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     struct qj_ac_task *task = runtime->current;
@@ -87,7 +87,7 @@ unsigned qj_ac__threads;
 static pthread_key_t ends;
 static pthread_once_t ends_once = PTHREAD_ONCE_INIT;
 
-/* A thread that ends gives its stacks back. */
+/* Frees the stacks of a thread that ends. */
 static void on_thread_end(void *runtime) {
     (void)runtime;
     struct qj_ac_task *task = qj_ac__thread.current;
@@ -99,7 +99,7 @@ static void on_thread_end(void *runtime) {
     qj_ac_stop();
 }
 
-/* The other threads are not there in a forked child: none is in the middle of waking one of our tasks. */
+/* A forked child has one thread: no other is in the middle of waking one of its tasks. */
 static void after_fork_in_child(void) {
     qj_ac__thread.wakers = 0;
     qj_ac__threads = 1;
@@ -124,7 +124,7 @@ void qj_ac_start(void) {
     runtime->slow = qj_ac__watchers();
     if (runtime->slow != 0) qj_ac__watch_root(runtime);
     qj_ac__watch_overflow(runtime);
-    /* No partner: only a thread that is counted itself reads it, and asks whether it is alone. */
+    /* Relaxed, without a partner: a thread that is counted itself reads it, to find out whether it is the only one. */
     __atomic_fetch_add(&qj_ac__threads, 1, __ATOMIC_RELAXED);
     pthread_once(&ends_once, make_key);
     pthread_setspecific(ends, runtime);
@@ -141,7 +141,7 @@ void qj_ac_stop(void) {
     qj_ac__poller_stop(runtime);
     qj_ac__watch_stop(runtime);
     qj_ac__unwatch_overflow(runtime);
-    qj_ac__stacks_free(runtime);
+    qj_ac__pool_free(runtime);
     qj_ac__ids_stop(runtime);
     __atomic_fetch_sub(&qj_ac__threads, 1, __ATOMIC_RELAXED);
     runtime->current = &qj_ac__no_task;
@@ -154,18 +154,18 @@ void qj_ac_read_statistics(struct qj_ac_statistics *statistics) { *statistics = 
 /* ---- switching ---- */
 
 /* At the end of a block, where only the last of its tasks may wake it. */
-static bool at_end(const struct qj_ac_task *task) { return task->finish != NULL && task->finish->waiter == task; }
+static bool waits_for_block_end(const struct qj_ac_task *task) { return task->finish != NULL && task->finish->waiter == task; }
 
 bool qj_ac__is_suspended(const struct qj_ac_task *task) {
     const struct qj_ac_runtime *runtime = task->runtime;
     if (task == runtime->current) return false;
-    if (runtime->slow != 0) return task->queued_sp != NULL && !at_end(task);
+    if (runtime->slow != 0) return task->queued_sp != NULL && !waits_for_block_end(task);
     return task->sp != NULL || task->prev != NULL;
 }
 
 /* The field in which a task that is about to wait leaves its context; see `struct qj_ac_task`. */
 static void **context_field(const struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
-    return task->prev != NULL || at_end(task) || runtime->slow != 0 ? &task->queued_sp : &task->sp;
+    return task->prev != NULL || waits_for_block_end(task) || runtime->slow != 0 ? &task->queued_sp : &task->sp;
 }
 
 void qj_ac__switch_to(struct qj_ac_runtime *runtime, struct qj_ac_task *to) {
@@ -180,8 +180,8 @@ void qj_ac__switch_to(struct qj_ac_runtime *runtime, struct qj_ac_task *to) {
         qj_ac__watch_after(runtime, task);
         return;
     }
-    /* Not the function: its call would leave a return address in the processor's return stack that no return takes, and every
-     * return from here on would be predicted wrong. */
+    /* The inline switch, not the function: a call would push a return address to the processor's return stack that no `ret`
+     * pops, and all later returns would be mispredicted. */
     if (context_field(runtime, task) == &task->sp) {
         runtime->current = qj_ac__switch_waiting(task, context, to);
     } else {
@@ -205,8 +205,9 @@ struct qj_ac_task *qj_ac__dequeue(struct qj_ac_runtime *runtime) {
     return next;
 }
 
-/* The first wait in full: as `qj_ac__first_wait` and the switch after it, without their care for return prediction. */
-static void first_wait_in_full(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
+/* The first wait while a tool watches: as `qj_ac__first_wait` and the switch after it, but without regard to return
+ * prediction. */
+static void first_wait_watched(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
     struct qj_ac_task *parent = task->parent;
     qj_ac__watch_before(runtime, task, parent, false);
     qj_ac__detach(runtime, task);
@@ -225,7 +226,7 @@ void qj_ac__suspend_slow(void) {
     qj_ac__check_stack(runtime);
     struct qj_ac_task *task = runtime->current;
     if (task->parent_sp != NULL) {
-        first_wait_in_full(runtime, task);
+        first_wait_watched(runtime, task);
     } else {
         qj_ac__switch_to(runtime, qj_ac__dequeue(runtime));
     }
@@ -244,7 +245,8 @@ int qj_ac__yield_slow(void) {
     return qj_ac__wait_result(runtime);
 }
 
-/* A parent takes its own context, which the record of its child held, and is runnable from now on. */
+/* Separates a task from its parent: the caller-continuation record of the child becomes the parent's context, and the parent is
+ * queued. */
 void qj_ac__detach(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
     struct qj_ac_task *parent = task->parent;
     if (runtime->spare == task) qj_ac__leave_pool(runtime, task);
@@ -256,7 +258,7 @@ void qj_ac__detach(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
     qj_ac__push_front(runtime, parent);
 }
 
-/* Makes sure that `to` has a context of its own, by parting it from the children that run on top of it. */
+/* Separates `to` from the children that run on top of it, so that it has a context of its own. */
 static void detach_down_to(struct qj_ac_runtime *runtime, struct qj_ac_task *to) {
     for (struct qj_ac_task *task = runtime->current; task->parent_sp != NULL; task = task->parent) {
         bool enough = qj_ac__is_suspended(to);
@@ -287,7 +289,7 @@ int qj_ac__yield_to_slow(struct qj_ac_task *to) {
     if (to == task || (to->flags & QJ_AC_TASK_POOLED)) return -ESRCH;
     detach_down_to(runtime, to);
     if (!qj_ac__is_suspended(to)) return -ESRCH;
-    /* The original left a target in the queue, to be dispatched again after it had ended (section 4.1.2). */
+    /* The original implementation leaves the target in the queue, so that it is dispatched again after its end (4.1.2). */
     if (to->prev != NULL) qj_ac__unlink(to);
     qj_ac__push_back(runtime, task);
     qj_ac__switch_to(runtime, to);
@@ -302,7 +304,7 @@ static __thread struct qj_ac_task *suspending;
 static void check_suspended(const struct qj_ac_task *task) {
     if (task->flags & QJ_AC_TASK_POOLED) qj_ac__fatal("a task was scheduled that has ended");
     if (task->prev != NULL) qj_ac__fatal("task %u (%s) was scheduled twice", task->number, name_of(task));
-    if (at_end(task)) {
+    if (waits_for_block_end(task)) {
         qj_ac__fatal("task %u (%s) was scheduled, but it waits for the end of a DO_FINISH block", task->number,
                    name_of(task));
     }
@@ -364,7 +366,7 @@ static struct qj_ac_task *new_task(struct qj_ac_runtime *runtime) {
     if (task != NULL) {
         qj_ac__leave_pool(runtime, task);
     } else {
-        task = qj_ac__stack_take(runtime);
+        task = qj_ac__stack_allocate(runtime);
     }
     task->parent = parent;
     task->home = task->finish = parent->finish;
@@ -382,7 +384,7 @@ static void run_watched(void *argument) {
     if (task->parent_sp != NULL) qj_ac__watch_before(runtime, task, task->parent, true);
 }
 
-/* On every way out of the call, also when an exception passes. */
+/* Runs on every exit of the call, exceptions included. */
 static void release_stack_watched(struct qj_ac_task **returned) {
     struct qj_ac_task *task = *returned;
     struct qj_ac_runtime *runtime = &qj_ac__thread;
@@ -391,13 +393,13 @@ static void release_stack_watched(struct qj_ac_task **returned) {
         return;
     }
     if (runtime->current == task) {
-        /* An exception left the task without its last line. The bookkeeping is the same when the stack is left late. */
+        /* An exception has left the task before its last line, which does the same. */
         if (task->finish == task->home) qj_ac__watch_before(runtime, task, task->parent, true);
         runtime->current = task->parent;
         qj_ac__exceptions_leave(task, task->parent);
     }
     qj_ac__watch_after(runtime, task->parent);
-    qj_ac__stack_give(runtime, task);
+    qj_ac__stack_free(runtime, task);
 }
 
 static void call_watched(struct qj_ac_runtime *runtime, struct qj_ac_task *task, struct start *start) {
@@ -436,8 +438,8 @@ void qj_ac_async_eager(void (*function)(void *), void *argument) {
     qj_ac_async(run_eager, &start);
 }
 
-/* The end of a task, in full: a tool watches, no other task can run, or a block was left open. */
-static __attribute__((noinline)) struct qj_ac__destination end_in_full(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
+/* The end of a task when a tool watches, no other task is runnable, or a block was left open. */
+static __attribute__((noinline)) struct qj_ac__destination end_slow(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
     struct qj_ac_finish *home = task->home;
     if (task->finish != home) qj_ac__fatal_open_block(task);
     runtime->statistics.ended++;
@@ -455,24 +457,24 @@ static __attribute__((noinline)) struct qj_ac__destination end_in_full(struct qj
     } else {
         next->queued_sp = NULL;
         qj_ac__watch_before(runtime, task, next, true);
-        qj_ac__stack_give(runtime, task);
+        qj_ac__stack_free(runtime, task);
     }
     return (struct qj_ac__destination){context, next};
 }
 
-/* Agrees with `end_in_full`. We still run on the stack that we give back; it is not reused before the jump that
+/* Equivalent to `end_slow`. The code still runs on the stack that it frees; the stack is not reused before the jump that
  * follows. */
 struct qj_ac__destination qj_ac__task_end(struct qj_ac_task *task) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     struct qj_ac_finish *home = task->home;
     struct qj_ac_task *next = home->waiter;
     long left = home->count - 1;
-    if (QJ_AC_UNLIKELY(task->finish != home || runtime->slow != 0)) return end_in_full(runtime, task);
+    if (QJ_AC_UNLIKELY(task->finish != home || runtime->slow != 0)) return end_slow(runtime, task);
     if (left == 0 && next != NULL) {
         home->waiter = NULL;
     } else {
         next = runtime->queue.next;
-        if (QJ_AC_UNLIKELY(next == &runtime->queue)) return end_in_full(runtime, task);
+        if (QJ_AC_UNLIKELY(next == &runtime->queue)) return end_slow(runtime, task);
         struct qj_ac_task *second = next->next;
         runtime->queue.next = second;
         second->prev = &runtime->queue;
@@ -496,7 +498,7 @@ void qj_ac__call_spread(void *argument) {
     function(w[0], w[1], w[2], w[3], w[4], w[5]);
 }
 
-/* The layout every compiler with blocks uses (Block ABI Apple, 2008). */
+/* The layout of a block literal (Block ABI Apple, 2008). */
 struct block_literal {
     void *isa;
     int flags, reserved;
@@ -506,7 +508,7 @@ struct block_literal {
     } *descriptor;
 };
 #define BLOCK_HAS_COPY_DISPOSE (1 << 25)
-/* What clang's literals point to; a run-time library of blocks, where there is one, has its own. */
+/* The classes that clang's literals refer to; weak, because a run-time library of blocks defines them too. */
 __attribute__((weak)) void *_NSConcreteStackBlock[32];
 __attribute__((weak)) void *_NSConcreteGlobalBlock[32];
 
@@ -521,7 +523,7 @@ void qj_ac__run_block(void *argument) {
     copy->invoke(copy);
 }
 
-/* ---- bodies that use the frame around them: quaject/thc.h with gcc ---- */
+/* ---- bodies that access the enclosing frame: quaject/thc.h with gcc ---- */
 
 struct qj_ac_task *qj_ac__fork_begin(void) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
@@ -554,7 +556,7 @@ void qj_ac__fork_end(void) {
     if (task->finish != task->home) qj_ac__fatal_open_block(task);
     runtime->current = task->parent;
     if (runtime->slow != 0) qj_ac__watch_before(runtime, task, task->parent, true);
-    /* One that was started by a call may be the first of the pool still. */
-    if (runtime->spare != task) qj_ac__stack_give(runtime, task);
+    /* A task that was started by a call may still be the hot stack of the pool. */
+    if (runtime->spare != task) qj_ac__stack_free(runtime, task);
     qj_ac__jump(qj_ac__detach_context(context), task->parent);
 }

@@ -1,13 +1,12 @@
-/* epoll, for kernels and sandboxes without io_uring. Several tasks may wait for one descriptor and direction.
+/* The epoll back end, for kernels and sandboxes without io_uring. Several tasks may wait for one descriptor and direction.
  *
- * Reads and writes of sockets are tried first. Who must wait has the descriptor watched for edges, once, in both
- * directions: the kernel reports when another try may succeed, and the registration stays. Other descriptors (pipes,
- * files, accept, connect) cannot be tried without the danger of a wait in the kernel, so it is watched for its level
- * while a task waits, and tried when it is ready.
+ * Reads and writes of sockets are tried first. If one would block, the descriptor is registered edge-triggered, once, for both
+ * directions, and the registration stays. Other descriptors and operations (pipes, files, accept, connect) could block in the
+ * kernel when they are tried, so they are registered level-triggered while a task waits, and tried when they are ready.
  *
- * A program closes descriptors without notifying the library, and the kernel then drops the registration: the same number
- * may be another socket, which is not registered. So a wait that relies on an old registration is doubtful, and is
- * registered again when nothing has happened for a while, or after so many polls. */
+ * A program closes descriptors without notifying the library, and the kernel then drops the registration; the same number may
+ * then be a socket that is not registered. So a wait that relies on an old registration is marked doubtful, and is registered
+ * again after some time, or some number of polls, without an event. */
 #include "io.h"
 
 #include <fcntl.h>
@@ -98,7 +97,7 @@ static bool watch_edges(struct epoll *epoll, int descriptor) {
     return result == 0;
 }
 
-static void doubt(struct epoll *epoll, int descriptor) {
+static void mark_doubtful(struct epoll *epoll, int descriptor) {
     struct watched *watched = watched_of(epoll, descriptor);
     if (watched->doubted) return;
     watched->doubted = true;
@@ -124,7 +123,7 @@ static bool update(struct epoll *epoll, int descriptor) {
     struct epoll_event event = {.events = events, .data.fd = descriptor};
     int how = events == 0 ? EPOLL_CTL_DEL : watched->events == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
     int result = epoll_ctl(epoll->set, how, descriptor, &event);
-    /* The descriptor was closed and reused behind our back: the kernel has forgotten it, or has it still. */
+    /* The descriptor was closed and reused: the kernel has dropped the registration, or still has it. */
     if (result != 0 && errno == ENOENT) result = events == 0 ? 0 : epoll_ctl(epoll->set, EPOLL_CTL_ADD, descriptor, &event);
     if (result != 0 && errno == EEXIST) result = epoll_ctl(epoll->set, EPOLL_CTL_MOD, descriptor, &event);
     if (result != 0 && events != 0) return false;
@@ -190,13 +189,13 @@ static ssize_t attempt(struct io_operation *operation) {
     return result >= 0 ? result : -errno;
 }
 
-static void enter(struct epoll *epoll, struct io_operation *operation) {
+static void add_waiter(struct epoll *epoll, struct io_operation *operation) {
     struct io_operation **first = &watched_of(epoll, operation->descriptor)->first[direction_of(operation)];
     operation->next = *first;
     *first = operation;
 }
 
-static void leave(struct epoll *epoll, struct io_operation *operation) {
+static void remove_waiter(struct epoll *epoll, struct io_operation *operation) {
     struct io_operation **link = &watched_of(epoll, operation->descriptor)->first[direction_of(operation)];
     while (*link != operation) link = &(*link)->next;
     *link = operation->next;
@@ -207,19 +206,19 @@ static ssize_t start_on_socket(struct epoll *epoll, struct io_operation *operati
     ssize_t result = try_socket(operation);
     if (result != -EAGAIN) return result;
     if (watched_of(epoll, operation->descriptor)->events == EDGES) {
-        doubt(epoll, operation->descriptor);
+        mark_doubtful(epoll, operation->descriptor);
     } else if (!watch_edges(epoll, operation->descriptor)) {
         return -errno;
     }
-    enter(epoll, operation);
+    add_waiter(epoll, operation);
     return -EAGAIN;
 }
 
 /* Has the descriptor watched for its level: -EAGAIN when the operation waits. */
 static ssize_t start_on_level(struct epoll *epoll, struct io_operation *operation) {
-    enter(epoll, operation);
+    add_waiter(epoll, operation);
     if (update(epoll, operation->descriptor)) return -EAGAIN;
-    leave(epoll, operation);
+    remove_waiter(epoll, operation);
     return attempt(operation);
 }
 
@@ -256,30 +255,30 @@ void qj_ac__epoll_start(struct qj_ac_io *io, struct io_operation *operation) {
     operation->result = result;
     operation->done = true;
     io->pending--;
-    /* Done without a wait; a peer that always has more must not keep the thread for itself. */
+    /* Completed without a wait; a peer that always has data must not starve the other tasks. */
     if (++epoll->at_once % AT_ONCE_IN_A_ROW == 0) qj_ac_yield();
 }
 
 /* Ends a wait. Edges stay watched. */
-static void take_out(struct epoll *epoll, struct io_operation *operation) {
-    leave(epoll, operation);
+static void end_wait(struct epoll *epoll, struct io_operation *operation) {
+    remove_waiter(epoll, operation);
     if (watched_of(epoll, operation->descriptor)->events != EDGES) update(epoll, operation->descriptor);
 }
 
 void qj_ac__epoll_cancel(struct qj_ac_io *io, struct io_operation *operation) {
-    take_out(io->epoll, operation);
+    end_wait(io->epoll, operation);
     qj_ac__io_complete(io, operation, QJ_AC_CANCELED);
 }
 
-static void ready(struct qj_ac_io *io, int descriptor, enum direction direction) {
+static void complete_ready(struct qj_ac_io *io, int descriptor, enum direction direction) {
     struct watched *watched = watched_of(io->epoll, descriptor);
     struct io_operation *operation;
     while ((operation = watched->first[direction]) != NULL) {
         ssize_t result = attempt(operation);
         if (result == -EAGAIN || result == -EINTR) return;
-        take_out(io->epoll, operation);
+        end_wait(io->epoll, operation);
         qj_ac__io_complete(io, operation, result);
-        /* An edge is reported once: every waiter tries. A level that served one waiter is asked of the kernel again. */
+        /* An edge is reported once, so every waiter tries. A level is reported again while it lasts. */
         if (watched->events != EDGES) return;
     }
 }
@@ -301,7 +300,7 @@ void qj_ac__epoll_poll(struct qj_ac_io *io, uint64_t timeout_ns) {
             continue;
         }
         uint32_t end = EPOLLERR | EPOLLHUP;
-        if (events[i].events & (EPOLLIN | EPOLLRDHUP | end)) ready(io, descriptor, IN);
-        if (events[i].events & (EPOLLOUT | end)) ready(io, descriptor, OUT);
+        if (events[i].events & (EPOLLIN | EPOLLRDHUP | end)) complete_ready(io, descriptor, IN);
+        if (events[i].events & (EPOLLOUT | end)) complete_ready(io, descriptor, OUT);
     }
 }

@@ -1,15 +1,13 @@
-/* The exceptions that a C++ task handles are its own, as a thread's are, however often it waits while it does. Knows nothing of
- * how they are thrown.
+/* Exception state per task: a C++ task handles exceptions as a thread does, even if it waits inside of a handler.
  *
- * The C++ run time keeps what it knows about exceptions per thread, and asks for the place by two functions of its ABI, each
- * time. They are replaced here, and name a place in the running task. So no switch of tasks has anything to do, whichever
- * language it is written in, and a program without C++ never comes here. The definitions are weak: in a program that is linked
- * with a static run time of C++ that one may be there before. Where the run time does not ask by these names (one that
- * was linked -Bsymbolic, a program linked --exclude-libs, tasks that live in a library opened by dlopen), tasks share what their
- * thread has. */
+ * The C++ run time keeps its exception state per thread, and obtains its address by two functions of its ABI
+ * (__cxa_get_globals). They are replaced here and return the state in the running task. So a switch has nothing to save, and a
+ * program without C++ is not affected. The definitions are weak, because a program with a static C++ run time may define them
+ * first. Where the run time does not call them by these names (linked with -Bsymbolic, a program linked with --exclude-libs,
+ * tasks in a library opened by dlopen), tasks share the state of their thread. */
 #include "internal.h"
 
-/* Of threads without tasks, and of what runs outside of them. It outlives `qj_ac_start` and `qj_ac_stop`. */
+/* The state of threads without tasks, and of code outside of tasks. It outlives `qj_ac_start` and `qj_ac_stop`. */
 static __thread struct qj_ac_exceptions of_thread;
 
 static struct qj_ac_exceptions *exceptions_of(struct qj_ac_task *task) {

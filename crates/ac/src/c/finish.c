@@ -1,5 +1,5 @@
-/* Finish blocks: waiting at their end when the short way is not open, cancellation, deadlines. Knows how blocks nest,
- * nothing of what is waited for inside them. */
+/* Finish blocks ("Extensions to Barrelfish Asynchronous C", section 3): the slow path of the wait at their end, cancellation,
+ * deadlines. What tasks wait for inside of a block is not known here. */
 #include "internal.h"
 
 void qj_ac__finish_wait_slow(struct qj_ac_finish *block) {
@@ -7,32 +7,32 @@ void qj_ac__finish_wait_slow(struct qj_ac_finish *block) {
     qj_ac__suspend_slow();
 }
 
-/* ---- the tree downwards ---- */
+/* ---- the tree of blocks, from parents to children ---- */
 
-/* Links the block and all around it, up to one that is linked already or has nothing above. */
+/* Links the block and its ancestors into the tree, up to one that is linked already. */
 void qj_ac__link_blocks(struct qj_ac_finish *block) {
     for (; block->up != NULL && !(block->state & QJ_AC_BLOCK_LINKED); block = block->up) {
         struct qj_ac_finish *up = block->up;
-        block->kid_prev = NULL;
-        block->kid_next = up->kids;
-        if (up->kids != NULL) up->kids->kid_prev = block;
-        up->kids = block;
+        block->sibling_prev = NULL;
+        block->sibling_next = up->children;
+        if (up->children != NULL) up->children->sibling_prev = block;
+        up->children = block;
         block->state |= QJ_AC_BLOCK_LINKED;
     }
 }
 
-static void unlink_kid(struct qj_ac_finish *block) {
-    if (block->kid_next != NULL) block->kid_next->kid_prev = block->kid_prev;
-    if (block->kid_prev != NULL) {
-        block->kid_prev->kid_next = block->kid_next;
+static void unlink_child(struct qj_ac_finish *block) {
+    if (block->sibling_next != NULL) block->sibling_next->sibling_prev = block->sibling_prev;
+    if (block->sibling_prev != NULL) {
+        block->sibling_prev->sibling_next = block->sibling_next;
     } else {
-        block->up->kids = block->kid_next;
+        block->up->children = block->sibling_next;
     }
 }
 
 /* The end of a block that was cancelled, linked or timed. */
 void qj_ac__finish_rollback(struct qj_ac_finish *block) {
-    if (block->state & QJ_AC_BLOCK_LINKED) unlink_kid(block);
+    if (block->state & QJ_AC_BLOCK_LINKED) unlink_child(block);
     if (block->state & QJ_AC_BLOCK_CANCELED) qj_ac__thread.canceled_blocks--;
     if (block->state & QJ_AC_BLOCK_DEADLINE) qj_ac__timer_unset(&qj_ac__thread, &block->deadline);
 }
@@ -62,14 +62,14 @@ void qj_ac_cancel_item_remove(struct qj_ac_cancel_item *item) {
     item->link = NULL;
 }
 
-/* Tells everything at and below the block. The tree may be as deep as recursion in the program is, so no recursion
- * here: down to the newest innermost block, its items, then over to its elder sibling or up. */
-static void tell_below(struct qj_ac_finish *top) {
+/* Runs the cancel items of the block and of the blocks below it, up to shields. Iterative, because the tree may be as deep as
+ * the recursion of the program: down to the newest innermost block, then its elder sibling, then its parent. */
+static void run_cancel_items_below(struct qj_ac_finish *top) {
     struct qj_ac_finish *block = top;
     bool descend = true;
     for (;;) {
-        while (descend && block->kids != NULL && (block == top || !(block->state & QJ_AC_BLOCK_SHIELD))) {
-            block = block->kids;
+        while (descend && block->children != NULL && (block == top || !(block->state & QJ_AC_BLOCK_SHIELD))) {
+            block = block->children;
         }
         bool protected_from_above = block != top && (block->state & QJ_AC_BLOCK_SHIELD) != 0;
         while (!protected_from_above && block->items != NULL) {
@@ -80,8 +80,8 @@ static void tell_below(struct qj_ac_finish *top) {
             item->run(item->argument);
         }
         if (block == top) return;
-        if (block->kid_next != NULL) {
-            block = block->kid_next;
+        if (block->sibling_next != NULL) {
+            block = block->sibling_next;
             descend = true;
         } else {
             block = block->up;
@@ -90,28 +90,28 @@ static void tell_below(struct qj_ac_finish *top) {
     }
 }
 
-/* Whether the block is one that the task is in. */
-static bool is_around(const struct qj_ac_finish *block, const struct qj_ac_task *task) {
+/* Whether the task is inside of the block. */
+static bool encloses_task(const struct qj_ac_finish *block, const struct qj_ac_task *task) {
     const struct qj_ac_finish *open = task->finish;
     while (open != NULL && open != block) open = open->up;
     return open != NULL;
 }
 
-/* Blocks do not name their thread. Most enclose the caller, or lie on a stack of the thread's; around every other one that
- * is open there is some task that waits. */
+/* Blocks do not record their thread. Most enclose the caller, or are on a stack of the thread; any other open block of the
+ * thread encloses a suspended task. */
 static bool is_of_this_thread(const struct qj_ac_finish *block) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
-    /* No partner: see `qj_ac_start`. */
-    if (is_around(block, runtime->current) || __atomic_load_n(&qj_ac__threads, __ATOMIC_RELAXED) == 1) return true;
+    /* Relaxed, without a partner: see `qj_ac_start`. */
+    if (encloses_task(block, runtime->current) || __atomic_load_n(&qj_ac__threads, __ATOMIC_RELAXED) == 1) return true;
     if (runtime->current == &qj_ac__no_task) return false;
     void *low;
     size_t bytes;
     qj_ac__stack_bounds(runtime, &runtime->root, &low, &bytes);
     if ((uintptr_t)block - (uintptr_t)low < bytes || qj_ac__on_task_stack(runtime, block)) return true;
     for (const struct qj_ac_task *task = runtime->all; task != NULL; task = task->all_next) {
-        if (qj_ac__is_suspended(task) && is_around(block, task)) return true;
+        if (qj_ac__is_suspended(task) && encloses_task(block, task)) return true;
     }
-    return is_around(block, &runtime->root);
+    return encloses_task(block, &runtime->root);
 }
 
 static void check_thread(const struct qj_ac_finish *block, const char *what) {
@@ -125,7 +125,7 @@ static void cancel(struct qj_ac_finish *block) {
     block->state |= QJ_AC_BLOCK_CANCELED;
     runtime->canceled_blocks++;
     runtime->statistics.cancels++;
-    tell_below(block);
+    run_cancel_items_below(block);
 }
 
 void qj_ac_cancel(struct qj_ac_finish *block) {

@@ -1,5 +1,5 @@
-/* Several channels as one, and the dispatch loop over them (section 5.3 of the paper): see include/quaject/ac/ipc.h. Knows
- * channels by what they are asked and how they are waited for. */
+/* Groups of channels and the dispatch loop over them ("Extensions to Barrelfish Asynchronous C", 5.3): see
+ * include/quaject/ac/ipc.h. */
 #include "channel.h"
 
 void qj_ac_group_add(struct qj_ac_group *group, struct qj_ac_group_item *item) {
@@ -46,7 +46,7 @@ static void stop_group(void *argument) {
 }
 
 /* The last poll of the channels may have found a peer dead, or requests that it sent before: then no bell rings again. */
-static bool group_is_quiet(const struct qj_ac_group *group) {
+static bool group_is_idle(const struct qj_ac_group *group) {
     bool any_alive = false;
     for (const struct qj_ac_group_item *item = group->first; item != NULL; item = item->next) {
         if (item->channel->inbox_count != 0) return false;
@@ -56,7 +56,7 @@ static bool group_is_quiet(const struct qj_ac_group *group) {
 }
 
 static int wait_for_group(struct qj_ac_group *group) {
-    if (!group_is_quiet(group)) return 0;
+    if (!group_is_idle(group)) return 0;
     struct group_wait wait = {group, qj_ac_current()};
     struct qj_ac_cancel_item item;
     if (qj_ac_cancel_item_add(&item, stop_group, &wait) != 0) return QJ_AC_CANCELED;

@@ -1,12 +1,12 @@
-/* Tasks by number: the paper's AWE mapper (section 5.1), with a generation in every number. The table has room for all
- * 65,536 indices from the first number on; untouched pages of it cost nothing. */
+/* Tasks by number: the AWE mapper of "Extensions to Barrelfish Asynchronous C" (5.1), with a generation in every number. The
+ * table is reserved for all 65,536 indices with the first number; pages that are not touched take no memory. */
 #include "internal.h"
 
 #include <string.h>
 #include <sys/mman.h>
 
-/* The table of a thread before its first number. Even numbers map to the first slot and odd ones to the second: none finds
- * itself. */
+/* The table of a thread before its first number. Even numbers map to the first slot and odd ones to the second, whose ids
+ * differ from all of them. */
 struct qj_ac_slot qj_ac__no_slots[QJ_AC_NO_SLOTS] = {{NULL, 1, 0}, {NULL, 0, 0}};
 
 void qj_ac__ids_init(struct qj_ac_runtime *runtime) {
@@ -93,7 +93,7 @@ int qj_ac_id_set(uint32_t id, struct qj_ac_task *task) {
 }
 
 /* After a wait that may have ended by the queue: the number finds no task while its task runs. */
-static int forget(struct qj_ac_slot *slot, uint32_t own, struct qj_ac_task *task, int result) {
+static int release_own_id(struct qj_ac_slot *slot, uint32_t own, struct qj_ac_task *task, int result) {
     if (slot->id == own && slot->task == task) slot->task = NULL;
     return result;
 }
@@ -103,7 +103,7 @@ int qj_ac_yield_and_save(uint32_t own) {
     if (slot == NULL) return -EINVAL;
     struct qj_ac_task *task = qj_ac__thread.current;
     slot->task = task;
-    return forget(slot, own, task, qj_ac_yield());
+    return release_own_id(slot, own, task, qj_ac_yield());
 }
 
 int qj_ac_yield_to_id(uint32_t to) {
@@ -121,5 +121,5 @@ int qj_ac_yield_to_id_and_save(uint32_t to, uint32_t own) {
     struct qj_ac_task *task = qj_ac__thread.current, *other = target->task;
     target->task = NULL;
     slot->task = task;
-    return forget(slot, own, task, qj_ac_yield_to(other));
+    return release_own_id(slot, own, task, qj_ac_yield_to(other));
 }

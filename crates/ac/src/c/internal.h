@@ -1,4 +1,4 @@
-/* Declarations that the files of the library share and no user sees. */
+/* Internal declarations, shared by the files of the library. */
 #ifndef QUAJECT_AC_INTERNAL_H
 #define QUAJECT_AC_INTERNAL_H
 
@@ -12,9 +12,9 @@
 /* Value of a runtime's doorbell while its thread sleeps or is about to. */
 #define QJ_AC_SLEEPING 1u
 
-/* For functions in which a task waits for the first time, as most tasks do that call. When it goes on, the processor's stack
- * of return addresses holds one that is right: the end of the task's function, put there by `qj_ac__task_base`. A `ret` of ours
- * would use it up; the jump leaves it to the task's function. */
+/* For functions in which most tasks wait for the first time. When such a task resumes, the processor's return stack holds one
+ * correct address: the end of the task's function, which `qj_ac__task_base` has pushed. A `ret` would pop it; a jump leaves it
+ * to the task's function. */
 #if defined(__x86_64__) && __has_attribute(function_return)
 #define QJ_AC__RETURNS_BY_JUMP __attribute__((function_return("thunk-extern")))
 #else
@@ -22,11 +22,11 @@
 #endif
 
 /* ---- stack.c ---- */
-/* A stack with a fresh task at its top; null when there is no memory, which has been reported. */
-struct qj_ac_task *qj_ac__stack_take(struct qj_ac_runtime *runtime);
-void qj_ac__stack_give(struct qj_ac_runtime *runtime, struct qj_ac_task *task);
-void qj_ac__stacks_free(struct qj_ac_runtime *runtime);
-/* Has stack overflows of this thread's tasks reported by name; `unwatch` before the pool is freed. */
+/* A stack with a new task at its top. */
+struct qj_ac_task *qj_ac__stack_allocate(struct qj_ac_runtime *runtime);
+void qj_ac__stack_free(struct qj_ac_runtime *runtime, struct qj_ac_task *task);
+void qj_ac__pool_free(struct qj_ac_runtime *runtime);
+/* Installs the report of stack overflows of this thread's tasks; `unwatch` before the pool is freed. */
 void qj_ac__watch_overflow(struct qj_ac_runtime *runtime);
 void qj_ac__unwatch_overflow(struct qj_ac_runtime *runtime);
 /* Whether an address is in the stack of some task of the thread. */
@@ -35,10 +35,9 @@ bool qj_ac__on_task_stack(const struct qj_ac_runtime *runtime, const void *addre
 void qj_ac__refuse_shadow_stack(void);
 
 /* ---- the machine's .S ---- */
-/* Turns the caller-continuation record of a task that has never waited into a context of the parent, to which it belongs
- * from then on. */
+/* Converts the caller-continuation record of a task that has never waited into a context of its parent. */
 void *qj_ac__detach_context(void *record);
-/* Makes a task that was detached from its parent end through `qj_ac__task_end`. */
+/* Makes the function of a task that was detached from its parent return to `qj_ac__task_end`. */
 void qj_ac__set_task_base(struct qj_ac_task *task);
 
 /* ---- core.c ---- */
@@ -63,17 +62,17 @@ QJ_AC_INLINE void qj_ac__check_stack(const struct qj_ac_runtime *runtime) {
 }
 /* Switches from the running task to `to`, which is suspended and in no queue any more. */
 void qj_ac__switch_to(struct qj_ac_runtime *runtime, struct qj_ac_task *to);
-/* Whether the task has a context to go on from: it is not the running one, not below a child, not ended. */
+/* Whether the task has a context to resume: it is not running, not below a child that runs on top of it, and not ended. */
 bool qj_ac__is_suspended(const struct qj_ac_task *task);
-/* Makes a task runnable whose wait has ended. It may be in the queue already: it may have been scheduled for another reason. */
+/* Makes a task runnable whose wait has ended. It may be in the queue already, scheduled for another reason. */
 QJ_AC_INLINE void qj_ac__make_runnable(struct qj_ac_task *task) {
     if (QJ_AC_LIKELY(task->prev == NULL)) qj_ac_schedule_back(task);
 }
-/* Takes the next task from the queue; when there is none, polls until there is, or reports the deadlock. */
+/* Removes the next task from the queue; if it is empty, reports the deadlock. */
 struct qj_ac_task *qj_ac__dequeue(struct qj_ac_runtime *runtime);
 /* `what` was done to a task, and may be done only by its thread. */
 __attribute__((noreturn, cold)) void qj_ac__fatal_other_thread(const char *what, const struct qj_ac_task *task);
-/* Lets the parent of a task that has never waited, and the parent's, go on later: each at the front of the queue. */
+/* Separates a task that has never waited from its parent, which is put to the front of the queue. */
 void qj_ac__detach(struct qj_ac_runtime *runtime, struct qj_ac_task *task);
 /* How many threads have tasks. */
 extern unsigned qj_ac__threads;
@@ -85,14 +84,14 @@ bool qj_ac__block_canceled(const struct qj_ac_finish *block);
 extern struct qj_ac_slot qj_ac__no_slots[QJ_AC_NO_SLOTS];
 /* Gives the thread an empty table of numbers. */
 void qj_ac__ids_init(struct qj_ac_runtime *runtime);
-/* The thread's tasks end: gives the table of numbers back. */
+/* Frees the table of numbers, when the thread stops. */
 void qj_ac__ids_stop(struct qj_ac_runtime *runtime);
 
 /* ---- finish.c ---- */
-/* Makes the block findable from those around it. */
+/* Links the block into the list of children of its parent, and so on up. */
 void qj_ac__link_blocks(struct qj_ac_finish *block);
-/* qj_ac_cancel_item_add() for a caller that knows that `block`, the innermost one if any, is not cancelled, and does not ask
- * whether the item ran. */
+/* qj_ac_cancel_item_add() for a caller that knows that `block`, the innermost one if any, is not cancelled, and does not use
+ * `ran`. */
 QJ_AC_INLINE void qj_ac__item_add(struct qj_ac_finish *block, struct qj_ac_cancel_item *item, void (*run)(void *argument),
                                   void *argument) {
     item->run = run;
@@ -155,7 +154,7 @@ void qj_ac__schedule_remote(struct qj_ac_task *task, uint32_t wake);
 void qj_ac__wait_for_wakers(struct qj_ac_runtime *runtime);
 
 /* ---- io.c ---- */
-/* Completes what is complete. With `timeout_ns` not 0 it may sleep so long; UINT64_MAX: for ever. */
+/* Processes completions. With `timeout_ns` not 0 it may sleep so long; UINT64_MAX: without limit. */
 void qj_ac__io_poll(struct qj_ac_runtime *runtime, uint64_t timeout_ns);
 bool qj_ac__io_pending(const struct qj_ac_runtime *runtime);
 void qj_ac__io_stop(struct qj_ac_runtime *runtime);
@@ -165,7 +164,7 @@ void qj_ac__io_wake(struct qj_ac_runtime *runtime);
 /* ---- ipc.c ---- */
 /* Receives the messages of channels on which a task waits. */
 void qj_ac__channels_poll(struct qj_ac_runtime *runtime);
-/* The thread's tasks end: its channels are not polled any more. */
+/* Stops polling the channels, when the thread stops. */
 void qj_ac__channels_stop(struct qj_ac_runtime *runtime);
 /* Sleeps until a message arrives, another thread rings, or at most so long. */
 void qj_ac__channels_sleep(struct qj_ac_runtime *runtime, uint64_t timeout_ns);

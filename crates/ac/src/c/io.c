@@ -1,7 +1,7 @@
-/* Input and output: the calls, their cancellation, and the choice between io_uring and epoll. Knows neither from inside.
+/* Input and output: the calls, their cancellation, and the choice between io_uring and epoll.
  *
- * So that programs can be tested, QJ_AC_IO_FAULTS=SEED cuts reads and writes short at random, as networks do, and
- * QJ_AC_IO_CANCELS=SEED now and then cancels the block around one of them. */
+ * Fault injection for tests: QJ_AC_IO_FAULTS=SEED shortens reads and writes at random, as networks do, and
+ * QJ_AC_IO_CANCELS=SEED cancels the enclosing block of random calls. */
 #include "io.h"
 
 #include <pthread.h>
@@ -121,7 +121,7 @@ static uint64_t random_number(uint64_t *state) {
     return *state;
 }
 
-static size_t cut(size_t bytes) {
+static size_t shorten(size_t bytes) {
     if (faults == 0 || bytes < 2) return bytes;
     uint64_t number = random_number(&faults);
     return number % 3 == 0 ? bytes : 1 + (number >> 8) % bytes;
@@ -149,7 +149,7 @@ static void cancel_at_random(const struct io_operation *operation) {
 }
 
 /* Starts the operation and waits until the kernel is done with it, whatever else happens. */
-static ssize_t carry_out(struct io_operation *operation) {
+static ssize_t perform(struct io_operation *operation) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     if (runtime->current == &qj_ac__no_task) qj_ac_start();
     qj_ac__check_stack(runtime);
@@ -177,14 +177,14 @@ static ssize_t carry_out(struct io_operation *operation) {
 
 ssize_t qj_ac_read(int descriptor, void *buffer, size_t bytes) {
     struct io_operation operation = {
-        .kind = IO_READ, .descriptor = descriptor, .buffer = buffer, .bytes = cut(bytes)};
-    return carry_out(&operation);
+        .kind = IO_READ, .descriptor = descriptor, .buffer = buffer, .bytes = shorten(bytes)};
+    return perform(&operation);
 }
 
 ssize_t qj_ac_write(int descriptor, const void *buffer, size_t bytes) {
     struct io_operation operation = {
-        .kind = IO_WRITE, .descriptor = descriptor, .buffer = (void *)(uintptr_t)buffer, .bytes = cut(bytes)};
-    return carry_out(&operation);
+        .kind = IO_WRITE, .descriptor = descriptor, .buffer = (void *)(uintptr_t)buffer, .bytes = shorten(bytes)};
+    return perform(&operation);
 }
 
 int qj_ac_write_all(int descriptor, const void *buffer, size_t bytes) {
@@ -200,14 +200,14 @@ int qj_ac_write_all(int descriptor, const void *buffer, size_t bytes) {
 
 int qj_ac_accept(int listener, struct sockaddr *address, socklen_t *length) {
     struct io_operation operation = {.kind = IO_ACCEPT, .descriptor = listener, .buffer = address, .length = length};
-    return (int)carry_out(&operation);
+    return (int)perform(&operation);
 }
 
 int qj_ac_connect(int socket, const struct sockaddr *address, socklen_t length) {
     for (;;) {
         struct io_operation operation = {
             .kind = IO_CONNECT, .descriptor = socket, .buffer = (void *)(uintptr_t)address, .bytes = length};
-        int result = (int)carry_out(&operation);
+        int result = (int)perform(&operation);
         /* The backlog of a local socket is full. The kernel does not report when it has room again. */
         if (result != -EAGAIN) return result;
         if (qj_ac_sleep(CONNECT_AGAIN_NS) != 0) return QJ_AC_CANCELED;

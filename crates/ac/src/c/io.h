@@ -1,4 +1,4 @@
-/* One operation of input or output, and the two that can carry it out. */
+/* An I/O operation, and the interfaces of the two back ends, io_uring and epoll. */
 #ifndef QUAJECT_AC_SRC_IO_H
 #define QUAJECT_AC_SRC_IO_H
 

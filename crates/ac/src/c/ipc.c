@@ -1,4 +1,4 @@
-/* Messages over channels: see include/quaject/ac/ipc.h. Knows rings and tasks, nothing of what messages mean.
+/* Messages over channels: see include/quaject/ac/ipc.h. The contents of messages are not interpreted.
  *
  *   the first word of a message     cookie: 32 bits | 0: 30 bits | type: 2 bits */
 #include "channel.h"
@@ -13,7 +13,7 @@
 #endif
 
 /* How often a waiting side checks whether its peer lives. */
-#define LOOK_EVERY_NS 20000000u
+#define PEER_CHECK_INTERVAL_NS 20000000u
 
 enum { REQUEST = 1, RESPONSE = RECORD_OUT };
 
@@ -44,7 +44,7 @@ QJ_AC_INLINE void ring_bell(uint32_t *bell) {
 
 /* ---- taking messages in ---- */
 
-static __attribute__((noinline)) void keep_request(struct qj_ac_channel *channel, const struct qj_ring_slot *slot) {
+static __attribute__((noinline)) void enqueue_request(struct qj_ac_channel *channel, const struct qj_ring_slot *slot) {
     struct qj_ring_message *to = &channel->inbox[(channel->inbox_head + channel->inbox_count++) & channel->inbox_mask];
     for (unsigned i = 0; i < QJ_RING_WORDS; i++) to->words[i] = qj_ring_word(slot, i);
 }
@@ -79,7 +79,7 @@ QJ_AC_INLINE struct qj_ac_task *deliver(struct qj_ac_channel *channel, const str
     struct qj_ac_call_record *record = &channel->calls[cookie & channel->inbox_mask];
     if (QJ_AC_UNLIKELY((uint32_t)head != RESPONSE || record->head != head)) {
         if ((uint32_t)head == REQUEST) {
-            keep_request(channel, slot);
+            enqueue_request(channel, slot);
         } else {
             refuse(channel, head, record);
         }
@@ -90,16 +90,16 @@ QJ_AC_INLINE struct qj_ac_task *deliver(struct qj_ac_channel *channel, const str
     return record->task;
 }
 
-/* Slots of messages that were read. Not when they are read: the store needs the line for itself, and what is stored after
- * it, as the next request, would not leave the processor before it has. The next poll gives them back. */
-QJ_AC_INLINE void give_back(struct qj_ac_channel *channel) {
+/* Releases the slots of messages that were read. Deferred to the next poll: the store needs the cache line exclusively, and
+ * later stores, such as the next request, would wait for it. */
+QJ_AC_INLINE void release_slots(struct qj_ac_channel *channel) {
     if (channel->passed == 0) return;
     qj_ring_sc_give_back(&channel->in, channel->passed);
     channel->passed = 0;
 }
 
-/* No honest peer writes this; it is as good as dead. */
-static __attribute__((noinline)) void broken(struct qj_ac_channel *channel) {
+/* The peer has violated the protocol: it is treated as dead. */
+static __attribute__((noinline)) void mark_broken(struct qj_ac_channel *channel) {
     channel->refused++;
     channel->dead = 1;
     qj_ac__break_calls(channel);
@@ -108,12 +108,12 @@ static __attribute__((noinline)) void broken(struct qj_ac_channel *channel) {
 
 void qj_ac__receive_all(struct qj_ac_channel *channel) {
     const struct qj_ring_slot *slot;
-    give_back(channel);
-    /* No more than fit into the ring: a peer that fills it as fast as we empty it shall not keep the thread for itself. */
+    release_slots(channel);
+    /* At most one ring of messages, so that a peer that refills it as fast cannot starve the other tasks. */
     for (uint32_t budget = channel->inbox_mask + 1; budget > 0 && channel->inbox_count <= channel->inbox_mask; budget--) {
         enum qj_ring_result result = qj_ring_sc_peek(&channel->in, &slot);
         if (result != QJ_RING_OK) {
-            if (result != QJ_RING_NOT_READY) broken(channel);
+            if (result != QJ_RING_NOT_READY) mark_broken(channel);
             break;
         }
         struct qj_ac_task *task = deliver(channel, slot);
@@ -133,19 +133,19 @@ static int next_request(struct qj_ac_channel *channel, struct qj_ac_message *req
     return 0;
 }
 
-/* A task that never sleeps notices the death of a peer as well: of so many polls of an empty channel one reads the clock. */
+/* One of so many polls of an empty channel reads the clock, so that a task that never sleeps detects a dead peer too. */
 #define POLLS_PER_CLOCK 256
 
-static void check_clock_sometimes(struct qj_ac_channel *channel) {
+static void check_peer_periodically(struct qj_ac_channel *channel) {
     if (++channel->polls - channel->polls_at_clock < POLLS_PER_CLOCK) return;
     channel->polls_at_clock = channel->polls;
     uint64_t now = qj_ac__now_ns();
-    if (now - channel->checked_ns < LOOK_EVERY_NS) return;
+    if (now - channel->checked_ns < PEER_CHECK_INTERVAL_NS) return;
     channel->checked_ns = now;
     qj_ac__check_peer(channel);
 }
 
-/* Responses that are taken in before the first of their tasks runs. */
+/* The maximum number of responses received before the first of their tasks runs. */
 #define MAX_BATCH 32
 
 /* Receives responses, at least one of which is there, up to the first request, and runs the tasks that wait for them, one after the
@@ -185,7 +185,7 @@ QJ_AC_INLINE void receive_and_run(struct qj_ac_channel *channel) {
     channel->passed = (uint32_t)(position - in.position);
     channel->in.position = position;
     /* A request would be asked again of our successor: its slot must not wait until we have answered. */
-    if (channel->inbox_count != 0) give_back(channel);
+    if (channel->inbox_count != 0) release_slots(channel);
     if (first == NULL) return;
     last->next = self;
     self->prev = last;
@@ -206,7 +206,7 @@ QJ_AC_INLINE void receive_and_run(struct qj_ac_channel *channel) {
 int qj_ac__poll_once(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie) {
     if (channel->inbox_count == 0) {
         const struct qj_ring_slot *slot;
-        give_back(channel);
+        release_slots(channel);
         enum qj_ring_result result = qj_ring_sc_peek(&channel->in, &slot);
         if (QJ_AC_LIKELY(result == QJ_RING_OK)) {
             uint64_t head = qj_ring_word(slot, 0);
@@ -220,17 +220,17 @@ int qj_ac__poll_once(struct qj_ac_channel *channel, struct qj_ac_message *reques
             }
             receive_and_run(channel);
         } else if (QJ_AC_UNLIKELY(result != QJ_RING_NOT_READY)) {
-            broken(channel);
+            mark_broken(channel);
         }
     }
     int result = next_request(channel, request, cookie);
     if (result != -EWOULDBLOCK) return result;
     if (channel->dead) return -EPIPE;
-    check_clock_sometimes(channel);
+    check_peer_periodically(channel);
     return -EWOULDBLOCK;
 }
 
-/* Of so many full polls one lets the poller check timers, I/O and other channels though no other task can run. */
+/* One of so many slow polls lets the poller check timers, I/O and other channels, even if no other task is runnable. */
 #define POLLS_PER_ROUND 16
 
 void qj_ac__yield_to_others(void) {
@@ -242,43 +242,43 @@ void qj_ac__yield_to_others(void) {
     if (!poller_alone || ++polls % POLLS_PER_ROUND == 0) qj_ac_yield();
 }
 
-static __attribute__((noinline)) int poll_in_full(struct qj_ac_channel *channel, struct qj_ac_message *request,
+static __attribute__((noinline)) int poll_slow(struct qj_ac_channel *channel, struct qj_ac_message *request,
                                                   uint32_t *cookie) {
     int result = qj_ac__poll_once(channel, request, cookie);
     if (result == -EWOULDBLOCK) qj_ac__yield_to_others();
     return result;
 }
 
-/* Of so many polls of an empty channel one is a full poll. */
+/* One of so many polls of an empty channel is a slow poll. */
 #define QUICK_POLLS 64
 
-/* Whether no task can run but the poller, if there is one. */
-QJ_AC_INLINE bool alone(const struct qj_ac_runtime *runtime) {
+/* Whether no task but the poller is runnable. */
+QJ_AC_INLINE bool no_other_task_runnable(const struct qj_ac_runtime *runtime) {
     const struct qj_ac_task *next = runtime->queue.next;
     return next == runtime->poller ? next == NULL || next->next == &runtime->queue : next == &runtime->queue;
 }
-/* Whether there is nothing to do but to poll the next slot. */
-QJ_AC_INLINE bool nothing_else(const struct qj_ac_channel *channel) {
-    return (channel->inbox_count | (uint32_t)channel->dead) == 0 && alone(&qj_ac__thread);
+/* Whether polling the next slot is the only work of the thread. */
+QJ_AC_INLINE bool has_no_other_work(const struct qj_ac_channel *channel) {
+    return (channel->inbox_count | (uint32_t)channel->dead) == 0 && no_other_task_runnable(&qj_ac__thread);
 }
 
 static __attribute__((noinline)) int run_responses(struct qj_ac_channel *channel, struct qj_ac_message *request,
                                                    uint32_t *cookie) {
     receive_and_run(channel);
-    return QJ_AC_LIKELY(nothing_else(channel)) ? -EWOULDBLOCK : poll_in_full(channel, request, cookie);
+    return QJ_AC_LIKELY(has_no_other_work(channel)) ? -EWOULDBLOCK : poll_slow(channel, request, cookie);
 }
 
-/* As `poll_in_full` for the usual cases, without its frame: nothing has come, or responses alone. */
+/* As `poll_slow` for the usual cases, without its frame: nothing has come, or only responses. */
 int qj_ac_poll_recv(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie) {
     const struct qj_ring_slot *slot;
-    if (QJ_AC_LIKELY(channel->passed == 0 && nothing_else(channel))) {
+    if (QJ_AC_LIKELY(channel->passed == 0 && has_no_other_work(channel))) {
         enum qj_ring_result result = qj_ring_sc_peek(&channel->in, &slot);
         if (result == QJ_RING_NOT_READY && ++channel->polls % QUICK_POLLS != 0) return -EWOULDBLOCK;
         if (QJ_AC_LIKELY(result == QJ_RING_OK && (uint32_t)qj_ring_word(slot, 0) != REQUEST)) {
             return run_responses(channel, request, cookie);
         }
     }
-    return poll_in_full(channel, request, cookie);
+    return poll_slow(channel, request, cookie);
 }
 
 /* ---- waiting ---- */
@@ -297,11 +297,11 @@ void qj_ac__channels_poll(struct qj_ac_runtime *runtime) {
         if (channel->waiting == 0) {
             *link = channel->next;
             channel->watched = 0;
-            give_back(channel);
+            release_slots(channel);
             continue;
         }
         qj_ac__receive_all(channel);
-        check_clock_sometimes(channel);
+        check_peer_periodically(channel);
         link = &channel->next;
     }
 }
@@ -341,7 +341,7 @@ void qj_ac__channels_sleep(struct qj_ac_runtime *runtime, uint64_t timeout_ns) {
                                           .uaddr = (uintptr_t)&runtime->doorbell,
                                           .flags = FUTEX_32 | FUTEX_PRIVATE_FLAG};
     for (struct qj_ac_channel *channel = runtime->channels; channel != NULL; channel = channel->next) {
-        if (now - channel->checked_ns >= LOOK_EVERY_NS) {
+        if (now - channel->checked_ns >= PEER_CHECK_INTERVAL_NS) {
             channel->checked_ns = now;
             qj_ac__check_peer(channel);
         }
@@ -359,7 +359,7 @@ void qj_ac__channels_sleep(struct qj_ac_runtime *runtime, uint64_t timeout_ns) {
         qj_ac__receive_all(channel);
     }
     if (runtime->queue.next != &runtime->queue) return;
-    if (timeout_ns > LOOK_EVERY_NS) timeout_ns = LOOK_EVERY_NS;
+    if (timeout_ns > PEER_CHECK_INTERVAL_NS) timeout_ns = PEER_CHECK_INTERVAL_NS;
     sleep_on_bells(bells, count, now, now + timeout_ns);
     /* Awake: producers need not ring. */
     for (struct qj_ac_channel *channel = runtime->channels; channel != NULL; channel = channel->next) {
@@ -435,11 +435,11 @@ static __attribute__((noinline)) int wait_for_room(struct qj_ac_channel *channel
 
 /* Whether the slot of the next message is free. `out` is a copy of channel->out, which no store to shared memory makes the
  * compiler read again. */
-QJ_AC_INLINE bool has_room(const struct qj_ring_end *out) {
+QJ_AC_INLINE bool has_free_slot(const struct qj_ring_end *out) {
     return qj_ring__get_state(out, out->position) == qj_ring__idle(out, out->position, QJ_RING_FREE);
 }
 
-/* Written where it travels: no copy besides. */
+/* Writes the message in place, in the slot. */
 QJ_AC_INLINE void write_message(struct qj_ac_channel *channel, const struct qj_ring_end *out, uint64_t head,
                                 const struct qj_ac_message *message) {
     struct qj_ring_slot *slot = qj_ring__slot(out, out->position);
@@ -453,14 +453,14 @@ QJ_AC_INLINE void write_message(struct qj_ac_channel *channel, const struct qj_r
     ring_bell(&out->ring->consumer_bell);
 }
 
-/* Whether a request may be sent, for which there are a record and, it returns 0, a slot. */
-static __attribute__((noinline)) int why_not(struct qj_ac_channel *channel) {
+/* Waits for a free slot; returns 0 if a request may then be sent, or an error. */
+static __attribute__((noinline)) int prepare_send_slow(struct qj_ac_channel *channel) {
     if (channel->dead && qj_ac_channel_alive(channel) != 1) return -EPIPE;
     if (qj_ac_is_canceled()) return QJ_AC_CANCELED;
     if (channel->free_call == UINT32_MAX) return -EAGAIN;
     int result = wait_for_room(channel);
     if (result != 0) return result;
-    /* Others have run meanwhile, and may have taken the last record. */
+    /* Other tasks have run meanwhile, and may have allocated the last record. */
     return channel->free_call == UINT32_MAX ? -EAGAIN : 0;
 }
 
@@ -469,9 +469,9 @@ static __attribute__((noinline)) int why_not(struct qj_ac_channel *channel) {
 QJ_AC_INLINE int send(struct qj_ac_channel *channel, const struct qj_ac_message *request, struct qj_ac_message *response,
                       struct qj_ac_task *task, struct qj_ac_call_record **sent) {
     struct qj_ring_end out = channel->out;
-    if (QJ_AC_UNLIKELY(!has_room(&out) || channel->dead || channel->free_call == UINT32_MAX ||
+    if (QJ_AC_UNLIKELY(!has_free_slot(&out) || channel->dead || channel->free_call == UINT32_MAX ||
                        qj_ac__thread.canceled_blocks != 0)) {
-        int result = why_not(channel);
+        int result = prepare_send_slow(channel);
         if (result != 0) return result;
         out = channel->out;
     }
@@ -514,8 +514,8 @@ QJ_AC_INLINE void wait_for_response(struct qj_ac_cancel_item *item, struct qj_ac
     qj_ac__item_remove(item);
 }
 
-/* How the wait has ended. */
-QJ_AC_INLINE int outcome(struct qj_ac_call_record *record) {
+/* The result of a call that has ended. */
+QJ_AC_INLINE int call_result(struct qj_ac_call_record *record) {
     struct qj_ac_channel *channel = record->channel;
     enum record_state state = record->state;
     if (QJ_AC_LIKELY(state == RECORD_ARRIVED)) {
@@ -549,7 +549,7 @@ int qj_ac_recv_response(struct qj_ac_channel *channel, uint32_t cookie, struct q
     } else if (record->state == RECORD_ARRIVED) {
         *response = record->early;
     }
-    return outcome(record);
+    return call_result(record);
 }
 
 QJ_AC__RETURNS_BY_JUMP
@@ -559,12 +559,12 @@ int qj_ac_call(struct qj_ac_channel *channel, const struct qj_ac_message *reques
     int result = send(channel, request, response, qj_ac_current(), &record);
     if (QJ_AC_UNLIKELY(result != 0)) return result;
     wait_for_response(&item, channel, record);
-    return outcome(item.argument);
+    return call_result(item.argument);
 }
 
 int qj_ac_reply(struct qj_ac_channel *channel, uint32_t cookie, const struct qj_ac_message *response) {
     struct qj_ring_end out = channel->out;
-    if (QJ_AC_UNLIKELY(!has_room(&out) || channel->dead)) {
+    if (QJ_AC_UNLIKELY(!has_free_slot(&out) || channel->dead)) {
         if (channel->dead && qj_ac_channel_alive(channel) != 1) return -EPIPE;
         int result = wait_for_room(channel);
         if (result != 0) return result;

@@ -1,6 +1,6 @@
-/* The inline functions as functions, for languages that cannot include a header. Adds nothing of its own, but for the
- * three things Rust's scopes need: a task in a block that is not the innermost, a wake from anywhere, and a wait that
- * another thread may end. */
+/* Out-of-line definitions of the inline functions, for languages that cannot include a C header; and three operations for the
+ * scopes of Rust: a task in a block that is not the innermost one, a wake by any thread, and a wait that another thread may
+ * end. */
 #include "internal.h"
 
 void qj_ac_plain_async_in(struct qj_ac_finish *block, void (*function)(void *), void *argument);

@@ -1,6 +1,6 @@
-/* The poller: a task of the thread's own that polls timers, I/O, channels and other threads once per round of the dispatch
- * queue, and sleeps when nothing else can run. It exists from the first timer, I/O or foreign wait on, and is in the
- * queue exactly while something is pending; an empty queue is therefore a deadlock. */
+/* The poller: a task of the library that polls timers, I/O, channels and wakes of other threads once per round of the dispatch
+ * queue, and sleeps when no other task is runnable. It is created by the first timer, I/O or foreign wait, and is in the queue
+ * exactly while something is pending; so an empty queue is a deadlock. */
 #include "internal.h"
 
 #include <linux/futex.h>
@@ -11,10 +11,10 @@
 
 /* Rounds of a busy queue between two reads of the clock. */
 #define ROUNDS_PER_CLOCK 16
-/* How long a thread that waits for channels and I/O at once leaves the channels alone. */
+/* The interval at which a thread that sleeps on I/O polls its channels. */
 #define CHANNELS_EVERY_NS 200000u
 
-/* No program's block: the poller is started at any time and never ends. */
+/* The block of the poller, which is started at any time and never ends: not one of the program. */
 static __thread struct qj_ac_finish home;
 static __thread bool parked;
 
@@ -42,7 +42,7 @@ static void sleep_until_something(struct qj_ac_runtime *runtime) {
     if (qj_ac__remote_drain(runtime)) {
         /* a task runs now */
     } else if (qj_ac__io_pending(runtime)) {
-        /* Nothing sleeps on descriptors and on the futexes of channels at once: channels are polled in turn. */
+        /* No system call waits for descriptors and futexes at once: channels are polled at an interval. */
         if (runtime->channels != NULL && timeout_ns > CHANNELS_EVERY_NS) timeout_ns = CHANNELS_EVERY_NS;
         qj_ac__io_poll(runtime, timeout_ns);
     } else if (runtime->channels != NULL) {
@@ -50,7 +50,7 @@ static void sleep_until_something(struct qj_ac_runtime *runtime) {
     } else {
         sleep_on_doorbell(runtime, timeout_ns);
     }
-    /* Pairs with the exchange in `qj_ac__schedule_remote`: one that comes later finds no sleeper to wake. */
+    /* Pairs with the exchange in `qj_ac__schedule_remote`: a later waker finds no sleeper. */
     __atomic_store_n(&runtime->doorbell, 0, __ATOMIC_SEQ_CST);
 }
 

@@ -1,9 +1,8 @@
-/* The pool of stacks: made in chunks, guarded, coloured, reused last in, first out; the report of an overflow; and the
- * refusal of shadow stacks. Knows nothing of what runs on them.
+/* The pool of stacks: allocated in chunks, with guard pages and cache colouring, reused last in, first out; the report of stack
+ * overflows; the check for shadow stacks.
  *
- * A chunk is one mapping of many stacks. The guards are installed in the page tables (MADV_GUARD_INSTALL, Linux 6.13),
- * which costs no mapping each; where the kernel cannot, each guard is a mapping and the kernel's limit of mappings is
- * the limit of tasks. */
+ * A chunk is one mapping of many stacks. Guards are installed in the page tables (MADV_GUARD_INSTALL, Linux 6.13), without a
+ * mapping of their own. On older kernels each guard is a mapping, and vm.max_map_count limits the number of tasks. */
 #include "internal.h"
 
 #include <dlfcn.h>
@@ -21,8 +20,7 @@
 #define MADV_GUARD_INSTALL 102
 #endif
 
-/* As much as a frame may reach beyond the end of its stack before it touches it: one with a buffer of 64 KiB. Guards take
- * addresses, not memory. */
+/* The largest frame whose overflow is detected, such as one with a buffer of 64 KiB. Guards take address space, not memory. */
 #define GUARD_BYTES ((size_t)65536)
 #define PAGE_BYTES ((size_t)4096)
 #define STACK_BYTES_MAX ((size_t)1 << 40)
@@ -120,7 +118,7 @@ static void new_chunk(struct qj_ac_runtime *runtime, struct qj_ac_pool *pool) {
         qj_ac__fatal("out of memory: no stack for another task, %llu are in use: %s",
                    (unsigned long long)runtime->statistics.stacks, strerror(error));
     }
-    /* A task touches a page or two; a huge page per stack would be the end of a million tasks. */
+    /* A task touches a page or two; a huge page per stack would exhaust memory with many tasks. */
     madvise(low, bytes, MADV_NOHUGEPAGE);
     *chunk = (struct chunk){pool->chunks, low, bytes};
     pool->chunks = chunk;
@@ -129,7 +127,7 @@ static void new_chunk(struct qj_ac_runtime *runtime, struct qj_ac_pool *pool) {
     if (pool->stacks_next < STACKS_LAST) pool->stacks_next *= 2;
 }
 
-struct qj_ac_task *qj_ac__stack_take(struct qj_ac_runtime *runtime) {
+struct qj_ac_task *qj_ac__stack_allocate(struct qj_ac_runtime *runtime) {
     struct qj_ac_pool *pool = pool_of(runtime);
     struct qj_ac_task *task = pool->cold;
     if (task != NULL) {
@@ -144,7 +142,7 @@ struct qj_ac_task *qj_ac__stack_take(struct qj_ac_runtime *runtime) {
     pool->fresh += pool->stack_bytes;
     guard(runtime, low);
     uint64_t number = ++runtime->statistics.stacks;
-    /* Tops at different places within their pages: else the same few cache sets would hold every task. */
+    /* Cache colouring: with equal offsets of the tops, all tasks would compete for the same few cache sets. */
     char *high = low + pool->stack_bytes - 64 * (number % 16);
     task = (struct qj_ac_task *)(high - sizeof *task);
     task->runtime = runtime;
@@ -156,7 +154,7 @@ struct qj_ac_task *qj_ac__stack_take(struct qj_ac_runtime *runtime) {
     return task;
 }
 
-void qj_ac__stack_give(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
+void qj_ac__stack_free(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
     if (runtime->slow != 0) {
         task->flags |= QJ_AC_TASK_POOLED;
         task->next = runtime->pool->cold;
@@ -174,7 +172,7 @@ bool qj_ac__on_task_stack(const struct qj_ac_runtime *runtime, const void *addre
     return false;
 }
 
-void qj_ac__stacks_free(struct qj_ac_runtime *runtime) {
+void qj_ac__pool_free(struct qj_ac_runtime *runtime) {
     struct qj_ac_pool *pool = runtime->pool;
     if (pool == NULL) return;
     for (struct qj_ac_task *task = runtime->all; task != NULL; task = task->all_next) qj_ac__watch_unstack(runtime, task);
@@ -221,13 +219,13 @@ static void on_fault(int signal, siginfo_t *info, void *context) {
             report_overflow(task, runtime->pool, where);
         }
     }
-    /* Not ours: as if we had never been here. A program may live with faults of its own, and overflow a stack later. */
+    /* Not a stack overflow: the previous handler gets the signal. The program may handle its own faults and continue. */
     if (before_us.sa_flags & SA_SIGINFO) {
         before_us.sa_sigaction(signal, info, context);
     } else if (before_us.sa_handler != SIG_DFL && before_us.sa_handler != SIG_IGN) {
         before_us.sa_handler(signal);
     } else {
-        /* The fault happens again when we return. */
+        /* The fault recurs when this handler returns. */
         sigaction(signal, &before_us, NULL);
     }
 }
@@ -263,10 +261,10 @@ void qj_ac__unwatch_overflow(struct qj_ac_runtime *runtime) {
 
 /* ---- shadow stacks ----
  *
- * x86-64's SHSTK and AArch64's GCS keep the return addresses a second time and fault when a return does not match. Once
- * a task has waited, its frames and its parent's end in another order than they began. Our objects do not carry the mark
- * without which a linker marks no program, so shadow stacks are on only where they were forced on; the fault would
- * then come at some return far away. */
+ * SHSTK of x86-64 and GCS of AArch64 store return addresses a second time and fault when a return does not match. Once a task
+ * has waited, its frames and its parent's return in another order than they were called. The objects of this library are not
+ * marked as compatible, so linkers do not enable shadow stacks; they are on only where they were forced on, and the fault would
+ * occur at an unrelated return. */
 
 #if defined(__x86_64__)
 #define STATUS_OF_SHADOW_STACKS 0x5005 /* ARCH_SHSTK_STATUS */

@@ -1,83 +1,83 @@
-/* Semaphores, locks, condition variables, event counts: each a queue of waiters and a rule for which one is next. A waiter is
- * handed what it waited for before it runs, so that no other can overtake it. */
+/* Semaphores (Dijkstra), locks and condition variables (Mesa semantics), event counts (Reed, Kanodia 1979): each is a FIFO queue
+ * of waiters. Ownership passes directly to the first waiter before it runs, so that no other task can overtake it. */
 #include "internal.h"
 
 /* On the stack of the task that waits. */
 struct qj_ac_waiter {
     struct qj_ac_waiter *next, *prev;
-    struct qj_ac_line *line; /* null once it has left */
+    struct qj_ac_wait_queue *queue; /* null when it is in none */
     struct qj_ac_task *task;
     uint64_t value;          /* what an event count must reach */
     int result;
 };
 
-static void join_line(struct qj_ac_line *line, struct qj_ac_waiter *waiter) {
-    waiter->line = line;
+static void enqueue_waiter(struct qj_ac_wait_queue *queue, struct qj_ac_waiter *waiter) {
+    waiter->queue = queue;
     waiter->task = qj_ac__thread.current;
     waiter->result = 0;
     waiter->next = NULL;
-    waiter->prev = line->last;
-    if (line->last != NULL) {
-        line->last->next = waiter;
+    waiter->prev = queue->last;
+    if (queue->last != NULL) {
+        queue->last->next = waiter;
     } else {
-        line->first = waiter;
+        queue->first = waiter;
     }
-    line->last = waiter;
+    queue->last = waiter;
 }
 
-static void leave_line(struct qj_ac_waiter *waiter) {
-    struct qj_ac_line *line = waiter->line;
+static void dequeue_waiter(struct qj_ac_waiter *waiter) {
+    struct qj_ac_wait_queue *queue = waiter->queue;
     if (waiter->prev != NULL) {
         waiter->prev->next = waiter->next;
     } else {
-        line->first = waiter->next;
+        queue->first = waiter->next;
     }
     if (waiter->next != NULL) {
         waiter->next->prev = waiter->prev;
     } else {
-        line->last = waiter->prev;
+        queue->last = waiter->prev;
     }
-    waiter->line = NULL;
+    waiter->queue = NULL;
 }
 
-/* The first in line runs soon, with `result`. */
+/* The first waiter runs soon, with `result`. */
 QJ_AC_INLINE struct qj_ac_task *wake(struct qj_ac_waiter *waiter, int result) {
     if (QJ_AC_UNLIKELY(waiter->task->runtime != &qj_ac__thread)) {
         qj_ac__fatal_other_thread("what a task waits for was used by a thread that is not its own", waiter->task);
     }
     waiter->result = result;
-    leave_line(waiter);
+    dequeue_waiter(waiter);
     qj_ac__make_runnable(waiter->task);
     return waiter->task;
 }
 
-/* One that was woken and has not run yet keeps what it was given. */
-static void abandon(void *argument) {
+/* Cancels a wait, unless the waiter has been woken already: its result stays. */
+static void cancel_wait(void *argument) {
     struct qj_ac_waiter *waiter = argument;
-    if (waiter->line != NULL) wake(waiter, QJ_AC_CANCELED);
+    if (waiter->queue != NULL) wake(waiter, QJ_AC_CANCELED);
 }
 
-enum manner { UNTIL_WOKEN, UNTIL_CANCELED };
+enum wait_kind { UNTIL_WOKEN, UNTIL_CANCELED };
 
-/* Waits in line; returns the argument of `wake`. A directed yield may resume the task early: it waits again, because its waiter,
+/* Waits in the queue; returns the argument of `wake`. A directed yield may resume the task early: it waits again, because its waiter,
  * which is in this frame, is still in the queue. */
-static int wait_in_line(struct qj_ac_line *line, uint64_t value, enum manner manner) {
+static int wait_in_queue(struct qj_ac_wait_queue *queue, uint64_t value, enum wait_kind kind) {
     struct qj_ac_waiter waiter;
     qj_ac__check_stack(&qj_ac__thread);
     waiter.value = value;
-    if (manner == UNTIL_WOKEN) {
-        join_line(line, &waiter);
+    if (kind == UNTIL_WOKEN) {
+        enqueue_waiter(queue, &waiter);
         do {
             qj_ac_suspend();
-        } while (waiter.line != NULL);
+        } while (waiter.queue != NULL);
         return waiter.result;
     }
     struct qj_ac_cancel_item item;
-    if (qj_ac_cancel_item_add(&item, abandon, &waiter) != 0) return QJ_AC_CANCELED;
-    join_line(line, &waiter);
+    if (qj_ac_cancel_item_add(&item, cancel_wait, &waiter) != 0) return QJ_AC_CANCELED;
+    enqueue_waiter(queue, &waiter);
     do {
         qj_ac_suspend();
-    } while (waiter.line != NULL);
+    } while (waiter.queue != NULL);
     qj_ac_cancel_item_remove(&item);
     return waiter.result;
 }
@@ -92,22 +92,22 @@ void qj_ac_semaphore_init(struct qj_ac_semaphore *semaphore, long value) {
     *semaphore = (struct qj_ac_semaphore){value, {NULL, NULL}};
 }
 
-static int semaphore_p(struct qj_ac_semaphore *semaphore, enum manner manner) {
-    if (manner == UNTIL_CANCELED && qj_ac_is_canceled()) return QJ_AC_CANCELED;
+static int semaphore_p(struct qj_ac_semaphore *semaphore, enum wait_kind kind) {
+    if (kind == UNTIL_CANCELED && qj_ac_is_canceled()) return QJ_AC_CANCELED;
     if (semaphore->value > 0) {
         semaphore->value--;
         return 0;
     }
     started();
-    return wait_in_line(&semaphore->line, 0, manner);
+    return wait_in_queue(&semaphore->queue, 0, kind);
 }
 
 void qj_ac_semaphore_p(struct qj_ac_semaphore *semaphore) { semaphore_p(semaphore, UNTIL_WOKEN); }
 int qj_ac_semaphore_p_x(struct qj_ac_semaphore *semaphore) { return semaphore_p(semaphore, UNTIL_CANCELED); }
 
 void qj_ac_semaphore_v(struct qj_ac_semaphore *semaphore) {
-    if (semaphore->line.first != NULL) {
-        wake(semaphore->line.first, 0);
+    if (semaphore->queue.first != NULL) {
+        wake(semaphore->queue.first, 0);
     } else {
         semaphore->value++;
     }
@@ -117,16 +117,16 @@ void qj_ac_semaphore_v(struct qj_ac_semaphore *semaphore) {
 
 void qj_ac_lock_init(struct qj_ac_lock *lock) { *lock = (struct qj_ac_lock){NULL, {NULL, NULL}}; }
 
-static int lock_acquire(struct qj_ac_lock *lock, enum manner manner) {
+static int lock_acquire(struct qj_ac_lock *lock, enum wait_kind kind) {
     started();
     struct qj_ac_task *task = qj_ac__thread.current;
     if (lock->owner == task) qj_ac__fatal("a task acquires a lock that it holds already");
-    if (manner == UNTIL_CANCELED && qj_ac_is_canceled()) return QJ_AC_CANCELED;
+    if (kind == UNTIL_CANCELED && qj_ac_is_canceled()) return QJ_AC_CANCELED;
     if (lock->owner == NULL) {
         lock->owner = task;
         return 0;
     }
-    return wait_in_line(&lock->line, 0, manner);
+    return wait_in_queue(&lock->queue, 0, kind);
 }
 
 void qj_ac_lock_acquire(struct qj_ac_lock *lock) { lock_acquire(lock, UNTIL_WOKEN); }
@@ -134,17 +134,17 @@ int qj_ac_lock_acquire_x(struct qj_ac_lock *lock) { return lock_acquire(lock, UN
 
 void qj_ac_lock_release(struct qj_ac_lock *lock) {
     if (lock->owner != qj_ac__thread.current) qj_ac__fatal("a task releases a lock that it does not hold");
-    lock->owner = lock->line.first != NULL ? wake(lock->line.first, 0) : NULL;
+    lock->owner = lock->queue.first != NULL ? wake(lock->queue.first, 0) : NULL;
 }
 
 /* ---- condition variables ---- */
 
-void qj_ac_condition_init(struct qj_ac_condition *condition) { condition->line = (struct qj_ac_line){NULL, NULL}; }
+void qj_ac_condition_init(struct qj_ac_condition *condition) { condition->queue = (struct qj_ac_wait_queue){NULL, NULL}; }
 
-static int condition_wait(struct qj_ac_condition *condition, struct qj_ac_lock *lock, enum manner manner) {
+static int condition_wait(struct qj_ac_condition *condition, struct qj_ac_lock *lock, enum wait_kind kind) {
     if (lock->owner != qj_ac__thread.current) qj_ac__fatal("a task waits for a condition without holding its lock");
     qj_ac_lock_release(lock);
-    int result = wait_in_line(&condition->line, 0, manner);
+    int result = wait_in_queue(&condition->queue, 0, kind);
     qj_ac_lock_acquire(lock);
     return result;
 }
@@ -157,11 +157,11 @@ int qj_ac_condition_wait_x(struct qj_ac_condition *condition, struct qj_ac_lock 
 }
 
 void qj_ac_condition_signal(struct qj_ac_condition *condition) {
-    if (condition->line.first != NULL) wake(condition->line.first, 0);
+    if (condition->queue.first != NULL) wake(condition->queue.first, 0);
 }
 
 void qj_ac_condition_broadcast(struct qj_ac_condition *condition) {
-    while (condition->line.first != NULL) wake(condition->line.first, 0);
+    while (condition->queue.first != NULL) wake(condition->queue.first, 0);
 }
 
 /* ---- event counts ---- */
@@ -170,11 +170,11 @@ void qj_ac_eventcount_init(struct qj_ac_eventcount *count) {
     *count = (struct qj_ac_eventcount){0, {NULL, NULL}};
 }
 
-static int eventcount_await(struct qj_ac_eventcount *count, uint64_t value, enum manner manner) {
-    if (manner == UNTIL_CANCELED && qj_ac_is_canceled()) return QJ_AC_CANCELED;
+static int eventcount_await(struct qj_ac_eventcount *count, uint64_t value, enum wait_kind kind) {
+    if (kind == UNTIL_CANCELED && qj_ac_is_canceled()) return QJ_AC_CANCELED;
     if (count->value >= value) return 0;
     started();
-    return wait_in_line(&count->line, value, manner);
+    return wait_in_queue(&count->queue, value, kind);
 }
 
 void qj_ac_eventcount_await(struct qj_ac_eventcount *count, uint64_t value) {
@@ -187,7 +187,7 @@ int qj_ac_eventcount_await_x(struct qj_ac_eventcount *count, uint64_t value) {
 void qj_ac_eventcount_advance(struct qj_ac_eventcount *count, uint64_t by) {
     if (by > UINT64_MAX - count->value) qj_ac__fatal("an event count ran over its last value");
     count->value += by;
-    for (struct qj_ac_waiter *waiter = count->line.first, *next; waiter != NULL; waiter = next) {
+    for (struct qj_ac_waiter *waiter = count->queue.first, *next; waiter != NULL; waiter = next) {
         next = waiter->next;
         if (waiter->value <= count->value) wake(waiter, 0);
     }
@@ -206,7 +206,7 @@ static void sleeper_fire(struct qj_ac_timer *timer) {
     qj_ac__make_runnable(sleeper->task);
 }
 
-static void sleeper_abandon(void *argument) {
+static void cancel_sleep(void *argument) {
     struct sleeper *sleeper = argument;
     if (sleeper->timer.prev == NULL) return; /* it has fired */
     qj_ac__timer_unset(&qj_ac__thread, &sleeper->timer);
@@ -222,7 +222,7 @@ int qj_ac_sleep(uint64_t ns) {
     sleeper.task = runtime->current;
     sleeper.result = 0;
     struct qj_ac_cancel_item item;
-    if (qj_ac_cancel_item_add(&item, sleeper_abandon, &sleeper) != 0) return QJ_AC_CANCELED;
+    if (qj_ac_cancel_item_add(&item, cancel_sleep, &sleeper) != 0) return QJ_AC_CANCELED;
     uint64_t now = qj_ac__now_ns();
     qj_ac__timer_set(runtime, &sleeper.timer, ns > UINT64_MAX - now ? UINT64_MAX : now + ns, sleeper_fire);
     do {

@@ -1,5 +1,4 @@
-/* Timers: a pairing heap whose nodes the caller supplies, so that setting one allocates nothing. Knows nothing
- * of what happens when one fires. */
+/* Timers: an intrusive pairing heap (Fredman, Sedgewick, Sleator, Tarjan 1986), so that setting a timer allocates nothing. */
 #include "internal.h"
 
 #include <time.h>

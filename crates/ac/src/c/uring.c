@@ -1,5 +1,5 @@
-/* io_uring: one ring per thread, entered once per round of the dispatch queue for all tasks together. Completions are
- * run when we ask for them (DEFER_TASKRUN), where the kernel can. The ring's words are shared with the kernel. */
+/* The io_uring back end: one ring per thread, submitted once per round of the dispatch queue for all tasks. Completions run when
+ * they are requested (IORING_SETUP_DEFER_TASKRUN), where the kernel supports it. */
 #include "io.h"
 
 #include <linux/io_uring.h>
@@ -164,7 +164,7 @@ static void prepare_wake(struct uring *uring) {
     entry->user_data = WAKE_REQUEST;
 }
 
-static uint8_t *found_of(struct uring *uring, int descriptor) {
+static uint8_t *socket_state_of(struct uring *uring, int descriptor) {
     /* A number that is no descriptor of any process does not deserve a table: all of them share a place. */
     size_t index = descriptor < 0 || descriptor > DESCRIPTORS_MAX ? 0 : (size_t)descriptor;
     if (index >= uring->found_count) {
@@ -182,7 +182,7 @@ static uint8_t *found_of(struct uring *uring, int descriptor) {
  * empty is seldom full again at once. */
 static void prepare_transfer(struct uring *uring, struct io_uring_sqe *entry, struct io_operation *operation) {
     bool reads = operation->kind == IO_READ;
-    operation->tried = *found_of(uring, operation->descriptor);
+    operation->tried = *socket_state_of(uring, operation->descriptor);
     entry->len = operation->bytes < 0x7ffff000 ? (unsigned)operation->bytes : 0x7ffff000;
     switch ((enum found)operation->tried) {
     case DRAINED_SOCKET:
@@ -237,7 +237,7 @@ void qj_ac__uring_cancel(struct uring *uring, struct io_operation *operation) {
 static void finish(struct qj_ac_io *io, struct io_operation *operation, int result, unsigned flags) {
     struct uring *uring = io->uring;
     if (operation->kind == IO_READ || operation->kind == IO_WRITE) {
-        uint8_t *found = found_of(uring, operation->descriptor);
+        uint8_t *found = socket_state_of(uring, operation->descriptor);
         /* The kernel says so of what is no socket: when it tries first, and when it first waits. */
         bool no_socket = operation->tried != NO_SOCKET && result == -ENOTSOCK;
         bool no_wait = operation->tried == DRAINED_SOCKET && result == -EAGAIN;

@@ -1,6 +1,5 @@
-/* Tools that must hear of every stack and every switch: valgrind, AddressSanitizer, ThreadSanitizer, and the trace that
- * QJ_AC_TRACE asks for. The sanitizers are found at run time by their weak symbols, so that one library serves programs
- * built with and without them. Decides nothing. */
+/* Notifications of every stack and every switch, for valgrind, AddressSanitizer, ThreadSanitizer and the trace of QJ_AC_TRACE.
+ * The sanitizers are found at run time by weak symbols, so that one library serves programs built with and without them. */
 #include "internal.h"
 
 #include <pthread.h>

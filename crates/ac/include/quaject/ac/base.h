@@ -1,4 +1,4 @@
-/* What a task, a finish block and a thread's state hold. Does nothing; the functions are in task.h and finish.h. */
+/* The data structures of tasks, finish blocks and threads. The functions are in task.h and finish.h. */
 #ifndef QUAJECT_AC_BASE_H
 #define QUAJECT_AC_BASE_H
 
@@ -107,7 +107,7 @@ struct qj_ac_finish {
     uint32_t state;              /* QJ_AC_BLOCK_... */
     uint32_t reserved;
     void *failure;               /* first exception or panic of a task that had waited; the language face's */
-    struct qj_ac_finish *kids, *kid_next, *kid_prev;
+    struct qj_ac_finish *children, *sibling_next, *sibling_prev;
     struct qj_ac_cancel_item *items;
     struct qj_ac_timer deadline;
 };

@@ -1,5 +1,5 @@
-/* DO_FINISH and ASYNC: the two words of Asynchronous C as macros. Knows how each compiler can turn a piece of text into
- * something that runs on another stack; no object ever asks for an executable stack.
+/* DO_FINISH and ASYNC, the two constructs of Asynchronous C, as macros; for each compiler the way to make a statement run on
+ * another stack, never by an executable stack.
  *
  *     DO_FINISH({ ... })            a block; `return` and `break` out of it wait for its tasks too
  *     DO_FINISH_(name, { ... })     the same with a name, for CANCEL(name) and qj_ac_deadline(name, ns)

@@ -1,4 +1,4 @@
-/* Finish blocks: open and close, cancel, shield, deadline. Knows nothing of how tasks start. */
+/* Finish blocks: open and close, cancel, shield, deadline. */
 #ifndef QUAJECT_AC_FINISH_H
 #define QUAJECT_AC_FINISH_H
 
@@ -22,7 +22,7 @@ QJ_AC_INLINE void qj_ac_finish_begin(struct qj_ac_finish *block) {
     block->up = task->finish;
     block->state = 0;
     block->failure = NULL;
-    block->kids = NULL;
+    block->children = NULL;
     block->items = NULL;
     task->finish = block;
 }

@@ -1,4 +1,4 @@
-/* From one stack to another. Knows nothing of tasks, blocks and queues.
+/* Context switches between stacks. Tasks, blocks and queues are not known here.
  *
  * A context is a stack pointer. On x86-64 its top word is the address to jump to, with that stack pointer and with the task
  * in rdx, so that a context saved by the inline switch and one saved by the function look the same to the code that resumes them:

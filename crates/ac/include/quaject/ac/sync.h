@@ -1,6 +1,6 @@
-/* What tasks of one thread wait for: semaphores, locks, condition variables, event counts, sequencers. First come, first
- * served. Each wait has a form ending in `_x` that returns QJ_AC_CANCELED when the block around it is cancelled. Knows
- * nothing of other threads. */
+/* Synchronisation of the tasks of one thread: semaphores, locks, condition variables, event counts and sequencers (Reed, Kanodia
+ * 1979). Waiters are served first come, first served. Each wait has a form ending in `_x` that returns QJ_AC_CANCELED when the
+ * enclosing block is cancelled. */
 #ifndef QUAJECT_AC_SYNC_H
 #define QUAJECT_AC_SYNC_H
 
@@ -13,13 +13,13 @@ extern "C" {
 struct qj_ac_waiter;
 
 /* First in, first out; waiters are on the stacks of the waiting tasks. All zeros is an empty one. */
-struct qj_ac_line {
+struct qj_ac_wait_queue {
     struct qj_ac_waiter *first, *last;
 };
 
 struct qj_ac_semaphore {
     long value;
-    struct qj_ac_line line;
+    struct qj_ac_wait_queue queue;
 };
 void qj_ac_semaphore_init(struct qj_ac_semaphore *semaphore, long value);
 void qj_ac_semaphore_p(struct qj_ac_semaphore *semaphore);
@@ -28,7 +28,7 @@ void qj_ac_semaphore_v(struct qj_ac_semaphore *semaphore);
 
 struct qj_ac_lock {
     struct qj_ac_task *owner;
-    struct qj_ac_line line;
+    struct qj_ac_wait_queue queue;
 };
 void qj_ac_lock_init(struct qj_ac_lock *lock);
 void qj_ac_lock_acquire(struct qj_ac_lock *lock);
@@ -36,7 +36,7 @@ int qj_ac_lock_acquire_x(struct qj_ac_lock *lock);
 void qj_ac_lock_release(struct qj_ac_lock *lock);
 
 struct qj_ac_condition {
-    struct qj_ac_line line;
+    struct qj_ac_wait_queue queue;
 };
 void qj_ac_condition_init(struct qj_ac_condition *condition);
 /* Releases the lock, waits for a signal, and holds the lock again when it returns, cancelled or not. */
@@ -48,7 +48,7 @@ void qj_ac_condition_broadcast(struct qj_ac_condition *condition);
 /* A number that only grows (Reed and Kanodia, 1979). */
 struct qj_ac_eventcount {
     uint64_t value;
-    struct qj_ac_line line;
+    struct qj_ac_wait_queue queue;
 };
 void qj_ac_eventcount_init(struct qj_ac_eventcount *count);
 static inline uint64_t qj_ac_eventcount_read(const struct qj_ac_eventcount *count) { return count->value; }

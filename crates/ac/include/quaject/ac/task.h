@@ -1,6 +1,5 @@
-/* Starting tasks, and every way in which a task yields to another. The fast path of each is here; when the thread has
- * not started, the pool is empty, a tool watches or a rule is broken, the function of the same name with `_slow` in the
- * library takes over. */
+/* Starting tasks, and all forms of yielding. The fast paths are here. When the thread has not started, the pool is empty, a tool
+ * watches or a rule is violated, the function of the same name with `_slow` in the library is called. */
 #ifndef QUAJECT_AC_TASK_H
 #define QUAJECT_AC_TASK_H
 
