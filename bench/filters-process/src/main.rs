@@ -57,7 +57,7 @@ fn translate(source: &Path, directory: &Path, mode: Mode) -> Result<(), Box<dyn 
 
 /// Likewise; whether loops of what is fused do several turns at once.
 fn translate_with(source: &Path, directory: &Path, mode: Mode, unrolling: Unrolling) -> Result<(), Box<dyn Error>> {
-    match translate_as_far(source, directory, mode, batching)?.first() {
+    match translate_as_far(source, directory, mode, unrolling)?.first() {
         Some(refused) => Err(refused.as_str().into()),
         None => Ok(()),
     }
@@ -79,7 +79,7 @@ fn translate_as_far(
     let options = c::Options { style: c::Style::SansIo, lines: c::LineMarks::None, ..c::Options::default() };
     // As `qj build` does.
     let optimiser = Optimiser::On;
-    let options = Options { mode, batching, optimiser, ..Options::new(Emit::C(options)) };
+    let options = Options { mode, unrolling, optimiser, ..Options::new(Emit::C(options)) };
     let compiled = compile(Source { root: file(source)?, fast_paths }, &mut Files(folder), &options);
     let outputs = compiled.outputs.map_err(|_| format!("{}: {:?}", source.display(), compiled.diagnostics))?;
     let attempts = outputs.fusion_attempts.iter().filter(|attempt| !attempt.is_fused());
