@@ -2,12 +2,14 @@
 //! enabled is decided in `enabled`.
 
 use crate::code::{AfterCode, BranchCode, GuardCode, Inst, OperationCode, PassedCode, PayloadCode, Pc};
-use crate::execute::{Frame, LocalContext, StopReason, Trap};
+use crate::execute::{LocalContext, StopReason, Trap};
 use crate::fast_path::EntryResult;
+use crate::frame::Frame;
 use crate::matching::{bind, captured_objects, references, release_all};
 use crate::report::FaultReport;
-use crate::speculate::clear_region;
-use crate::step::{BranchState, Control, Effect, StepContext, channel_of, report};
+
+use crate::state::{BranchState, Control};
+use crate::step::{Effect, StepContext, channel_of, report};
 use crate::trace::Step;
 use crate::values::DataView;
 use quaject_esp_ir::ir::{Fault, Transfer};
@@ -290,12 +292,12 @@ impl<'a> StepContext<'a> {
 
 fn clear_regions(branch: &BranchCode, frame: &mut Frame) {
     match &branch.guard {
-        GuardCode::Region(region) => clear_region(region, frame),
+        GuardCode::Region(region) => frame.clear_region(region),
         GuardCode::Open | GuardCode::Register(_) => {}
     }
     match &branch.operation {
-        OperationCode::In { condition: Some(region), .. } => clear_region(region, frame),
-        OperationCode::Out { payload: PayloadCode::Region(region), .. } => clear_region(region, frame),
+        OperationCode::In { condition: Some(region), .. } => frame.clear_region(region),
+        OperationCode::Out { payload: PayloadCode::Region(region), .. } => frame.clear_region(region),
         OperationCode::In { condition: None, .. }
         | OperationCode::Out { payload: PayloadCode::Ready(_), .. }
         | OperationCode::After { .. } => {}

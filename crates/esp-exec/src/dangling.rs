@@ -4,7 +4,8 @@
 use crate::code::Code;
 use crate::layout::{set_word, word};
 use crate::pools::Pools;
-use crate::step::{State, StepContext};
+use crate::state::State;
+use crate::step::StepContext;
 use quaject_esp_ir::ir::{PoolId, Program, Type};
 
 impl StepContext<'_> {

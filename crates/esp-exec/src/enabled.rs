@@ -4,8 +4,9 @@
 
 use crate::code::{OperationCode, PayloadCode};
 use crate::priority::{self, participants};
-use crate::speculate::{clear_region, condition_changes_pools};
-use crate::step::{Control, EnvironmentMode, StepContext};
+use crate::speculate::condition_changes_pools;
+use crate::state::Control;
+use crate::step::{EnvironmentMode, StepContext};
 use crate::trace::Step;
 use quaject_esp_ir::ir::AltOrder;
 
@@ -204,7 +205,7 @@ impl<'a> StepContext<'a> {
             }
         };
         if let Some(region) = region {
-            clear_region(region, &mut self.state.instances[sender as usize].frame);
+            self.state.instances[sender as usize].frame.clear_region(region);
         }
         if let Some(pools) = before {
             self.state.pools = pools;

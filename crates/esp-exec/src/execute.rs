@@ -1,18 +1,18 @@
 //! The interpreter of local code: executes the code of one instance, function or region until it reaches an operation, a
 //! result, a fault or the fuel limit. Knows nothing of channels and other instances.
 
-use crate::code::{BaseCode, BodyCode, Code, EdgeCode, IndexCode, Inst, OperandCode, Pc, PlaceCode, TypedOperand};
+use crate::code::{BodyCode, Code, EdgeCode, Inst, OperandCode, Pc, PlaceCode, TypedOperand};
 use crate::coverage::{Coverage, Executed, ExecutionHook, NoHook};
 use crate::environment::Environment;
+use crate::frame::{Frame, resolve};
 use crate::layout::{bytes_at, load, set_word, store, word};
 use crate::matching::{self, release_all};
 use crate::native::{Native, NativeFrame};
-use crate::pools::{Address, MemorySpace, Pools};
+use crate::pools::{Address, Pools};
 use crate::values::{DataView, ValueRef};
 use arithmetic::{binary, load_bits, number_of, store_bits, unary};
 use bytes::byte_window;
 use quaject_esp_ir::ir::{BinaryOp, ByteOrder, Fault, FnId, Location, PoolId, ProcessId, Program, Type};
-use quaject_esp_ir::liveness::Dead;
 use smol_str::SmolStr;
 
 mod arithmetic;
@@ -27,30 +27,6 @@ pub enum Checks {
     Off,
     /// Signed overflow, shift counts outside the width and layout stores that lose bits fault `overflow`.
     On,
-}
-
-/// The registers and slots of an instance or call.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub(crate) struct Frame {
-    pub(crate) registers: Vec<i64>,
-    pub(crate) memory: Vec<u8>,
-}
-
-impl Frame {
-    /// Zeroes dead registers and slots.
-    #[inline]
-    pub(crate) fn clear(&mut self, dead: &Dead) {
-        for register in &dead.registers {
-            self.registers[*register as usize] = 0;
-        }
-        for (offset, size) in &dead.slots {
-            self.memory[*offset..*offset + *size].fill(0);
-        }
-    }
-
-    pub(crate) fn new(body: &BodyCode) -> Frame {
-        Frame { registers: vec![0; body.registers], memory: vec![0; body.memory] }
-    }
 }
 
 /// A fault and its location.
@@ -533,35 +509,4 @@ impl<'a> LocalContext<'a> {
     fn follow(&mut self, edge: &EdgeCode, frame: &mut Frame) -> usize {
         self.scratch.follow(edge, frame) as usize
     }
-}
-
-/// The address of a place.
-#[inline]
-pub(crate) fn resolve(pools: &Pools, place: &PlaceCode, frame: &Frame) -> Result<Address, Fault> {
-    let (space, base) = match place.base {
-        BaseCode::Frame(offset) => (MemorySpace::Frame, offset),
-        BaseCode::Object(register, pool) => {
-            (MemorySpace::Pool(pool), pools.content(pool, frame.registers[register as usize] as u32)?)
-        }
-    };
-    let mut at = base + place.offset;
-    for index in &place.indices {
-        match *index {
-            IndexCode::Element { index, length, stride, then } => {
-                let index = frame.registers[index as usize] as u64;
-                if index >= length {
-                    return Err(Fault::Bounds);
-                }
-                at += index as usize * stride + then;
-            }
-            IndexCode::Byte { index } => {
-                let index = frame.registers[index as usize] as u64;
-                if index >= u64::from(word(pools.memory(space, &frame.memory), at)) {
-                    return Err(Fault::Bounds);
-                }
-                at += 4 + index as usize;
-            }
-        }
-    }
-    Ok(Address { space, at })
 }

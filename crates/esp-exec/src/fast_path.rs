@@ -7,7 +7,8 @@
 //! ```
 
 use crate::code::{EnterCode, LeaveCode, Pc, ResumeCode};
-use crate::step::{Control, StepContext};
+use crate::state::Control;
+use crate::step::StepContext;
 use quaject_esp_ir::ir::{PathMember, SlotId};
 
 /// The result of an entry test.

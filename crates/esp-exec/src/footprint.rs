@@ -19,7 +19,7 @@ pub fn data_bytes(program: &Program) -> usize {
         sum(slots).saturating_add(body.values.len().saturating_mul(size_of::<i64>()))
     };
     let instances = sum(program.processes.iter().map(|process| {
-        let frame = frame(&process.body).saturating_add(size_of::<crate::step::State>());
+        let frame = frame(&process.body).saturating_add(size_of::<crate::state::State>());
         frame.saturating_mul(process.replicas as usize)
     }));
     let functions = sum(program.functions.iter().map(|function| frame(&function.body)));

@@ -4,7 +4,8 @@
 //! Checking of Software").
 
 use crate::layout::word;
-use crate::step::{Machine, State};
+use crate::state::State;
+use crate::step::Machine;
 use quaject_esp_ir::ir::{PoolId, Type};
 
 /// The new number of each object, per pool.

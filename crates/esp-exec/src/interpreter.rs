@@ -19,11 +19,13 @@ pub use osr::{OsrDirection, OsrMap};
 use crate::code::{BranchCode, GuardCode, OperationCode, WaitCode};
 use crate::environment::Environment;
 use crate::native::Native;
-use crate::profile::{PathCounters, Profile};
+use crate::path_counters::PathCounters;
+use crate::profile::Profile;
 use crate::quiescence::direction;
 use crate::report::Outcome;
+use crate::state::{Control, State};
 use crate::step::Checks;
-use crate::step::{Control, Effect, EnvironmentMode, Machine, State, Step, StepContext, TooLarge, channel_of};
+use crate::step::{Effect, EnvironmentMode, Machine, Step, StepContext, TooLarge, channel_of};
 use quaject_esp_ir::ir::{AltOrder, Direction, Policy, Program};
 use std::collections::VecDeque;
 

@@ -3,7 +3,8 @@
 
 use crate::matching::references;
 use crate::pools::{Address, MemorySpace};
-use crate::step::{Control, Machine, State};
+use crate::state::{Control, State};
+use crate::step::Machine;
 use crate::values::{DataView, ValueRef};
 use quaject_esp_ir::ir::{PoolId, SlotId, Terminator, Type, TypeId, Value};
 use quaject_esp_ir::liveness::{OnPaths, live_at_waits};

@@ -3,7 +3,8 @@
 //! block of one program corresponds to which of the other is decided there.
 
 use crate::code::Pc;
-use crate::step::{Control, Machine, State};
+use crate::state::{Control, State};
+use crate::step::Machine;
 use quaject_esp_ir::ir::{BlockId, ProcessId, Terminator};
 use quaject_esp_ir::liveness::{OnPaths, live_at_waits, live_everywhere};
 use quaject_esp_ir::sets::Set;

@@ -2,7 +2,7 @@
 //! nothing. Knows nothing of senders and waits.
 
 use crate::code::{OperandCode, PatternCode, Register};
-use crate::execute::Frame;
+use crate::frame::Frame;
 use crate::layout::{bytes_at, word};
 use crate::pools::{Address, MemorySpace, Pools};
 use crate::values::{DataView, ValueRef};
@@ -71,7 +71,7 @@ impl<'a> Matcher<'a> {
                 let own = match operand {
                     OperandCode::Register(register) => ValueRef::Scalar(self.receiver.registers[*register as usize]),
                     OperandCode::Place(place) => {
-                        ValueRef::Memory(crate::execute::resolve(self.view.pools, place, self.receiver)?)
+                        ValueRef::Memory(crate::frame::resolve(self.view.pools, place, self.receiver)?)
                     }
                 };
                 self.view.equal(ty, (part, self.source), (own, &self.receiver.memory))

@@ -20,41 +20,6 @@ pub struct Done {
 /// A communication: the operations of the sender and the receiver; none for the environment.
 pub type Communication = (Option<Done>, Option<Done>);
 
-/// The share of fast paths in a run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Tally {
-    /// Communications outside fast paths.
-    pub communications: u64,
-    /// Entries of fast paths.
-    pub entries: u64,
-    /// Fuel used on fast paths: loop iterations of machine code, IR steps of the interpreter.
-    pub fuel_on_paths: u64,
-}
-
-/// The counters of one fast path.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct PathCounters {
-    /// Entries.
-    pub entered: u64,
-    /// Entry tests put off because some member was about to run.
-    pub deferred: u64,
-    /// Entry tests that failed because some member was not at its start.
-    pub refused: u64,
-    /// Exits, by their numbers.
-    pub left: Vec<u64>,
-}
-
-impl PathCounters {
-    /// Counts an exit.
-    pub(crate) fn leave(&mut self, exit: u32) {
-        let exit = exit as usize;
-        if exit >= self.left.len() {
-            self.left.resize(exit + 1, 0);
-        }
-        self.left[exit] += 1;
-    }
-}
-
 /// The communications of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Profile {

@@ -7,7 +7,8 @@ use crate::environment::Readiness;
 use crate::environment_io::Input;
 use crate::report::edges_by_member;
 use crate::report::{AwaitedEvents, FaultReport, Outcome};
-use crate::step::{Control, StepContext, channel_of};
+use crate::state::Control;
+use crate::step::{StepContext, channel_of};
 use quaject_esp_ir::ir::WaitForEdge;
 use quaject_esp_ir::ir::{Blocking, ChannelId, Direction, Fault, ProcessId};
 

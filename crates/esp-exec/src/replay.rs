@@ -3,10 +3,11 @@
 
 use crate::environment::Environment;
 use crate::native::Native;
-use crate::profile::PathCounters;
+use crate::path_counters::PathCounters;
 use crate::report::Outcome;
+use crate::state::State;
 use crate::step::Checks;
-use crate::step::{Effect, EnvironmentMode, Machine, State, Step, TooLarge};
+use crate::step::{Effect, EnvironmentMode, Machine, Step, TooLarge};
 use quaject_esp_ir::ir::Program;
 use std::fmt;
 

@@ -9,8 +9,9 @@
 //! ```
 
 use crate::code::Code;
-use crate::execute::Frame;
-use crate::step::{BranchState, Control, Machine, State};
+use crate::frame::Frame;
+use crate::state::{BranchState, Control, State};
+use crate::step::Machine;
 
 /// Control numbers from here on are captured instances: this plus the wait.
 const CAPTURED_BY_PATH: u64 = 1 << 40;

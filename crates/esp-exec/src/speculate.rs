@@ -3,7 +3,8 @@
 //! reference counts.
 
 use crate::code::{BranchCode, Inst, OperandCode, OperationCode, PassedCode, PayloadCode, Pc, RegionCode};
-use crate::execute::{Frame, LocalContext, StopReason, Trap, resolve};
+use crate::execute::{LocalContext, StopReason, Trap};
+use crate::frame::resolve;
 use crate::matching::{Matcher, bind, references};
 use crate::step::StepContext;
 use crate::values::{DataView, ValueRef};
@@ -94,7 +95,7 @@ impl<'a> StepContext<'a> {
             },
             _ => unreachable!("regions end in results"),
         });
-        clear_region(region, frame);
+        frame.clear_region(region);
         result
     }
 
@@ -136,15 +137,5 @@ pub(crate) fn condition_changes_pools(branch: &BranchCode) -> bool {
     match &branch.operation {
         OperationCode::In { condition: Some(region), .. } => region.changes_pools,
         OperationCode::In { condition: None, .. } | OperationCode::Out { .. } | OperationCode::After { .. } => false,
-    }
-}
-
-/// Clears the registers and slots of a region.
-pub(crate) fn clear_region(region: &RegionCode, frame: &mut Frame) {
-    for register in &region.registers {
-        frame.registers[*register as usize] = 0;
-    }
-    for (offset, size) in &region.slots {
-        frame.memory[*offset..*offset + *size].fill(0);
     }
 }

@@ -12,72 +12,23 @@
 use crate::code::{BodyCode, BranchCode, Code, OperationCode, PayloadCode, Pc, WaitCode};
 use crate::environment::Environment;
 pub use crate::execute::Checks;
-use crate::execute::{Frame, Scratch, Trap};
+use crate::state::Instance;
+pub use crate::state::{Control, State};
+
+use crate::execute::{Scratch, Trap};
 use crate::footprint::data_bytes;
+use crate::frame::Frame;
 use crate::matching::Capture;
 use crate::native::{Cell, Native};
+use crate::path_counters::PathCounters;
 use crate::pools::Pools;
-use crate::profile::PathCounters;
 use crate::report::{FaultReport, Outcome};
-use crate::speculate::clear_region;
+
 pub use crate::trace::Step;
 use crate::values::ValueRef;
-use quaject_esp_ir::ir::{Boundary, ChannelId, InstanceId, PoolId, ProcessId, Program};
+use quaject_esp_ir::ir::{Boundary, ChannelId, InstanceId, ProcessId, Program};
 use quaject_esp_ir::liveness::Dead;
 use std::collections::VecDeque;
-
-/// The configuration of a program (reference, section 8), without its environment. Equal states have equal futures.
-/// Dead registers and slots are 0, so that states do not differ by them.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct State {
-    pub(crate) instances: Vec<Instance>,
-    pub(crate) pools: Pools,
-    /// Per channel: whether the environment has closed it.
-    pub(crate) closed: Vec<bool>,
-    /// The instance that was interrupted within its local code. No other instance may run until it is done.
-    pub(crate) unfinished: Option<u32>,
-    /// Free objects per pool when the step under way began; empty between steps.
-    pub(crate) free_before: Vec<u32>,
-}
-
-/// One running process.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Instance {
-    pub(crate) control: Control,
-    pub(crate) frame: Frame,
-    /// While waiting: one per branch.
-    pub(crate) branches: Vec<BranchState>,
-}
-
-/// The control state of an instance.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Control {
-    /// It can run its local code.
-    Running {
-        /// The position in the code of its process.
-        at: u32,
-    },
-    /// It waits at an operation.
-    Waiting {
-        /// Which of the process's waits, by order of blocks.
-        wait: u32,
-    },
-    /// It has terminated.
-    Ended,
-    /// It is a member of a fast path that another instance executes, captured at this wait.
-    CapturedByPath {
-        /// Which of the process's waits.
-        wait: u32,
-    },
-}
-
-/// One branch of the operation an instance waits at.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct BranchState {
-    pub(crate) open: bool,
-    /// Of an `after`: when its time has passed.
-    pub(crate) deadline_ns: i64,
-}
 
 /// The result of a step.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -318,7 +269,7 @@ impl<'a> StepContext<'a> {
     pub(crate) fn leave(&mut self, instance: u32, branch: &BranchCode) {
         match &branch.operation {
             OperationCode::Out { payload: PayloadCode::Region(region), .. } => {
-                clear_region(region, &mut self.state.instances[instance as usize].frame);
+                self.state.instances[instance as usize].frame.clear_region(region);
             }
             OperationCode::Out { payload: PayloadCode::Ready(_), .. }
             | OperationCode::In { .. }
@@ -334,24 +285,6 @@ impl<'a> StepContext<'a> {
         instance.control = Control::Running { at };
         instance.branches.clear();
         instance.frame.clear(dead);
-    }
-}
-
-impl State {
-    /// How many instances there are.
-    pub fn instances(&self) -> u32 {
-        self.instances.len() as u32
-    }
-
-    /// The control state of an instance.
-    #[inline]
-    pub fn control(&self, instance: u32) -> Control {
-        self.instances[instance as usize].control
-    }
-
-    /// Free objects of a pool.
-    pub fn free_objects(&self, pool: PoolId) -> u32 {
-        self.pools.get(pool).free
     }
 }
 

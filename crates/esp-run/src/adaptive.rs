@@ -20,7 +20,7 @@ use crate::signals::Signals;
 use quaject_esp::{AdaptedProgram, Loader, NoSuggestion, Profile, Source, form_hot_path};
 use quaject_esp_exec::footprint::data_bytes;
 use quaject_esp_exec::interpreter::{Interpreter, OsrDirection};
-use quaject_esp_exec::profile::Tally;
+use quaject_esp_exec::path_counters::Tally;
 use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::Checks;
 use quaject_esp_ir::ir::Program;

@@ -1,7 +1,7 @@
 //! Outcomes of runs and of sleeps, and how drivers are closed. Data only, shared by the engines and the drivers.
 
 use crate::error::HostError;
-use quaject_esp_exec::profile::PathCounters;
+use quaject_esp_exec::path_counters::PathCounters;
 use quaject_esp_exec::report::FaultReport;
 
 /// How a run ended.

@@ -4,7 +4,7 @@
 
 use quaject_esp::{Emit, Emitted, File, Loader, Mode, Options, Source, compile};
 use quaject_esp_exec::interpreter::Interpreter;
-use quaject_esp_exec::profile::Tally;
+use quaject_esp_exec::path_counters::Tally;
 use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::Checks;
 use quaject_esp_gen::{RUNTIME_HEADER, c};

@@ -1,7 +1,8 @@
 //! Slices of `bytes`, windows of bytes for numbers and bit fields, and array fills.
 
 use crate::code::{PlaceCode, Register, TypedOperand};
-use crate::execute::{Frame, LocalContext};
+use crate::execute::LocalContext;
+use crate::frame::Frame;
 use crate::layout::{ScalarKind, set_word, store, word};
 use crate::pools::Address;
 use crate::values::ValueRef;

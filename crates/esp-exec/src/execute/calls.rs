@@ -4,7 +4,8 @@ use crate::code::{BodyCode, Inst, OperandCode, PlaceCode, Register, TypedOperand
 use crate::coverage::NoHook;
 use crate::datum::{Datum, conforms};
 use crate::environment::Reply;
-use crate::execute::{CALL_ALLOWANCE, Frame, LocalContext, StopReason, Trap};
+use crate::execute::{CALL_ALLOWANCE, LocalContext, StopReason, Trap};
+use crate::frame::Frame;
 use crate::pools::Address;
 use crate::values::{ValueRef, box_datum, write_datum};
 use quaject_esp_ir::ir::{ExternId, Fault, FnId, Location, Mutability, Type, TypeId};

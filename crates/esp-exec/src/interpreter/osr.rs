@@ -13,8 +13,9 @@
 use super::{Interpreter, Schedule};
 use crate::code::{GuardCode, Pc};
 use crate::native::{Extents, positions};
-use crate::profile::Tally;
-use crate::step::{Checks, Control, Machine, State, TooLarge};
+use crate::path_counters::Tally;
+use crate::state::{Control, State};
+use crate::step::{Checks, Machine, TooLarge};
 use quaject_esp_ir::ir::{Block, Program, Terminator};
 use std::collections::VecDeque;
 

@@ -2,7 +2,7 @@
 
 use crate::path::{Extraction, FormedPath};
 use crate::path_exit::{ExitReason, PathExit};
-use quaject_esp_exec::profile::PathCounters;
+use quaject_esp_exec::path_counters::PathCounters;
 use quaject_esp_ir::ir::{Location, Program};
 use quaject_esp_ir::text::location_text;
 
