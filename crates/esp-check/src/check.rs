@@ -24,8 +24,8 @@ use quaject_esp_ir::model::ModelProgram;
 pub fn check(model: &ModelProgram, options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Report, Refusal> {
     let started = Stopwatch::start(options.limits.timer);
     let bytes = data_bytes(&model.program);
-    if let Some(most) = options.limits.bytes.map(|most| most as usize).filter(|most| bytes > *most) {
-        return Err(Refusal::TooLarge(TooLarge { bytes, most }));
+    if let Some(limit) = options.limits.bytes.map(|limit| limit as usize).filter(|limit| bytes > *limit) {
+        return Err(Refusal::TooLarge(TooLarge { bytes, limit }));
     }
     // Before the search: a malformed property is reported at once.
     let negations = negations(model)?;

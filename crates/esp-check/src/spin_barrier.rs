@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_goes_on_before_all_are_there() {
+    fn no_thread_continues_before_all_have_arrived() {
         for threads in [1, 2, 3, 7] {
             let (meeting, count) = (SpinBarrier::new(threads), AtomicUsize::new(0));
             std::thread::scope(|scope| {

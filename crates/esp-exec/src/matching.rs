@@ -6,7 +6,7 @@ use crate::frame::Frame;
 use crate::layout::{bytes_at, word};
 use crate::pools::{Address, MemorySpace, Pools};
 use crate::values::{DataView, ValueRef};
-use quaject_esp_ir::ir::{Fault, PoolId, Type, TypeId};
+use quaject_esp_ir::ir::{Fault, PoolId, Type, TypeId, TypeTable};
 
 /// The destination of a captured part.
 #[derive(Clone, Copy, Debug)]
@@ -82,18 +82,7 @@ impl<'a> Matcher<'a> {
                 if word(self.view.pools.memory(address.space, self.source), address.at) != *tag {
                     return Ok(false);
                 }
-                let part_type = match types.get(ty) {
-                    Type::Union(id) => types.aggregate(*id).parts.get(*tag as usize).and_then(|(_, ty)| *ty),
-                    Type::Error
-                    | Type::Int(_)
-                    | Type::Bool
-                    | Type::Bytes { .. }
-                    | Type::Pid(_)
-                    | Type::Array { .. }
-                    | Type::Record(_)
-                    | Type::Boxed(_) => None,
-                };
-                match (payload, part_type) {
+                match (payload, part_type(types, ty, *tag as usize)) {
                     (Some(payload), Some(ty)) => self.matches(payload, ty, at(address, 4), captures),
                     (Some(_), None) | (None, _) => Ok(true),
                 }
@@ -102,18 +91,7 @@ impl<'a> Matcher<'a> {
                 let (ty, part) = self.view.unboxed(ty, part, self.source)?;
                 let address = self.view.address(part);
                 for (index, field) in fields.iter().enumerate() {
-                    let field_type = match types.get(ty) {
-                        Type::Record(id) => types.aggregate(*id).parts.get(index).and_then(|(_, ty)| *ty),
-                        Type::Error
-                        | Type::Int(_)
-                        | Type::Bool
-                        | Type::Bytes { .. }
-                        | Type::Pid(_)
-                        | Type::Array { .. }
-                        | Type::Union(_)
-                        | Type::Boxed(_) => None,
-                    };
-                    let field_type = field_type.expect("the verifier types every pattern");
+                    let field_type = part_type(types, ty, index).expect("the verifier types every pattern");
                     let part = at(address, self.view.layouts.field(types, ty, index));
                     if !self.matches(field, field_type, part, captures)? {
                         return Ok(false);
@@ -144,6 +122,21 @@ impl<'a> Matcher<'a> {
                 Ok(true)
             }
         }
+    }
+}
+
+/// The type of a record's field or a union's payload; none for another type, and for a tag without payload.
+#[inline]
+fn part_type(types: &TypeTable, ty: TypeId, index: usize) -> Option<TypeId> {
+    match types.get(ty) {
+        Type::Record(id) | Type::Union(id) => types.aggregate(*id).parts.get(index).and_then(|(_, ty)| *ty),
+        Type::Error
+        | Type::Int(_)
+        | Type::Bool
+        | Type::Bytes { .. }
+        | Type::Pid(_)
+        | Type::Array { .. }
+        | Type::Boxed(_) => None,
     }
 }
 

@@ -59,7 +59,7 @@ pub struct TooLarge {
     /// How much, in bytes.
     pub bytes: usize,
     /// The limit, in bytes.
-    pub most: usize,
+    pub limit: usize,
 }
 
 impl std::fmt::Display for TooLarge {
@@ -68,7 +68,7 @@ impl std::fmt::Display for TooLarge {
             f,
             "the program's data takes up to {} MB, and may take {}",
             self.bytes.div_ceil(1_000_000),
-            self.most / 1_000_000
+            self.limit / 1_000_000
         )
     }
 }
@@ -131,7 +131,7 @@ impl<'p> Machine<'p> {
     pub fn new(program: &'p Program, checks: Checks) -> Result<Machine<'p>, TooLarge> {
         let bytes = data_bytes(program);
         if bytes > MAX_BYTES {
-            return Err(TooLarge { bytes, most: MAX_BYTES });
+            return Err(TooLarge { bytes, limit: MAX_BYTES });
         }
         let code = Code::new(program);
         let work = Workspace {

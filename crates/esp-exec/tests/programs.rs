@@ -170,7 +170,7 @@ fn is_same_state(text: &str, worlds: [&str; 2]) -> bool {
     first == second
 }
 
-/// States do not differ by registers and slots that nobody will read.
+/// States do not differ by dead registers and slots.
 #[test]
 fn dead_storage_is_cleared() {
     let declarations = "channel c(int) external out; channel d(int) external in; channel b(bytes[<=4]) external out;";

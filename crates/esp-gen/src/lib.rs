@@ -10,7 +10,7 @@ pub mod jit;
 pub mod layout;
 pub mod promela;
 
-pub use common::Checks;
+pub use quaject_esp_exec::step::Checks;
 
 /// The run-time header that generated C includes as `quaject/esp.h`.
 pub const RUNTIME_HEADER: &str = include_str!("../include/quaject/esp.h");

@@ -206,3 +206,58 @@ impl<'a> Access<'a> {
         }
     }
 }
+
+/// What an instruction does to the content of the place that it writes: the kill rule of every liveness analysis.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WriteEffect {
+    /// It writes no place.
+    None,
+    /// It replaces the content and does not read it: what was there is dead before.
+    Replaces,
+    /// An extern function replaces the content. The function is foreign code, which may have read it before.
+    ReplacedByExtern,
+    /// It changes a part of the content, or depends on it.
+    Updates,
+}
+
+impl WriteEffect {
+    /// The effect of an instruction.
+    pub fn of(op: &Op) -> WriteEffect {
+        match op {
+            Op::Store(..)
+            | Op::Copy { .. }
+            | Op::SetBytes(..)
+            | Op::Fill(..)
+            | Op::SetTag(..)
+            | Op::CopySlice { .. }
+            | Op::CallFunction { .. } => WriteEffect::Replaces,
+            Op::CallExtern { .. } => WriteEffect::ReplacedByExtern,
+            Op::SetLength(..)
+            | Op::StoreSlice { .. }
+            | Op::Append { .. }
+            | Op::StoreNumber { .. }
+            | Op::StoreBits { .. } => WriteEffect::Updates,
+            Op::Constant(_)
+            | Op::Unary(..)
+            | Op::Binary(..)
+            | Op::Convert(_)
+            | Op::Load(_)
+            | Op::Tag(_)
+            | Op::Length(_)
+            | Op::LoadNumber { .. }
+            | Op::LoadBits { .. }
+            | Op::Equal(..)
+            | Op::OwnId
+            | Op::InstanceOf(..)
+            | Op::ReplicaNumber(_)
+            | Op::Allocate(_)
+            | Op::IsUnique(_)
+            | Op::FreeObjects(_)
+            | Op::Deadline { .. }
+            | Op::Retain(_)
+            | Op::Release(_)
+            | Op::Mark(_)
+            | Op::Test(..) => WriteEffect::None,
+        }
+    }
+}

@@ -4,10 +4,11 @@
 //! Liveness is a backward data-flow analysis. A forward analysis finds the storage that may differ from zero, so that only that
 //! is zeroed. A slot is one unit: only a write of the whole slot kills it.
 
+use crate::access::WriteEffect;
 use crate::cfg::{Regions, edges, reverse_postorder};
 use crate::dataflow::{all_blocks, solve_backward};
 use crate::ir::{
-    Base, Bind, BlockId, Body, Guard, Op, Operation, Pattern, Payload, Place, Projection, Terminator, Wait,
+    Base, Bind, BlockId, Body, Enter, Guard, Op, Operation, Pattern, Payload, Place, Projection, Terminator, Wait,
 };
 use crate::sets::Set;
 use crate::visit::{Use, op_uses, operand_uses, passed_uses, terminator_uses, written_place};
@@ -236,7 +237,7 @@ impl Flow<'_> {
     fn before(&self, op: &Op, live: &mut Set) {
         let mut written = None;
         written_place(op, &mut |place| written = Some(place));
-        let overwrites = overwrites(op);
+        let overwrites = WriteEffect::of(op) == WriteEffect::Replaces;
         if let (true, Some(Place { base: Base::Slot(slot), path })) = (overwrites, written)
             && path.is_empty()
         {
@@ -288,42 +289,8 @@ impl Flow<'_> {
                 }
             };
             match &body.blocks[index].terminator {
-                Terminator::Wait(wait) => {
-                    let here = self.split(&mut set, &self.live_at_wait(wait));
-                    let mut branches = Vec::with_capacity(wait.branches.len());
-                    for branch in &wait.branches {
-                        let mut set = set.clone();
-                        let mut bound = Vec::new();
-                        match &branch.operation {
-                            Operation::In { patterns, .. } => {
-                                patterns.iter().for_each(|pattern| pattern_parts(pattern, &mut bound, &mut |_| {}));
-                            }
-                            Operation::Out { .. } | Operation::After { .. } => {}
-                        }
-                        bound.iter().for_each(|slot| set.insert(self.slot(*slot)));
-                        branches.push(self.enter(branch.then, &mut set));
-                        flow(branch.then, &set);
-                    }
-                    let otherwise = wait.otherwise.map(|block| {
-                        let mut set = set.clone();
-                        let dead = self.enter(block, &mut set);
-                        flow(block, &set);
-                        dead
-                    });
-                    dead[index] = DeadAt { here, branches, otherwise: otherwise.unwrap_or_default() };
-                }
-                Terminator::Enter(enter) => {
-                    for edge in [&enter.later, &enter.otherwise] {
-                        let mut set = set.clone();
-                        let parameters = &body.blocks[edge.to.0 as usize].parameters;
-                        parameters.iter().for_each(|value| set.insert(value.0));
-                        flow(edge.to, &set);
-                    }
-                    self.on_paths.captured.iter().for_each(|slot| set.insert(self.slot(*slot)));
-                    let parameters = &body.blocks[enter.then.0 as usize].parameters;
-                    parameters.iter().for_each(|value| set.insert(value.0));
-                    flow(enter.then, &set);
-                }
+                Terminator::Wait(wait) => dead[index] = self.dead_at_wait(wait, set, &mut flow),
+                Terminator::Enter(enter) => self.flow_into_path(enter, set, &mut flow),
                 Terminator::Leave(leave) => {
                     leave.trigger.values.iter().for_each(|(value, _)| set.insert(value.0));
                     self.on_paths.captured.iter().for_each(|slot| set.remove(self.slot(*slot)));
@@ -334,17 +301,52 @@ impl Flow<'_> {
                     flow(edge.to, &set);
                     dead[index] = DeadAt { here, ..DeadAt::default() };
                 }
-                terminator => {
-                    for edge in edges(terminator) {
-                        let mut set = set.clone();
-                        let parameters = &body.blocks[edge.to.0 as usize].parameters;
-                        parameters.iter().for_each(|value| set.insert(value.0));
-                        flow(edge.to, &set);
-                    }
-                }
+                terminator => edges(terminator).into_iter().for_each(|edge| self.flow_along(edge.to, &set, &mut flow)),
             }
         }
         dead
+    }
+
+    /// The dead storage at a wait and after each of its branches. The live part flows on.
+    fn dead_at_wait(&self, wait: &Wait, mut set: Set, flow: &mut dyn FnMut(BlockId, &Set)) -> DeadAt {
+        let here = self.split(&mut set, &self.live_at_wait(wait));
+        let mut branches = Vec::with_capacity(wait.branches.len());
+        for branch in &wait.branches {
+            let mut set = set.clone();
+            let mut bound = Vec::new();
+            match &branch.operation {
+                Operation::In { patterns, .. } => {
+                    patterns.iter().for_each(|pattern| pattern_parts(pattern, &mut bound, &mut |_| {}));
+                }
+                Operation::Out { .. } | Operation::After { .. } => {}
+            }
+            bound.iter().for_each(|slot| set.insert(self.slot(*slot)));
+            branches.push(self.enter(branch.then, &mut set));
+            flow(branch.then, &set);
+        }
+        let otherwise = wait.otherwise.map(|block| {
+            let mut set = set.clone();
+            let dead = self.enter(block, &mut set);
+            flow(block, &set);
+            dead
+        });
+        DeadAt { here, branches, otherwise: otherwise.unwrap_or_default() }
+    }
+
+    /// The storage that may differ from zero on a fast path and where it is declined.
+    fn flow_into_path(&self, enter: &Enter, mut set: Set, flow: &mut dyn FnMut(BlockId, &Set)) {
+        for edge in [&enter.later, &enter.otherwise] {
+            self.flow_along(edge.to, &set, flow);
+        }
+        self.on_paths.captured.iter().for_each(|slot| set.insert(self.slot(*slot)));
+        self.flow_along(enter.then, &set, flow);
+    }
+
+    /// Passes the storage that may differ from zero to a block, whose parameters are set.
+    fn flow_along(&self, to: BlockId, set: &Set, flow: &mut dyn FnMut(BlockId, &Set)) {
+        let mut set = set.clone();
+        self.body.blocks[to.0 as usize].parameters.iter().for_each(|value| set.insert(value.0));
+        flow(to, &set);
     }
 
     /// The dead storage at a block's start, with its parameters set; the live part stays in the set.
@@ -386,46 +388,6 @@ impl Flow<'_> {
                 });
             }
         }
-    }
-}
-
-/// Whether an instruction writes its place without reading it.
-fn overwrites(op: &Op) -> bool {
-    match op {
-        Op::Store(..)
-        | Op::Copy { .. }
-        | Op::SetBytes(..)
-        | Op::Fill(..)
-        | Op::SetTag(..)
-        | Op::CopySlice { .. }
-        | Op::CallFunction { .. } => true,
-        Op::SetLength(..)
-        | Op::StoreSlice { .. }
-        | Op::Append { .. }
-        | Op::StoreNumber { .. }
-        | Op::StoreBits { .. }
-        | Op::CallExtern { .. }
-        | Op::Constant(_)
-        | Op::Unary(..)
-        | Op::Binary(..)
-        | Op::Convert(_)
-        | Op::Load(_)
-        | Op::Tag(_)
-        | Op::Length(_)
-        | Op::LoadNumber { .. }
-        | Op::LoadBits { .. }
-        | Op::Equal(..)
-        | Op::OwnId
-        | Op::InstanceOf(..)
-        | Op::ReplicaNumber(_)
-        | Op::Allocate(_)
-        | Op::IsUnique(_)
-        | Op::FreeObjects(_)
-        | Op::Deadline { .. }
-        | Op::Retain(_)
-        | Op::Release(_)
-        | Op::Mark(_)
-        | Op::Test(..) => false,
     }
 }
 

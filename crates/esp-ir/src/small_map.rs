@@ -91,8 +91,8 @@ impl<K: Ord, V> Extend<(K, V)> for SmallMap<K, V> {
 impl<K: Ord, V> FromIterator<(K, V)> for SmallMap<K, V> {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> SmallMap<K, V> {
         let entries = entries.into_iter();
-        let (least, most) = entries.size_hint();
-        let mut map = Vec::with_capacity(most.unwrap_or(least));
+        let (lower, upper) = entries.size_hint();
+        let mut map = Vec::with_capacity(upper.unwrap_or(lower));
         map.extend(entries);
         debug_assert!(map.is_sorted_by(|(a, _), (b, _)| a < b), "entries come in order");
         SmallMap(map)

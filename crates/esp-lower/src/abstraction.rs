@@ -24,7 +24,7 @@ use smol_str::SmolStr;
 
 /// A part that can be abstracted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Subject {
+enum AbstractedPart {
     /// Of a process, by number.
     Variable(usize, LocalId),
     Payload(ChannelId, u32),
@@ -33,8 +33,8 @@ enum Subject {
 /// The abstractions of a model.
 #[derive(Default)]
 pub(super) struct Abstractions {
-    forgotten: FxHashMap<Subject, ExternId>,
-    ranges: FxHashMap<Subject, Range>,
+    forgotten: FxHashMap<AbstractedPart, ExternId>,
+    ranges: FxHashMap<AbstractedPart, Range>,
     /// The functions that return the values of forgotten parts. They follow those of the program.
     stand_ins: Vec<(ir::Extern, Values)>,
 }
@@ -46,22 +46,22 @@ struct Range {
     limits: Vec<Location>,
 }
 
-fn subject(path: &ModelPath) -> Option<Subject> {
+fn abstracted_part(path: &ModelPath) -> Option<AbstractedPart> {
     match path {
-        ModelPath::Variable(process, local) => Some(Subject::Variable(process.0 as usize, *local)),
-        ModelPath::Payload(channel, number) => Some(Subject::Payload(*channel, *number)),
+        ModelPath::Variable(process, local) => Some(AbstractedPart::Variable(process.0 as usize, *local)),
+        ModelPath::Payload(channel, number) => Some(AbstractedPart::Payload(*channel, *number)),
         ModelPath::Extern(_) => None,
     }
 }
 
-fn described(program: &hir::Program, subject: Subject) -> (SmolStr, TypeId) {
+fn described(program: &hir::Program, subject: AbstractedPart) -> (SmolStr, TypeId) {
     match subject {
-        Subject::Variable(process, local) => {
+        AbstractedPart::Variable(process, local) => {
             let process = &program.processes[process];
             let local = &process.locals[local.0 as usize];
             (format!("{}.{}", process.name, local.name).into(), local.ty)
         }
-        Subject::Payload(channel, number) => {
+        AbstractedPart::Payload(channel, number) => {
             let channel = &program.channels[channel.0 as usize];
             (format!("{}.{number}", channel.name).into(), channel.payload[number as usize])
         }
@@ -72,7 +72,7 @@ impl Abstractions {
     /// The abstractions of a model of a program.
     pub(super) fn of(program: &hir::Program, model: &hir::Model) -> Abstractions {
         let mut found = Abstractions::default();
-        let parts = || model.abstractions.iter().filter_map(|part| Some((subject(&part.path)?, part)));
+        let parts = || model.abstractions.iter().filter_map(|part| Some((abstracted_part(&part.path)?, part)));
         for (subject, part) in parts() {
             let (_, ty) = described(program, subject);
             if let (AbstractionKind::Range(from, to), Type::Int(_)) = (part.kind, program.types.get(ty)) {
@@ -117,11 +117,11 @@ impl Abstractions {
     /// Lists the abstractions that can cause spurious counterexamples, once the ends of channels are known.
     pub(super) fn list_in(&self, result: &mut ModelProgram, program: &hir::Program, model: &hir::Model) {
         for part in &model.abstractions {
-            let Some(subject) = subject(&part.path) else { continue };
+            let Some(subject) = abstracted_part(&part.path) else { continue };
             let stand_in = self.forgotten.get(&subject).copied();
             let applies = match subject {
-                Subject::Variable(process, _) => result.roles[process] == Role::Explored,
-                Subject::Payload(channel, _) => match result.program.channels[channel.0 as usize].boundary {
+                AbstractedPart::Variable(process, _) => result.roles[process] == Role::Explored,
+                AbstractedPart::Payload(channel, _) => match result.program.channels[channel.0 as usize].boundary {
                     Boundary::Internal => true,
                     Boundary::FromEnvironment => false,
                     Boundary::ToEnvironment => {
@@ -152,11 +152,11 @@ impl Abstractions {
 
 impl Context<'_> {
     fn forgotten(&self, local: LocalId) -> Option<ExternId> {
-        self.abstractions.forgotten.get(&Subject::Variable(self.process?, local)).copied()
+        self.abstractions.forgotten.get(&AbstractedPart::Variable(self.process?, local)).copied()
     }
 
     fn forgotten_payload(&self, channel: ChannelId, number: usize) -> Option<ExternId> {
-        self.abstractions.forgotten.get(&Subject::Payload(channel, number as u32)).copied()
+        self.abstractions.forgotten.get(&AbstractedPart::Payload(channel, number as u32)).copied()
     }
 }
 
@@ -248,18 +248,18 @@ impl<'p> Builder<'_, '_, 'p> {
     /// Checks an assigned value against the range of its variable.
     pub(super) fn hold_variable(&mut self, local: LocalId, value: Value, span: Span) {
         if let Some(process) = self.context.process {
-            self.hold(Subject::Variable(process, local), value, span);
+            self.hold(AbstractedPart::Variable(process, local), value, span);
         }
     }
 
     /// Checks a part of a message against its range.
     pub(super) fn hold_payload(&mut self, channel: ChannelId, number: usize, operand: &Operand, span: Span) {
         if let Operand::Value(value) = operand {
-            self.hold(Subject::Payload(channel, number as u32), *value, span);
+            self.hold(AbstractedPart::Payload(channel, number as u32), *value, span);
         }
     }
 
-    fn hold(&mut self, subject: Subject, value: Value, span: Span) {
+    fn hold(&mut self, subject: AbstractedPart, value: Value, span: Span) {
         if !self.context.abstractions.ranges.contains_key(&subject) {
             return;
         }

@@ -173,39 +173,9 @@ impl<'p> Builder<'_, '_, 'p> {
         let decide = if subject.head == Known::Head { None } else { otherwise };
         match &pattern.kind {
             PatternKind::Any => {}
-            PatternKind::Declare(local) => {
-                let mut operand = self.part(&subject, span);
-                if let (Sharing::Mutable, Operand::Value(value)) = (subject.sharing, &operand) {
-                    operand = Operand::Value(self.freeze(*value, span));
-                }
-                match (operand, self.storage(*local)) {
-                    (Operand::Value(value), Storage::Ssa) => {
-                        self.hold_variable(*local, value, span);
-                        self.write(*local, value);
-                    }
-                    (Operand::Place(from), Storage::Slot(slot)) => {
-                        self.begin(slot);
-                        let to = Place { base: Base::Slot(slot), path: Vec::new() };
-                        self.effect(Op::Copy { to, from }, Write::Initial, span);
-                    }
-                    (Operand::Value(_), Storage::Slot(_)) | (Operand::Place(_), Storage::Ssa) => {
-                        unreachable!("a declared variable has the type of its part")
-                    }
-                }
-            }
+            PatternKind::Declare(local) => self.bind_declared(&subject, *local, span),
             PatternKind::Assign(place) => {
-                let value = match self.part(&subject, span) {
-                    Operand::Value(value) if subject.sharing == Sharing::Mutable => {
-                        Operand::Value(self.freeze(value, span))
-                    }
-                    Operand::Value(value) => Operand::Value(value),
-                    // A later assignment must not change what an earlier one reads.
-                    Operand::Place(from) => {
-                        let to = self.temporary(pattern.ty);
-                        self.effect(Op::Copy { to: to.clone(), from }, Write::Initial, span);
-                        Operand::Place(to)
-                    }
-                };
+                let value = self.captured_part(&subject, pattern);
                 pending.push(Pending { place, value, ty: pattern.ty });
             }
             PatternKind::Constant(constant) => {
@@ -248,10 +218,7 @@ impl<'p> Builder<'_, '_, 'p> {
                 let subject = self.open(subject);
                 let place = as_place(&subject.operand);
                 if let Some(otherwise) = decide {
-                    let present = self.define(TypeTable::U32, Op::Tag(place.clone()), span);
-                    let wanted = self.define(TypeTable::U32, Op::Constant(i128::from(*tag)), span);
-                    let equal = self.equal(Operand::Value(present), Operand::Value(wanted), TypeTable::U32, span);
-                    self.unless(equal, otherwise, span);
+                    self.require_tag(&place, *tag, otherwise, span);
                 }
                 if let Some(payload) = payload {
                     let part = part_of(step(&place, Projection::Payload(*tag)), payload.ty);
@@ -280,6 +247,51 @@ impl<'p> Builder<'_, '_, 'p> {
             self.test(condition, holds, otherwise);
             self.enter(holds);
         }
+    }
+
+    /// Gives a part of the scrutinee to the variable that its pattern declares.
+    fn bind_declared(&mut self, subject: &Subject, local: hir::LocalId, span: Span) {
+        let mut operand = self.part(subject, span);
+        if let (Sharing::Mutable, Operand::Value(value)) = (subject.sharing, &operand) {
+            operand = Operand::Value(self.freeze(*value, span));
+        }
+        match (operand, self.storage(local)) {
+            (Operand::Value(value), Storage::Ssa) => {
+                self.hold_variable(local, value, span);
+                self.write(local, value);
+            }
+            (Operand::Place(from), Storage::Slot(slot)) => {
+                self.begin(slot);
+                let to = Place { base: Base::Slot(slot), path: Vec::new() };
+                self.effect(Op::Copy { to, from }, Write::Initial, span);
+            }
+            (Operand::Value(_), Storage::Slot(_)) | (Operand::Place(_), Storage::Ssa) => {
+                unreachable!("a declared variable has the type of its part")
+            }
+        }
+    }
+
+    /// The part of the scrutinee that is assigned once the whole pattern has matched.
+    fn captured_part(&mut self, subject: &Subject, pattern: &Pattern) -> Operand {
+        let span = pattern.span;
+        match self.part(subject, span) {
+            Operand::Value(value) if subject.sharing == Sharing::Mutable => Operand::Value(self.freeze(value, span)),
+            Operand::Value(value) => Operand::Value(value),
+            // A later assignment must not change what an earlier one reads.
+            Operand::Place(from) => {
+                let to = self.temporary(pattern.ty);
+                self.effect(Op::Copy { to: to.clone(), from }, Write::Initial, span);
+                Operand::Place(to)
+            }
+        }
+    }
+
+    /// Jumps to `otherwise` unless the union in a place has this tag.
+    fn require_tag(&mut self, place: &Place, tag: u32, otherwise: BlockId, span: Span) {
+        let present = self.define(TypeTable::U32, Op::Tag(place.clone()), span);
+        let wanted = self.define(TypeTable::U32, Op::Constant(i128::from(tag)), span);
+        let equal = self.equal(Operand::Value(present), Operand::Value(wanted), TypeTable::U32, span);
+        self.unless(equal, otherwise, span);
     }
 
     fn unless(&mut self, condition: Value, otherwise: BlockId, span: Span) {

@@ -33,23 +33,7 @@ impl Builder<'_, '_, '_> {
                 let place = self.place(expr);
                 self.define(ty, Op::Load(place), span)
             }
-            ExprKind::Length(base) => {
-                let place = self.place(base);
-                match self.context.types.get(base.ty) {
-                    Type::Array { length, element: _ } => {
-                        let length = i128::from(*length);
-                        self.define(ty, Op::Constant(length), span)
-                    }
-                    Type::Error
-                    | Type::Int(_)
-                    | Type::Bool
-                    | Type::Bytes { .. }
-                    | Type::Pid(_)
-                    | Type::Record(_)
-                    | Type::Union(_)
-                    | Type::Boxed(_) => self.define(ty, Op::Length(place), span),
-                }
-            }
+            ExprKind::Length(base) => self.length(base, ty, span),
             ExprKind::Number { base, order, bits, offset } => {
                 let from = self.place(base);
                 let offset = self.value(offset);
@@ -75,18 +59,7 @@ impl Builder<'_, '_, '_> {
                 self.define(ty, Op::Unary(operator, value), span)
             }
             ExprKind::Binary(operator, left, right) => self.binary(expr, *operator, left, right),
-            ExprKind::Conditional(condition, yes, no) => {
-                let (then, otherwise, join) = (self.block(), self.block(), self.block());
-                let result = self.parameter(join, ty);
-                self.test(condition, then, otherwise);
-                for (block, arm) in [(then, yes), (otherwise, no)] {
-                    self.enter(block);
-                    let value = self.value(arm);
-                    self.jump_with(join, vec![value], span);
-                }
-                self.enter(join);
-                result
-            }
+            ExprKind::Conditional(condition, yes, no) => self.conditional_value(condition, [yes, no], ty, span),
             ExprKind::CallFn(function, arguments) => {
                 let arguments = self.arguments(arguments, ty);
                 self.define(ty, Op::CallFunction { function: *function, arguments, to: None }, span)
@@ -131,6 +104,39 @@ impl Builder<'_, '_, '_> {
             | ExprKind::Concatenate(..)
             | ExprKind::Fit(_) => unreachable!("flat aggregates are built in memory"),
         }
+    }
+
+    /// The length of bytes or of an array.
+    fn length(&mut self, base: &Expr, ty: TypeId, span: Span) -> Value {
+        let place = self.place(base);
+        match self.context.types.get(base.ty) {
+            Type::Array { length, element: _ } => {
+                let length = i128::from(*length);
+                self.define(ty, Op::Constant(length), span)
+            }
+            Type::Error
+            | Type::Int(_)
+            | Type::Bool
+            | Type::Bytes { .. }
+            | Type::Pid(_)
+            | Type::Record(_)
+            | Type::Union(_)
+            | Type::Boxed(_) => self.define(ty, Op::Length(place), span),
+        }
+    }
+
+    /// A conditional expression in a register: the parameter of the block at which its arms join.
+    fn conditional_value(&mut self, condition: &Expr, arms: [&Expr; 2], ty: TypeId, span: Span) -> Value {
+        let (then, otherwise, join) = (self.block(), self.block(), self.block());
+        let result = self.parameter(join, ty);
+        self.test(condition, then, otherwise);
+        for (block, arm) in [then, otherwise].into_iter().zip(arms) {
+            self.enter(block);
+            let value = self.value(arm);
+            self.jump_with(join, vec![value], span);
+        }
+        self.enter(join);
+        result
     }
 
     /// The current value of a variable that lives in SSA form, or any if it is forgotten.
@@ -296,15 +302,7 @@ impl Builder<'_, '_, '_> {
                     self.build(value, step(&to, Projection::Field(*field)));
                 }
             }
-            ExprKind::Array(elements) => {
-                for (index, element) in elements.iter().enumerate() {
-                    if self.context.is_too_large {
-                        return;
-                    }
-                    let index = self.define(TypeTable::I32, Op::Constant(index as i128), element.span);
-                    self.build(element, step(&to, Projection::Element(index)));
-                }
-            }
+            ExprKind::Array(elements) => self.build_array(elements, &to),
             ExprKind::Repeat(element) => {
                 let operand = self.operand(element);
                 self.effect(Op::Fill(to, operand), Write::Initial, span);
@@ -332,16 +330,7 @@ impl Builder<'_, '_, '_> {
                 let from = self.place(inner);
                 self.effect(Op::Copy { to, from }, Write::Initial, span);
             }
-            ExprKind::Conditional(condition, yes, no) => {
-                let (then, otherwise, join) = (self.block(), self.block(), self.block());
-                self.test(condition, then, otherwise);
-                for (block, arm) in [(then, yes), (otherwise, no)] {
-                    self.enter(block);
-                    self.build(arm, to.clone());
-                    self.jump(join, span);
-                }
-                self.enter(join);
-            }
+            ExprKind::Conditional(condition, yes, no) => self.build_conditional(condition, [yes, no], &to, span),
             ExprKind::CallFn(function, arguments) => {
                 let arguments = self.arguments(arguments, expr.ty);
                 let call = Op::CallFunction { function: *function, arguments, to: Some(to) };
@@ -373,6 +362,29 @@ impl Builder<'_, '_, '_> {
             | ExprKind::ReplicaNumber(_)
             | ExprKind::FreeObjects(_) => unreachable!("scalars and references are held in SSA form"),
         }
+    }
+
+    /// The elements of an array into new memory.
+    fn build_array(&mut self, elements: &[Expr], to: &Place) {
+        for (index, element) in elements.iter().enumerate() {
+            if self.context.is_too_large {
+                return;
+            }
+            let index = self.define(TypeTable::I32, Op::Constant(index as i128), element.span);
+            self.build(element, step(to, Projection::Element(index)));
+        }
+    }
+
+    /// A conditional expression into new memory.
+    fn build_conditional(&mut self, condition: &Expr, arms: [&Expr; 2], to: &Place, span: Span) {
+        let (then, otherwise, join) = (self.block(), self.block(), self.block());
+        self.test(condition, then, otherwise);
+        for (block, arm) in [then, otherwise].into_iter().zip(arms) {
+            self.enter(block);
+            self.build(arm, to.clone());
+            self.jump(join, span);
+        }
+        self.enter(join);
     }
 
     /// Bytes into new memory with at least their own bound.

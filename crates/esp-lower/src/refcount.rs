@@ -249,34 +249,30 @@ impl Inserter<'_, '_> {
             Op::Store(place, value) if self.context.boxed(self.values[value.0 as usize].ty).is_some() => {
                 if self.holds_counts(place) {
                     let item = self.liveness.value_item(*value);
-                    let last = item.filter(|item| dying.contains(item) && self.mode == MemoryMode::Automatic);
-                    let receiver = Receiver::Holder(self.liveness.base_item(place));
-                    match last.map(|item| (item, self.hand_on(item, block, receiver))) {
-                        Some((item, Handing::Moves)) => moved.push(item),
-                        Some((_, Handing::Copies)) | None => {
-                            self.emit(block, Op::Retain(Operand::Value(*value)), location);
-                        }
-                    }
-                    if write == Write::Update {
-                        self.emit(block, Op::Release(Operand::Place(place.clone())), location);
-                    }
+                    self.transfer_to_holder(
+                        block,
+                        item,
+                        Operand::Value(*value),
+                        (place, write),
+                        location,
+                        dying,
+                        moved,
+                    );
                 }
                 self.blocks[block].instructions.push(instruction);
             }
             Op::Copy { to, from } if self.counted_place(from) => {
                 if self.holds_counts(to) {
                     let item = self.liveness.whole_slot(from);
-                    let last = item.filter(|item| dying.contains(item) && self.mode == MemoryMode::Automatic);
-                    let receiver = Receiver::Holder(self.liveness.base_item(to));
-                    match last.map(|item| (item, self.hand_on(item, block, receiver))) {
-                        Some((item, Handing::Moves)) => moved.push(item),
-                        Some((_, Handing::Copies)) | None => {
-                            self.emit(block, Op::Retain(Operand::Place(from.clone())), location);
-                        }
-                    }
-                    if write == Write::Update {
-                        self.emit(block, Op::Release(Operand::Place(to.clone())), location);
-                    }
+                    self.transfer_to_holder(
+                        block,
+                        item,
+                        Operand::Place(from.clone()),
+                        (to, write),
+                        location,
+                        dying,
+                        moved,
+                    );
                 }
                 self.blocks[block].instructions.push(instruction);
             }
@@ -333,6 +329,30 @@ impl Inserter<'_, '_> {
             | Op::Release(_)
             | Op::Mark(_)
             | Op::Test(..) => self.blocks[block].instructions.push(instruction),
+        }
+    }
+
+    /// Counts the reference that a write gives to a holder of counts: moved if the source dies here, retained otherwise.
+    /// An update releases what the holder held before.
+    #[expect(clippy::too_many_arguments, reason = "the state of one instruction")]
+    fn transfer_to_holder(
+        &mut self,
+        block: usize,
+        item: Option<Item>,
+        source: Operand,
+        (to, write): (&Place, Write),
+        location: Location,
+        dying: &[Item],
+        moved: &mut Vec<Item>,
+    ) {
+        let last = item.filter(|item| dying.contains(item) && self.mode == MemoryMode::Automatic);
+        let receiver = Receiver::Holder(self.liveness.base_item(to));
+        match last.map(|item| (item, self.hand_on(item, block, receiver))) {
+            Some((item, Handing::Moves)) => moved.push(item),
+            Some((_, Handing::Copies)) | None => self.emit(block, Op::Retain(source), location),
+        }
+        if write == Write::Update {
+            self.emit(block, Op::Release(Operand::Place(to.clone())), location);
         }
     }
 

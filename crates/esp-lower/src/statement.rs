@@ -4,7 +4,7 @@ use crate::builder::{Builder, Loop, Storage, Write};
 use crate::expression::{Target, mentions};
 use crate::operator::binary_op;
 use quaject_esp_ir::ir::{Base, BinaryOp, Fault, Op, Operand, Place, Terminator, TypeId, TypeTable};
-use quaject_esp_syntax::hir::{self, BinaryOperator, ControlPoint, Expr, ExprKind, LocalId, Stmt, StmtKind};
+use quaject_esp_syntax::hir::{self, Argument, BinaryOperator, ControlPoint, Expr, ExprKind, LocalId, Stmt, StmtKind};
 use quaject_esp_syntax::span::Span;
 
 impl<'p> Builder<'_, '_, 'p> {
@@ -75,33 +75,8 @@ impl<'p> Builder<'_, '_, 'p> {
                 self.enter(holds);
             }
             StmtKind::Communicate(communicate) => self.communicate(communicate, span),
-            StmtKind::Call(function, arguments) => {
-                let (arguments, after) = self.extern_arguments(arguments);
-                let result = self.context.program.externs[function.0 as usize].result;
-                let function = *function;
-                match result {
-                    None => self.effect(Op::CallExtern { function, arguments, to: None }, Write::Initial, span),
-                    Some(ty) if self.context.in_register(ty) => {
-                        self.define(ty, Op::CallExtern { function, arguments, to: None }, span);
-                    }
-                    Some(ty) => {
-                        let to = Some(self.temporary(ty));
-                        self.effect(Op::CallExtern { function, arguments, to }, Write::Initial, span);
-                    }
-                }
-                self.write_back(after, span);
-            }
-            StmtKind::CallFn(function, arguments) => {
-                let ty = self.context.program.functions[function.0 as usize].result;
-                let arguments = self.arguments(arguments, ty);
-                let function = *function;
-                if self.context.in_register(ty) {
-                    self.define(ty, Op::CallFunction { function, arguments, to: None }, span);
-                } else {
-                    let to = Some(self.temporary(ty));
-                    self.effect(Op::CallFunction { function, arguments, to }, Write::Initial, span);
-                }
-            }
+            StmtKind::Call(function, arguments) => self.call_extern(*function, arguments, span),
+            StmtKind::CallFn(function, arguments) => self.call_function(*function, arguments, span),
             StmtKind::Link(local) => {
                 let value = self.read(*local);
                 self.effect(Op::Retain(Operand::Value(value)), Write::Initial, span);
@@ -112,6 +87,34 @@ impl<'p> Builder<'_, '_, 'p> {
             }
             StmtKind::Assign(place, value) => self.assign(place, value, span),
             StmtKind::Update { place, operator, value, ty } => self.update(place, *operator, value, *ty, span),
+        }
+    }
+
+    /// Calls an extern function and drops its result.
+    fn call_extern(&mut self, function: hir::ExternId, arguments: &[Argument], span: Span) {
+        let (arguments, after) = self.extern_arguments(arguments);
+        match self.context.program.externs[function.0 as usize].result {
+            None => self.effect(Op::CallExtern { function, arguments, to: None }, Write::Initial, span),
+            Some(ty) if self.context.in_register(ty) => {
+                self.define(ty, Op::CallExtern { function, arguments, to: None }, span);
+            }
+            Some(ty) => {
+                let to = Some(self.temporary(ty));
+                self.effect(Op::CallExtern { function, arguments, to }, Write::Initial, span);
+            }
+        }
+        self.write_back(after, span);
+    }
+
+    /// Calls a function of the program and drops its result.
+    fn call_function(&mut self, function: hir::FnId, arguments: &[Expr], span: Span) {
+        let ty = self.context.program.functions[function.0 as usize].result;
+        let arguments = self.arguments(arguments, ty);
+        if self.context.in_register(ty) {
+            self.define(ty, Op::CallFunction { function, arguments, to: None }, span);
+        } else {
+            let to = Some(self.temporary(ty));
+            self.effect(Op::CallFunction { function, arguments, to }, Write::Initial, span);
         }
     }
 

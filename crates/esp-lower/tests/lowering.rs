@@ -16,10 +16,10 @@ use quaject_esp_syntax::check::{Loader, analyze};
 use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
 use std::path::Path;
 
-/// A environment with which nothing can be exchanged.
-struct Nobody;
+/// An environment without partners: it offers and accepts nothing.
+struct NoPartners;
 
-impl Environment for Nobody {
+impl Environment for NoPartners {
     fn peek(&mut self, _channel: ChannelId) -> Offer<'_> {
         Offer::Closed
     }
@@ -90,13 +90,13 @@ fn check(path: &Path) {
     assert_eq!(print(&again), ir, "{name}: the text reads back as another program");
 
     let mut interpreter = Interpreter::new(&program, Checks::Off).expect("the program is small");
-    let outcome = interpreter.run(&mut Nobody, 1_000_000);
+    let outcome = interpreter.run(&mut NoPartners, 1_000_000);
     assert_eq!(ending(&outcome), wanted, "{name}: {outcome:?}");
     if outcome == Outcome::Ended(0) {
         check_pools(name, &program, interpreter.state());
         for seed in 0..20 {
             let mut scheduler = RandomScheduler::new(&program, Checks::Off, seed).expect("the program is small");
-            let outcome = scheduler.run(&mut Nobody, 1_000_000);
+            let outcome = scheduler.run(&mut NoPartners, 1_000_000);
             assert_eq!(ending(&outcome), wanted, "{name}, random schedule {seed}: {outcome:?}");
             check_pools(name, &program, scheduler.state());
         }

@@ -32,9 +32,9 @@ fn model(text: &str, scope: Option<ModelScope>) -> ModelProgram {
 
 fn check(text: &str, scope: Option<ModelScope>, expected: Expect) {
     let model = model(text, scope);
-    let mut told = String::new();
+    let mut text = String::new();
     for (process, role) in model.program.processes.iter().zip(&model.roles) {
-        writeln!(told, "{} {role:?}", process.name).expect("writing to a string does not fail");
+        writeln!(text, "{} {role:?}", process.name).expect("writing to a string does not fail");
     }
     for (index, channel) in model.program.channels.iter().enumerate() {
         let end = match channel.boundary {
@@ -42,12 +42,12 @@ fn check(text: &str, scope: Option<ModelScope>, expected: Expect) {
             Boundary::ToEnvironment => "to the environment".to_string(),
             Boundary::FromEnvironment => format!("{:?}, bound {:?}", model.messages[index], model.bounds[index]),
         };
-        writeln!(told, "{}: {end}", channel.name).expect("writing to a string does not fail");
+        writeln!(text, "{}: {end}", channel.name).expect("writing to a string does not fail");
     }
     for (function, values) in model.program.externs.iter().zip(&model.results) {
-        writeln!(told, "{}() {values:?}", function.name).expect("writing to a string does not fail");
+        writeln!(text, "{}() {values:?}", function.name).expect("writing to a string does not fail");
     }
-    expected.assert_eq(&told);
+    expected.assert_eq(&text);
 }
 
 const RELAY: &str = "
@@ -59,7 +59,7 @@ const RELAY: &str = "
 ";
 
 #[test]
-fn without_a_model_all_processes_are_explored_in_the_most_general_environment() {
+fn without_a_model_all_processes_are_explored_in_any_environment() {
     check(
         RELAY,
         None,

@@ -60,10 +60,6 @@ mod native {
             let memory = debug_info.memory(bytes).map_err(no_memory)?;
             let mut registered = Vec::new();
             let extents = Extents::new(program);
-            let checks = match checks {
-                Checks::On => quaject_esp_gen::Checks::Overflow,
-                Checks::Off => quaject_esp_gen::Checks::None,
-            };
             let mut buffer = vec![0u8; MAX_BYTES];
             let mut room: Box<jit::Room<quaject_vcode::Native>> = Box::new(Workspace::with_room());
             let mut processes = Vec::new();

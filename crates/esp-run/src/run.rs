@@ -131,15 +131,7 @@ pub(crate) fn open<'p>(program: &'p Program, settings: &Settings) -> Result<Port
 
 /// The options of C that is generated for a run.
 pub fn c_options(checks: Checks) -> c::Options {
-    c::Options {
-        header_name: HEADER_NAME.to_string(),
-        style: c::Style::SansIo,
-        checks: match checks {
-            Checks::On => quaject_esp_gen::Checks::Overflow,
-            Checks::Off => quaject_esp_gen::Checks::None,
-        },
-        ..c::Options::default()
-    }
+    c::Options { header_name: HEADER_NAME.to_string(), style: c::Style::SansIo, checks, ..c::Options::default() }
 }
 
 /// Writes what was sent, however the run ended, and closes the drivers.

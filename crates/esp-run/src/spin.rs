@@ -4,7 +4,7 @@
 use crate::compiler::{Workshop, compiler};
 use crate::error::{HostError, reason};
 use crate::system;
-use quaject_esp_gen::promela::trail::{self, Trail, Written};
+use quaject_esp_gen::promela::trail::{self, Trail, VerifierFiles};
 use quaject_esp_gen::promela::{Line, Mark, Model, Property, RESTS, Reduction};
 use std::ffi::OsString;
 use std::io::Read;
@@ -385,7 +385,7 @@ impl Spin {
             std::fs::read_to_string(&path).map_err(|error| HostError::file("read", path.display(), &error))
         };
         let (transitions, cases, trail) = (read("pan.t")?, read("pan.m")?, read("model.pml.trail")?);
-        let written = Written { transitions: &transitions, cases: &cases, trail: &trail, said: &said.text };
+        let written = VerifierFiles { transitions: &transitions, cases: &cases, trail: &trail, output: &said.text };
         Ok(trail::read(&model.lines, instances, written))
     }
 }

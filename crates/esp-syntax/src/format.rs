@@ -228,15 +228,7 @@ impl Layout {
             let Some(first_kind) = first_kind else { continue };
             let gap = match (first_gap.take(), inside, previous) {
                 (Some(gap), _, _) => gap,
-                (None, Some(inside), _) if opened => {
-                    opened = false;
-                    match inside {
-                        Inside::Block => Gap::First,
-                        Inside::Padded => Gap::Line,
-                        Inside::Tight => Gap::Soft,
-                        Inside::Bare => Gap::Space,
-                    }
-                }
+                (None, Some(inside), _) if std::mem::take(&mut opened) => gap_behind_open(inside),
                 (None, Some(Inside::Block), Some(SyntaxKind::ElseKeyword)) => Gap::Space,
                 (None, Some(Inside::Block), _) => Gap::Statement { blank: false },
                 (None, Some(_), Some(SyntaxKind::Comma)) => separator,
@@ -263,18 +255,7 @@ impl Layout {
                         opened = true;
                     }
                     (Some((_, close, _)), Some(kind)) if token.kind() == close => {
-                        let gap = match kind {
-                            Inside::Block => Gap::Last,
-                            Inside::Padded => Gap::Line,
-                            Inside::Tight => Gap::Soft,
-                            Inside::Bare => Gap::Nothing,
-                        };
-                        let gap = self.comments(gap);
-                        self.ops.push(Op::Dedent);
-                        self.push_gap(gap);
-                        self.ops.push(Op::Text(Place::of(token)));
-                        self.ops.push(Op::GroupEnd);
-                        self.position += 1;
+                        self.close(token, kind);
                         inside = None;
                     }
                     (_, _) => self.token(token, gap),
@@ -292,6 +273,22 @@ impl Layout {
         if continued {
             self.ops.push(Op::Dedent);
         }
+    }
+
+    /// The bracket that ends a group.
+    fn close(&mut self, token: &SyntaxToken, kind: Inside) {
+        let gap = match kind {
+            Inside::Block => Gap::Last,
+            Inside::Padded => Gap::Line,
+            Inside::Tight => Gap::Soft,
+            Inside::Bare => Gap::Nothing,
+        };
+        let gap = self.comments(gap);
+        self.ops.push(Op::Dedent);
+        self.push_gap(gap);
+        self.ops.push(Op::Text(Place::of(token)));
+        self.ops.push(Op::GroupEnd);
+        self.position += 1;
     }
 
     /// The statement behind `if (c)` and the like, when it is not a block.
@@ -347,4 +344,14 @@ fn first_comma_ends_line(node: &SyntaxNode) -> bool {
     comma
         .and_then(|comma| comma.into_token()?.next_token())
         .is_some_and(|next| next.kind() == SyntaxKind::Whitespace && next.text().contains('\n'))
+}
+
+/// The gap behind the bracket that starts a group.
+fn gap_behind_open(inside: Inside) -> Gap {
+    match inside {
+        Inside::Block => Gap::First,
+        Inside::Padded => Gap::Line,
+        Inside::Tight => Gap::Soft,
+        Inside::Bare => Gap::Space,
+    }
 }

@@ -220,9 +220,9 @@ fn order_columns(cells: &[Cell], pieces: &[Piece]) -> Vec<Vec<usize>> {
         order[cell.column].push(index);
     }
     let mut best = order.clone();
-    let mut fewest = crossings(cells, pieces, &order);
+    let mut min_crossings = crossings(cells, pieces, &order);
     for sweep in 0..SWEEPS {
-        if fewest == 0 {
+        if min_crossings == 0 {
             break;
         }
         let mut position = positions(cells.len(), &order);
@@ -245,8 +245,8 @@ fn order_columns(cells: &[Cell], pieces: &[Piece]) -> Vec<Vec<usize>> {
             }
         }
         let count = crossings(cells, pieces, &order);
-        if count < fewest {
-            fewest = count;
+        if count < min_crossings {
+            min_crossings = count;
             best.clone_from(&order);
         }
     }

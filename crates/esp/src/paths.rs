@@ -62,6 +62,6 @@ fn regex(of: &hir::PathRegex, tests: &mut u32) -> PathRegex {
         hir::PathRegex::Element(one) => PathRegex::Element(element(one, tests)),
         hir::PathRegex::Sequence(parts) => PathRegex::Sequence(parts.iter().map(|part| regex(part, tests)).collect()),
         hir::PathRegex::Choice(parts) => PathRegex::Choice(parts.iter().map(|part| regex(part, tests)).collect()),
-        hir::PathRegex::Repeat(part, least, most) => PathRegex::Repeat(Box::new(regex(part, tests)), *least, *most),
+        hir::PathRegex::Repeat(part, min, max) => PathRegex::Repeat(Box::new(regex(part, tests)), *min, *max),
     }
 }

@@ -1,4 +1,4 @@
-//! Boxes, pills and arrows as SVG. Where they stand is `layout`'s; what they mean, whoever asks for them knows.
+//! Boxes, pills and arrows as SVG. Their positions come from `layout`; their meaning is the caller's.
 
 use crate::layout::{self, Graph, Point, Rectangle};
 use std::fmt::Write;

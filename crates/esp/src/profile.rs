@@ -171,8 +171,9 @@ pub(crate) fn end(program: &Program, done: Done) -> (u32, Direction, Boundary) {
 /// The operation that sets the pace: an input from the environment, unless inputs are rare; else an operation of an
 /// instance that receives from no other; else the most frequent one. Among several the most frequent, then the first.
 fn entry(program: &Program, run: &Run) -> Option<Done> {
-    let most = run.operations().map(|(_, count)| count).max().filter(|most| *most > 0)?;
-    let often: Vec<(Done, u64)> = run.operations().filter(|(_, count)| count.saturating_mul(RARE) >= most).collect();
+    let max_count = run.operations().map(|(_, count)| count).max().filter(|max_count| *max_count > 0)?;
+    let often: Vec<(Done, u64)> =
+        run.operations().filter(|(_, count)| count.saturating_mul(RARE) >= max_count).collect();
     let reads = |done: Done| match end(program, done) {
         (_, Direction::In, Boundary::Internal) => true,
         (_, Direction::In | Direction::Out, _) => false,

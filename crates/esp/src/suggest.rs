@@ -225,8 +225,8 @@ impl ResolvedProfile<'_> {
     fn start(&self, frequent: &[Done]) -> Option<Done> {
         let inside = |done: &&Done| end(self.program, **done).2 == Boundary::Internal;
         let weight = |done: &Done| self.first.get(done).copied().unwrap_or_default();
-        let most = frequent.iter().filter(inside).map(weight).max()?;
-        frequent.iter().filter(inside).find(|done| weight(done) >= most - most / 4).copied()
+        let max_weight = frequent.iter().filter(inside).map(weight).max()?;
+        frequent.iter().filter(inside).find(|done| weight(done) >= max_weight - max_weight / 4).copied()
     }
 }
 

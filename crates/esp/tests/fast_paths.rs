@@ -19,7 +19,7 @@ use quaject_test_environment::{Script, act, by_channel};
 const BUDGET: u64 = 1_000_000;
 
 /// Places in a row that are not part of a path, after which there are no more.
-const MOST_WALKED_AGAIN: u32 = 200;
+const MAX_FRUITLESS_STEPS: u32 = 200;
 
 struct NoImports;
 
@@ -111,8 +111,8 @@ fn same(program: &str, paths: &str, scripts: &[String], bounds: u32, uses: Uses)
     }
 }
 
-/// A path that is left for no reason, at each of the places where it looks whether it goes on, one after the other: whoever
-/// runs from there shows what it shows without the path. At how many it was left.
+/// Forces an exit of the path at each of its tests, one after the other, and compares what the program shows from there
+/// with what it shows without the path. Returns the number of forced exits.
 fn left_anywhere(program: &str, paths: &str, scripts: &[String]) -> usize {
     let slow = compiled(program, "", Mode::Process, IterationCountPlacement::LoopHeads).ir;
     let expected: Vec<_> = scripts.iter().map(|script| run(&slow, script).0).collect();
@@ -128,7 +128,7 @@ fn left_anywhere(program: &str, paths: &str, scripts: &[String]) -> usize {
         // Places of what the exploration has walked again are not part of the path.
         without = if is_left { 0 } else { without + 1 };
         left += usize::from(is_left);
-        if without == MOST_WALKED_AGAIN {
+        if without == MAX_FRUITLESS_STEPS {
             break;
         }
         for (script, expected) in scripts.iter().zip(&expected) {
@@ -159,7 +159,7 @@ const FIGURE_5: &str = include_str!("../../../examples/vmmc-send/figure5.fp");
 
 #[test]
 fn filters_have_few_states() {
-    for (program, paths, most) in [
+    for (program, paths, max_states) in [
         (
             include_str!("../../../bench/filters-process/esp/program2.esp"),
             include_str!("../../../bench/filters-process/esp/program2.fp"),
@@ -173,7 +173,7 @@ fn filters_have_few_states() {
     ] {
         let outputs = compiled(program, paths, Mode::FastPath, IterationCountPlacement::LoopHeads);
         let made = outputs.extractions[0].result.as_ref().expect("the paths of the filters can be made");
-        assert!(made.nodes <= most, "{} states", made.nodes);
+        assert!(made.nodes <= max_states, "{} states", made.nodes);
     }
 }
 
@@ -338,8 +338,8 @@ fn loops_within_a_path_are_counted_before_they_begin() {
     for text in texts {
         same(RUNS, RUNS_PATH, &inputs("inputC", &[&format!("\"{text}\"")], ""), 40, Uses::Sometimes);
     }
-    // A loop that has begun is gone through if it is short enough, so that the path is left where everybody is at its
-    // start, and goes on without a meeting in between.
+    // A loop that has begun is completed if it is short enough. Then the path exits where all members are at their
+    // starts, and is entered again without a rendezvous in between.
     let program = RUNS.replace("<=16", "<=64");
     let entries = |bound: u32| {
         let path = RUNS_PATH.replacen('{', &format!("{{ bound {bound};"), 1);
@@ -499,7 +499,7 @@ fn replayed(program: &str, paths: &str, script: &str, iteration_counts: Iteratio
     let mut slow = Machine::new(&slow_ir, Checks::Off).expect("it is small");
     let world = Script::new(&fast_ir, script);
     let mut at = Run { state: fast.start(), world };
-    let mut beside = at.clone();
+    let mut slow_run = at.clone();
     let mut runs = 0;
     for _ in 0..400 {
         let steps = fast.enabled(&mut at.state, &mut at.world);
@@ -507,7 +507,7 @@ fn replayed(program: &str, paths: &str, script: &str, iteration_counts: Iteratio
             break;
         }
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        // Mostly everybody else goes first, so that a path can begin.
+        // Usually all other instances step first, so that a path can be entered.
         let others: Vec<Step> =
             steps.iter().copied().filter(|step| *step != Step::Local { instance: path.trigger }).collect();
         let steps = if others.is_empty() || seed >> 60 == 0 { steps } else { others };
@@ -519,22 +519,22 @@ fn replayed(program: &str, paths: &str, script: &str, iteration_counts: Iteratio
         if lent {
             continue;
         }
-        let mut plain = beside.clone();
+        let mut plain = slow_run.clone();
         if slow.enabled(&mut plain.state, &mut plain.world).contains(&step)
             && plain.step(&mut slow, step) == Effect::Done
             && plain.state == at.state
             && plain.world.log == at.world.log
         {
-            beside = plain;
+            slow_run = plain;
             continue;
         }
         let to = at.settled(&mut fast, &members);
-        let reached = replay(&mut slow, &beside, &to, &members);
+        let reached = replay(&mut slow, &slow_run, &to, &members);
         let reached = reached.unwrap_or_else(|| panic!("{step:?} leads where the slow program cannot get: {script}"));
         runs += 1;
         // From here both go on from one state.
         at = reached.clone();
-        beside = reached;
+        slow_run = reached;
     }
     runs
 }
@@ -611,7 +611,7 @@ fn alternatives_predicates_and_peers() {
         // The partner is named.
         "fastpath peer { process split { statement inC, oddC as O, evenC as E; start inC; follows (O <=> P | E) inC; }
          process sum { statement oddC as P, #low; start P <=> O; exit P; } }",
-        // Whoever sends goes on first.
+        // The sender continues first.
         "fastpath yields { process split { statement inC, evenC; start inC; follows (evenC inC)*; }
          process sum { statement evenC as E; start E yield split; exit E; } }",
     ];
@@ -690,7 +690,7 @@ fn faults_of_lengths_and_pools_are_the_members_own() {
 #[test]
 fn a_start_at_the_end_of_a_loop() {
     let program = "channel inC(int) external out; channel outC(int) external in;
-      process p { in(inC, $most); var n = 0; while (n < most) { n += 1; out(outC, n); } }";
+      process p { in(inC, $max_states); var n = 0; while (n < max_states) { n += 1; out(outC, n); } }";
     let path = "fastpath f { process p { statement outC; start outC; follows outC*; } }";
     same(program, path, &inputs("inC", &["5"], ""), 3, Uses::Sometimes);
 }

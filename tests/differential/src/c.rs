@@ -124,7 +124,7 @@ fn source(programs: &[(&Sample, &Program)]) -> (String, Vec<Abi>) {
             header_name: "program.h".into(),
             style: Style::SansIo,
             lines: LineMarks::None,
-            checks: Checks::None,
+            checks: Checks::Off,
             trace: TraceMode::Callback,
         };
         let output = generate(program, &options);

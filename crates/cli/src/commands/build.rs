@@ -5,7 +5,6 @@ use super::{compile, reject_aliased_files};
 use crate::arguments::{Build, EmitForm, ModeChoice, StyleChoice, UnrollChoice};
 use crate::terminal::{CliError, Status, Terminal, deliver, print, say};
 use quaject_esp::{Dump, Dumped, Emit, Emitted, Optimiser, Options, Outputs, Unrolling};
-use quaject_esp_exec::step::Checks;
 use quaject_esp_gen::{RUNTIME_HEADER, c};
 use quaject_esp_run::HostError;
 use quaject_esp_run::files::write_file;
@@ -59,10 +58,7 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Cli
                     Some(StyleChoice::Post) => c::Style::Post { ring: arguments.ring.unwrap_or(RING) },
                     Some(StyleChoice::SansIo) | None => c::Style::SansIo,
                 },
-                checks: match checks(arguments.checked) {
-                    Checks::On => quaject_esp_gen::Checks::Overflow,
-                    Checks::Off => quaject_esp_gen::Checks::None,
-                },
+                checks: checks(arguments.checked),
                 ..c::Options::default()
             };
             let folder = arguments.output.clone().unwrap_or_else(|| PathBuf::from("."));

@@ -178,7 +178,7 @@ fn labels(atoms: &[Atom]) -> Vec<u32> {
 fn properties_mean_what_they_say() {
     let program = program();
     let mut rng = Rng::with_seed(1977);
-    let (mut pairs, mut hold, mut most) = (0, 0, 0);
+    let (mut pairs, mut hold, mut max_states) = (0, 0, 0);
     for number in 0..3000 {
         // The smallest first.
         let written = Written::random(&mut rng, number / 300);
@@ -193,9 +193,9 @@ fn properties_mean_what_they_say() {
             pairs += 1;
             hold += u32::from(holds);
         }
-        most = most.max(automaton.states.sets.len());
+        max_states = max_states.max(automaton.states.sets.len());
     }
-    println!("{pairs} pairs of a property and a run, {hold} hold; at most {most} states");
+    println!("{pairs} pairs of a property and a run, {hold} hold; at most {max_states} states");
     assert!(hold > pairs / 4 && hold < pairs * 3 / 4, "{hold} of {pairs} hold");
 }
 
@@ -214,7 +214,7 @@ fn size(property: &str) -> (usize, usize) {
 
 #[test]
 fn automata_are_small() {
-    for (property, most) in [
+    for (property, max_states) in [
         ("true", 1),
         ("[] p@L0", 2),
         ("p@L0 <-> p@L0 <-> p@L1 <-> p@L1 <-> p@L2 <-> p@L2", 1),
@@ -228,7 +228,7 @@ fn automata_are_small() {
         ("!p@L0 U p@L0", 1),
     ] {
         let (states, _) = size(property);
-        assert!(states <= most, "{property}: {states} states, not {most}");
+        assert!(states <= max_states, "{property}: {states} states, not {max_states}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! The product of the state graph with the automaton, built breadth first, with stutter extension.
 
-use super::budget::SearchBudget;
+use super::budget::{ProductSize, SearchBudget};
 use super::fairness::{FairnessScope, WaitCache};
 use super::{ForcedPrefix, Goal};
 use crate::automaton::AutomatonStep;
@@ -162,13 +162,13 @@ impl ProductBuilder<'_, '_> {
         let width = self.generator.plan.width;
         match self.goal {
             Goal::Accepted(automaton) => {
-                budget.check_node(&self.graph, node, automaton.bytes())?;
+                budget.check_node(self.graph.size(automaton.bytes()), node, &|| self.graph.depth(node))?;
                 let atoms = self.generator.valuation(&self.numbers[..width]);
                 let bytes = self.graph.bytes();
                 automaton.steps(here.automaton, atoms, &mut |own| budget.check(bytes + own))
             }
             Goal::Starved(_) => {
-                budget.check_node(&self.graph, node, 0)?;
+                budget.check_node(self.graph.size(0), node, &|| self.graph.depth(node))?;
                 Ok(Rc::clone(&self.unchanged))
             }
         }
@@ -238,6 +238,11 @@ impl Graph {
     /// Approximate memory of the graph and its states.
     pub(super) fn bytes(&self) -> u64 {
         (self.nodes.len() * 100 + self.edges.len() * size_of::<Edge>()) as u64
+    }
+
+    /// The size of the product, with the memory of the automaton.
+    fn size(&self, automaton_bytes: u64) -> ProductSize {
+        ProductSize { nodes: self.nodes.len() as u64, bytes: self.bytes() + automaton_bytes }
     }
 
     /// Steps from the initial state to a node, along parents.

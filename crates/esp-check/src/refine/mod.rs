@@ -77,8 +77,8 @@ pub fn refine(
 ) -> Result<Refinement, Refusal> {
     let started = Stopwatch::start(limits.timer);
     let bytes = data_bytes(input.implementation).saturating_add(data_bytes(input.split_specification));
-    if let Some(most) = limits.bytes.map(|most| most as usize).filter(|most| bytes > *most) {
-        return Err(Refusal::TooLarge(TooLarge { bytes, most }));
+    if let Some(limit) = limits.bytes.map(|limit| limit as usize).filter(|limit| bytes > *limit) {
+        return Err(Refusal::TooLarge(TooLarge { bytes, limit }));
     }
     let (corresponding_state, location_map) = location_map(input.split_specification, input.implementation);
     let of = |program: &Program| ModelProgram { program: program.clone(), ..input.specification.clone() };

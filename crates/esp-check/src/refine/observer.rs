@@ -193,11 +193,11 @@ impl ObserverBuilder<'_, '_> {
         if self.limits.time().is_some_and(|time| self.started.elapsed() >= time) {
             return Err(Limit::Time);
         }
-        if size > MAX_SIZE || self.limits.bytes.is_some_and(|most| self.spec.bytes() as u64 > most) {
+        if size > MAX_SIZE || self.limits.bytes.is_some_and(|max| self.spec.bytes() as u64 > max) {
             return Err(Limit::Memory);
         }
         match self.limits.states {
-            Some(most) if self.spec.count() as u64 > most => Err(Limit::States),
+            Some(max) if self.spec.count() as u64 > max => Err(Limit::States),
             Some(_) | None => Ok(()),
         }
     }

@@ -130,7 +130,7 @@ impl<'m> SuccessorGenerator<'m> {
         if self.limits.time().is_some_and(|limit| self.stopwatch.elapsed() >= limit) {
             self.limit_reached = Some(Limit::Time);
         }
-        if self.limits.bytes.is_some_and(|most| (transitions * size_of::<Transition>()) as u64 > most) {
+        if self.limits.bytes.is_some_and(|max| (transitions * size_of::<Transition>()) as u64 > max) {
             self.limit_reached = Some(Limit::Memory);
         }
         if self.limits.is_interrupted() {

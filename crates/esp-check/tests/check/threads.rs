@@ -11,8 +11,8 @@ const ORDERS: Options = Options {
     ..UNREDUCED
 };
 
-/// Dining philosophers, the first of which is left-handed; `most_meals` limits the meals of the last one.
-fn philosophers(number: u32, most_meals: u32) -> String {
+/// Dining philosophers, the first of which is left-handed; `max_meals` limits the meals of the last one.
+fn philosophers(number: u32, max_meals: u32) -> String {
     format!(
         "const N = {number};
          channel pickC(pid(fork)); channel dropC(pid(fork));
@@ -23,7 +23,7 @@ fn philosophers(number: u32, most_meals: u32) -> String {
            while {{
              out(pickC, @fork[left]);
              out(pickC, @fork[right]);
-             if (int(@) == N - 1 && {most_meals} > 0) {{ meals += 1; assert(meals < {most_meals}); }}
+             if (int(@) == N - 1 && {max_meals} > 0) {{ meals += 1; assert(meals < {max_meals}); }}
              out(dropC, @fork[left]);
              out(dropC, @fork[right]);
            }}

@@ -27,29 +27,8 @@ impl<'a> LocalContext<'a> {
         if callee.registers.len() != body.registers || callee.memory.len() != body.memory {
             callee = Frame::new(body);
         }
-        callee.memory.fill(0);
-        let (mut register, mut slot) = (0, 0);
-        for argument in arguments {
-            let part = match self.part(&argument.operand, frame) {
-                Ok(part) => part,
-                Err(fault) => return no_location(fault),
-            };
-            match part {
-                part if in_register(self.program, argument.ty) => {
-                    let value = self.view().scalar(argument.ty, part, &frame.memory);
-                    callee.registers[body.parameters[register] as usize] = value;
-                    register += 1;
-                }
-                ValueRef::Memory(address) => {
-                    let (offset, size) = body.slots[slot];
-                    // An argument may have a smaller bound than the parameter; both lie packed from their start.
-                    let size = size.min(self.code.layouts.size(argument.ty));
-                    let source = self.pools.memory(address.space, &frame.memory);
-                    callee.memory[offset..offset + size].copy_from_slice(&source[address.at..address.at + size]);
-                    slot += 1;
-                }
-                ValueRef::Scalar(_) => unreachable!("the verifier types every argument"),
-            }
+        if let Err(fault) = self.pass_arguments(body, arguments, frame, &mut callee) {
+            return no_location(fault);
         }
         let before = (*fuel).max(self.scratch.allowance);
         let mut left = before;
@@ -92,6 +71,38 @@ impl<'a> LocalContext<'a> {
         };
         self.scratch.frames[function.0 as usize] = callee;
         outcome
+    }
+
+    /// Clears the memory of a function's frame and copies the arguments into it.
+    #[inline]
+    fn pass_arguments(
+        &mut self,
+        body: &BodyCode,
+        arguments: &[TypedOperand],
+        frame: &Frame,
+        callee: &mut Frame,
+    ) -> Result<(), Fault> {
+        callee.memory.fill(0);
+        let (mut register, mut slot) = (0, 0);
+        for argument in arguments {
+            match self.part(&argument.operand, frame)? {
+                part if in_register(self.program, argument.ty) => {
+                    let value = self.view().scalar(argument.ty, part, &frame.memory);
+                    callee.registers[body.parameters[register] as usize] = value;
+                    register += 1;
+                }
+                ValueRef::Memory(address) => {
+                    let (offset, size) = body.slots[slot];
+                    // An argument may have a smaller bound than the parameter; both lie packed from their start.
+                    let size = size.min(self.code.layouts.size(argument.ty));
+                    let source = self.pools.memory(address.space, &frame.memory);
+                    callee.memory[offset..offset + size].copy_from_slice(&source[address.at..address.at + size]);
+                    slot += 1;
+                }
+                ValueRef::Scalar(_) => unreachable!("the verifier types every argument"),
+            }
+        }
+        Ok(())
     }
 
     fn returned(

@@ -81,87 +81,77 @@ impl Writer<'_, '_> {
         if let Some(known) = self.known_comparison(op, a, b) {
             return known.to_string();
         }
-        let compare = |sign: &str| format!("{x} {sign} {y}");
         match op {
-            BinaryOp::Equal => return compare("=="),
-            BinaryOp::NotEqual => return compare("!="),
-            BinaryOp::Less => return compare("<"),
-            BinaryOp::LessEqual => return compare("<="),
-            BinaryOp::Greater => return compare(">"),
-            BinaryOp::GreaterEqual => return compare(">="),
-            BinaryOp::Add
-            | BinaryOp::Subtract
-            | BinaryOp::Multiply
-            | BinaryOp::Divide
-            | BinaryOp::Remainder
-            | BinaryOp::ShiftLeft
-            | BinaryOp::ShiftRight
-            | BinaryOp::BitAnd
-            | BinaryOp::BitOr
-            | BinaryOp::BitXor => {}
+            BinaryOp::Equal => format!("{x} == {y}"),
+            BinaryOp::NotEqual => format!("{x} != {y}"),
+            BinaryOp::Less => format!("{x} < {y}"),
+            BinaryOp::LessEqual => format!("{x} <= {y}"),
+            BinaryOp::Greater => format!("{x} > {y}"),
+            BinaryOp::GreaterEqual => format!("{x} >= {y}"),
+            BinaryOp::Add => self.modular("+", "add", [&x, &y], ty, at),
+            BinaryOp::Subtract => self.modular("-", "subtract", [&x, &y], ty, at),
+            BinaryOp::Multiply => self.modular("*", "multiply", [&x, &y], ty, at),
+            BinaryOp::Divide | BinaryOp::Remainder => self.quotient(op, &x, (b, &y), ty, at),
+            BinaryOp::ShiftLeft | BinaryOp::ShiftRight => self.shift(op, &x, (b, &y), ty, at),
+            BinaryOp::BitAnd => format!("({})({x} & {y})", self.c_type(ty)),
+            BinaryOp::BitOr => format!("({})({x} | {y})", self.c_type(ty)),
+            BinaryOp::BitXor => format!("({})({x} ^ {y})", self.c_type(ty)),
         }
-        let c = self.c_type(ty);
-        let int = int_type(self.types(), ty).unwrap_or(IntType::U8);
+    }
+
+    fn int_type(&self, ty: TypeId) -> IntType {
+        int_type(self.types(), ty).unwrap_or(IntType::U8)
+    }
+
+    /// A sum, difference or product, which wraps; checked for overflow before if the type is signed.
+    fn modular(&mut self, sign: &str, name: &str, [x, y]: [&str; 2], ty: TypeId, at: Location) -> String {
+        let int = self.int_type(ty);
+        if self.checked() && int.is_signed() {
+            let (min, max) = (literal(self.types(), int.min(), ty), literal(self.types(), int.max(), ty));
+            self.check(&format!("esp_{name}_overflows({x}, {y}, {min}, {max})"), Fault::Overflow, at);
+        }
         let u = unsigned(int);
-        let signed_check = self.checked() && int.is_signed();
-        let (min, max) = (literal(self.types(), int.min(), ty), literal(self.types(), int.max(), ty));
-        let overflow = |name: &str| format!("esp_{name}_overflows({x}, {y}, {min}, {max})");
-        let constant = self.constant_of(b);
-        match op {
-            BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply => {
-                let (sign, name) = match op {
-                    BinaryOp::Add => ("+", "add"),
-                    BinaryOp::Subtract => ("-", "subtract"),
-                    _ => ("*", "multiply"),
-                };
-                if signed_check {
-                    let bad = overflow(name);
-                    self.check(&bad, Fault::Overflow, at);
-                }
-                format!("({c})(({u}){x} {sign} ({u}){y})")
-            }
-            BinaryOp::Divide | BinaryOp::Remainder => {
-                if constant.is_none_or(|constant| constant == 0) {
-                    self.check(&format!("{y} == 0"), Fault::Div, at);
-                }
-                let sign = if op == BinaryOp::Divide { "/" } else { "%" };
-                if !int.is_signed() || constant.is_some_and(|constant| constant != -1) {
-                    return match constant {
-                        Some(0) => "0".to_string(),
-                        Some(_) | None => format!("({c})({x} {sign} {y})"),
-                    };
-                }
-                if signed_check && op == BinaryOp::Divide {
-                    self.check(&format!("{y} == -1 && {x} == {min}"), Fault::Overflow, at);
-                }
-                let special = if op == BinaryOp::Divide { format!("({c})(0u - ({u}){x})") } else { "0".to_string() };
-                format!("{y} == -1 ? {special} : ({c})({x} {sign} {y})")
-            }
-            BinaryOp::ShiftLeft | BinaryOp::ShiftRight => {
-                let bits = int.bits();
-                if self.checked() && constant.is_none_or(|constant| !(0..i128::from(bits)).contains(&constant)) {
-                    let bad = format!("{} >= {bits}u", self.index(b));
-                    self.check(&bad, Fault::Overflow, at);
-                }
-                let count = match constant {
-                    Some(constant) => constant.rem_euclid(i128::from(bits)).to_string(),
-                    None => format!("((uint32_t){y} & {}u)", bits - 1),
-                };
-                if op == BinaryOp::ShiftLeft {
-                    format!("({c})(({u}){x} << {count})")
-                } else {
-                    format!("({c})({x} >> {count})")
-                }
-            }
-            BinaryOp::BitAnd => format!("({c})({x} & {y})"),
-            BinaryOp::BitOr => format!("({c})({x} | {y})"),
-            BinaryOp::BitXor => format!("({c})({x} ^ {y})"),
-            BinaryOp::Equal
-            | BinaryOp::NotEqual
-            | BinaryOp::Less
-            | BinaryOp::LessEqual
-            | BinaryOp::Greater
-            | BinaryOp::GreaterEqual => unreachable!("comparisons have returned"),
+        format!("({})(({u}){x} {sign} ({u}){y})", self.c_type(ty))
+    }
+
+    /// A quotient or remainder. Division of the least number by -1 is undefined in C.
+    fn quotient(&mut self, op: BinaryOp, x: &str, (b, y): (Value, &str), ty: TypeId, at: Location) -> String {
+        let (c, int, constant) = (self.c_type(ty), self.int_type(ty), self.constant_of(b));
+        if constant.is_none_or(|constant| constant == 0) {
+            self.check(&format!("{y} == 0"), Fault::Div, at);
+        }
+        let sign = if op == BinaryOp::Divide { "/" } else { "%" };
+        if !int.is_signed() || constant.is_some_and(|constant| constant != -1) {
+            return match constant {
+                Some(0) => "0".to_string(),
+                Some(_) | None => format!("({c})({x} {sign} {y})"),
+            };
+        }
+        if self.checked() && op == BinaryOp::Divide {
+            let min = literal(self.types(), int.min(), ty);
+            self.check(&format!("{y} == -1 && {x} == {min}"), Fault::Overflow, at);
+        }
+        let u = unsigned(int);
+        let special = if op == BinaryOp::Divide { format!("({c})(0u - ({u}){x})") } else { "0".to_string() };
+        format!("{y} == -1 ? {special} : ({c})({x} {sign} {y})")
+    }
+
+    /// A shift. The count is taken modulo the width.
+    fn shift(&mut self, op: BinaryOp, x: &str, (b, y): (Value, &str), ty: TypeId, at: Location) -> String {
+        let (c, int, constant) = (self.c_type(ty), self.int_type(ty), self.constant_of(b));
+        let bits = int.bits();
+        if self.checked() && constant.is_none_or(|constant| !(0..i128::from(bits)).contains(&constant)) {
+            let bad = format!("{} >= {bits}u", self.index(b));
+            self.check(&bad, Fault::Overflow, at);
+        }
+        let count = match constant {
+            Some(constant) => constant.rem_euclid(i128::from(bits)).to_string(),
+            None => format!("((uint32_t){y} & {}u)", bits - 1),
+        };
+        if op == BinaryOp::ShiftLeft {
+            format!("({c})(({}){x} << {count})", unsigned(int))
+        } else {
+            format!("({c})({x} >> {count})")
         }
     }
 }

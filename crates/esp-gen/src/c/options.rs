@@ -27,7 +27,7 @@ impl Default for Options {
             header_name: "program.h".to_string(),
             style: Style::Poll,
             lines: LineMarks::Source,
-            checks: Checks::None,
+            checks: Checks::Off,
             trace: TraceMode::None,
         }
     }

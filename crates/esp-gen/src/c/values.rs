@@ -207,8 +207,8 @@ impl<'p> Writer<'p, '_> {
 
     pub(crate) fn checked(&self) -> bool {
         match self.plan.options.checks {
-            Checks::Overflow => true,
-            Checks::None => false,
+            Checks::On => true,
+            Checks::Off => false,
         }
     }
 

@@ -1,6 +1,3 @@
 //! What several back ends share. Knows none of them.
 
-mod checks;
 pub(crate) mod names;
-
-pub use checks::Checks;

@@ -1,40 +1,15 @@
 //! Arithmetic, comparisons and conversions. A number of fewer than 32 bits is kept extended to 32 in its register; bits
 //! above 32 of a shorter number are undefined, but a number that is known not to be negative is also one of 64 bits.
 
+use super::comparison::mirrored;
 use super::emit::{Emitter, Written, at};
+use super::operand_type::Type;
 use super::value_forms::{ValueForm, wrap};
 use crate::Checks;
 use quaject_esp_exec::native::{Cell, Width};
 use quaject_esp_ir::ir::{BinaryOp, Instruction, Op, Operand, UnaryOp, Value};
 use quaject_esp_ir::typing::{is_boxed, operand_type};
 use quaject_vcode::{Asm, Core, Extension, Label, Machine};
-
-/// The operand type of a machine instruction.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Type {
-    I,
-    U,
-    L,
-    UL,
-}
-
-impl Type {
-    pub(super) fn of(width: Width) -> Type {
-        match (width.bits, width.signed) {
-            (64, true) => Type::L,
-            (64, false) => Type::UL,
-            (_, true) => Type::I,
-            (_, false) => Type::U,
-        }
-    }
-
-    fn is_long(self) -> bool {
-        match self {
-            Type::I | Type::U => false,
-            Type::L | Type::UL => true,
-        }
-    }
-}
 
 /// Emits the form of an instruction for the operand type.
 macro_rules! by_type {
@@ -145,7 +120,7 @@ where
         let width = self.analyses.values.width(result);
         let ty = Type::of(width);
         let fits = self.is_exact(result, (-self.range(value).1, -self.range(value).0));
-        if op == UnaryOp::Negate && width.signed && self.analyses.checks == Checks::Overflow && !fits {
+        if op == UnaryOp::Negate && width.signed && self.analyses.checks == Checks::On && !fits {
             return Written::Nothing;
         }
         let s = self.operand_register(value);
@@ -166,8 +141,8 @@ where
     /// Whether every number of this range is one of the value's type.
     fn is_exact(&self, value: Value, range: (i128, i128)) -> bool {
         let width = self.analyses.values.width(value);
-        let most = 1i128 << (width.bits - u32::from(width.signed));
-        range.1 < most && range.0 >= if width.signed { -most } else { 0 }
+        let max = 1i128 << (width.bits - u32::from(width.signed));
+        range.1 < max && range.0 >= if width.signed { -max } else { 0 }
     }
 
     fn binary(&mut self, op: BinaryOp, result: Value, a: Value, b: Value) -> Written {
@@ -190,7 +165,7 @@ where
             _ => (0, 0),
         };
         let fits = self.is_exact(result, exact);
-        if !fits && width.signed && self.analyses.checks == Checks::Overflow {
+        if !fits && width.signed && self.analyses.checks == Checks::On {
             return if ty.is_long() { Written::Nothing } else { self.overflow_checked(op, result, a, b) };
         }
         let (a, b) = match (values.constant(a), op) {
@@ -355,13 +330,13 @@ where
         let values = self.analyses.values;
         let width = values.width(result);
         let ty = Type::of(width);
-        let most = i64::from(width.bits - 1);
-        let is_inside = self.range(count).0 >= 0 && self.range(count).1 <= i128::from(most);
+        let max = i64::from(width.bits - 1);
+        let is_inside = self.range(count).0 >= 0 && self.range(count).1 <= i128::from(max);
         if let Some(number) = values.constant(count) {
-            if !is_inside && self.analyses.checks == Checks::Overflow {
+            if !is_inside && self.analyses.checks == Checks::On {
                 return Written::Nothing;
             }
-            let number = number & most;
+            let number = number & max;
             let s = self.operand_register(a);
             let d = self.result_register(result);
             if op == BinaryOp::ShiftLeft {
@@ -376,17 +351,17 @@ where
         let mut t = self.operand_register(count);
         if !is_inside {
             match (self.analyses.checks, values.width(count).bits) {
-                (Checks::Overflow, 64) => {
+                (Checks::On, 64) => {
                     let out = self.exit_label();
-                    self.asm.bgtuli(t, most as u64, out);
+                    self.asm.bgtuli(t, max as u64, out);
                 }
-                (Checks::Overflow, _) => {
+                (Checks::On, _) => {
                     let out = self.exit_label();
-                    self.asm.bgtui(t, most as u32, out);
+                    self.asm.bgtui(t, max as u32, out);
                 }
-                (Checks::None, _) => {
+                (Checks::Off, _) => {
                     let low = self.temporary();
-                    self.asm.andui(low, t, most as u32);
+                    self.asm.andui(low, t, max as u32);
                     t = low;
                 }
             }
@@ -433,16 +408,5 @@ where
         }
         self.store_result(result, d);
         Written::All
-    }
-}
-
-/// The comparison with its operands exchanged.
-pub(super) fn mirrored(op: BinaryOp) -> BinaryOp {
-    match op {
-        BinaryOp::Less => BinaryOp::Greater,
-        BinaryOp::LessEqual => BinaryOp::GreaterEqual,
-        BinaryOp::Greater => BinaryOp::Less,
-        BinaryOp::GreaterEqual => BinaryOp::LessEqual,
-        other => other,
     }
 }

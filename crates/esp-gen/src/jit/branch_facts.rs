@@ -1,12 +1,9 @@
-//! Facts that branches establish: in the block behind `if i < n`, `i` is below `n`. Where `n` is the length of a slot that
-//! does not change meanwhile, an index `i` needs no bounds check of its own.
+//! Facts that branches establish: in the block behind `if i < n`, `i` is below `n`.
 
 use super::code_layout::{CodeLayout, edges};
-use super::liveness::Liveness;
-use super::ranges::Interval;
-use quaject_esp_ir::cfg::{region_blocks, region_entries};
-use quaject_esp_ir::ir::{Base, BinaryOp, BlockId, Op, SlotId, Terminator, Value};
-use quaject_esp_ir::visit::{block_slots, op_slots, terminator_slots};
+use super::comparison::mirrored;
+use super::interval::Interval;
+use quaject_esp_ir::ir::{BinaryOp, BlockId, Op, Terminator, Value};
 
 /// A comparison that holds.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +61,7 @@ impl BranchFacts {
         for BranchFact { op, a, b } in self.of(block) {
             let (op, other) = match (a == value, b == value) {
                 (true, false) => (op, b),
-                (false, true) => (super::arithmetic::mirrored(op), a),
+                (false, true) => (mirrored(op), a),
                 (true, true) | (false, false) => continue,
             };
             let Some(other) = known(other) else { continue };
@@ -97,94 +94,4 @@ fn guard(layout: &CodeLayout<'_>, block: BlockId, is_then: bool) -> Option<Branc
         }
         _ => None,
     }
-}
-
-/// Per slot: the values that equal its length wherever they are live; none if the length may change meanwhile.
-pub(super) struct SlotLengths {
-    of: Vec<Vec<bool>>,
-}
-
-impl SlotLengths {
-    pub(super) fn new(layout: &CodeLayout<'_>, live: &Liveness) -> SlotLengths {
-        let count = layout.body.values.len();
-        let slots = layout.body.slots.len() as u32;
-        let changed = changed_slots(layout);
-        let of = (0..slots)
-            .map(SlotId)
-            .map(|slot| if changed[slot.0 as usize] { vec![false; count] } else { lengths(layout, live, slot) });
-        SlotLengths { of: of.collect() }
-    }
-
-    pub(super) fn is_length(&self, slot: SlotId, value: Value) -> bool {
-        self.of[slot.0 as usize][value.0 as usize]
-    }
-}
-
-/// The slots that instructions or regions may write; what patterns of waits bind does not count.
-fn changed_slots(layout: &CodeLayout<'_>) -> Vec<bool> {
-    let mut changed = vec![false; layout.body.slots.len()];
-    for block in &layout.order {
-        let code = &layout.body.blocks[block.0 as usize];
-        for instruction in &code.instructions {
-            match &instruction.op {
-                Op::Load(_) | Op::Length(_) => {}
-                op => op_slots(op, &mut |slot| changed[slot.0 as usize] = true),
-            }
-        }
-        if let Terminator::Wait(wait) = &code.terminator {
-            for region in region_entries(wait).into_iter().flat_map(|entry| region_blocks(layout.body, entry)) {
-                block_slots(&layout.body.blocks[region.0 as usize], &mut |slot| changed[slot.0 as usize] = true);
-            }
-        }
-    }
-    changed
-}
-
-fn lengths(layout: &CodeLayout<'_>, live: &Liveness, slot: SlotId) -> Vec<bool> {
-    let body = layout.body;
-    let mut is_length = vec![false; body.values.len()];
-    let mut any = false;
-    for block in &layout.order {
-        let code = &body.blocks[block.0 as usize];
-        if !layout.is_entry[block.0 as usize] {
-            code.parameters.iter().for_each(|parameter| is_length[parameter.0 as usize] = true);
-        }
-        for instruction in &code.instructions {
-            if let (Op::Length(place), Some(result)) = (&instruction.op, instruction.result)
-                && place.base == Base::Slot(slot)
-                && place.path.is_empty()
-            {
-                is_length[result.0 as usize] = true;
-                any = true;
-            }
-        }
-    }
-    if !any {
-        return vec![false; body.values.len()];
-    }
-    let mut changed = true;
-    while changed {
-        changed = false;
-        for block in &layout.order {
-            for (to, arguments, _) in edges(body, *block) {
-                for (argument, parameter) in arguments.iter().zip(&body.blocks[to.0 as usize].parameters) {
-                    if !is_length[argument.0 as usize] && is_length[parameter.0 as usize] {
-                        is_length[parameter.0 as usize] = false;
-                        changed = true;
-                    }
-                }
-            }
-        }
-    }
-    // A message that is received into the slot invalidates lengths that are live across the wait.
-    for block in &layout.order {
-        let terminator = &body.blocks[block.0 as usize].terminator;
-        let mut binds = false;
-        terminator_slots(terminator, &mut |named| binds |= *named == slot);
-        let point = layout.points_of(*block).end - 1;
-        if binds && live.before(point).any(|value| is_length[value.0 as usize]) {
-            return vec![false; body.values.len()];
-        }
-    }
-    is_length
 }

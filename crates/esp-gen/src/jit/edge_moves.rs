@@ -2,22 +2,12 @@
 //! the code jumps or falls through. Where a conditional branch needs moves, they are emitted out of line, in a stub.
 
 use super::allocate::MachineLocation;
-use super::arithmetic::Type;
-use super::code_layout::{Point, chance};
-use super::emit::{COMPARES, Emitter};
+use super::code_layout::chance;
+use super::emit::{COMPARES, Emitter, Stub};
+use super::operand_type::Type;
 use super::value_forms::ValueForm;
 use quaject_esp_ir::ir::{BlockId, Instruction, Terminator, Value};
 use quaject_vcode::{Asm, Core, Extension, Label, Machine};
-
-/// The moves of an edge, out of line: the target of a conditional branch.
-pub(super) struct Stub {
-    label: Label,
-    /// The branch.
-    point: Point,
-    to: BlockId,
-    /// Arguments and the parameters that they become.
-    live_moves: Vec<(Value, Value)>,
-}
 
 impl<M: Machine> Emitter<'_, '_, M>
 where

@@ -10,13 +10,13 @@
 //! ```
 
 use super::allocate::{Assignment, MachineLocation};
-use super::arithmetic::Type;
-use super::branch_facts::{BranchFacts, SlotLengths};
+use super::branch_facts::BranchFacts;
 use super::code_layout::{CodeLayout, Point};
 use super::constant_slots::ConstantSlots;
-use super::edge_moves::Stub;
+use super::interval::Interval;
 use super::liveness::Liveness;
-use super::ranges::Interval;
+use super::operand_type::Type;
+use super::slot_lengths::SlotLengths;
 use super::value_forms::{ValueForm, ValueForms, wrap};
 use super::{Code, Origin};
 use crate::Checks;
@@ -53,6 +53,16 @@ pub(super) enum Failure {
     /// At this point one more scratch register is needed.
     Shortage(Point),
     Error(Error),
+}
+
+/// The moves of an edge, out of line: the target of a conditional branch.
+pub(super) struct Stub {
+    pub(super) label: Label,
+    /// The branch.
+    pub(super) point: Point,
+    pub(super) to: BlockId,
+    /// Arguments and the parameters that they become.
+    pub(super) live_moves: Vec<(Value, Value)>,
 }
 
 /// The state of emission.

@@ -2,9 +2,9 @@
 //! their interval shows that they are in bounds. Objects of pools are left to the interpreter.
 
 use super::allocate::MachineLocation;
-use super::arithmetic::Type;
 use super::branch_facts::BranchFact;
 use super::emit::{Emitter, Written, at};
+use super::operand_type::Type;
 use quaject_esp_exec::native::{Cell, Width, width};
 use quaject_esp_ir::ir::{self, Base, BinaryOp, Op, Place, Projection, TypeId, Value};
 use quaject_esp_ir::typing::place_type;

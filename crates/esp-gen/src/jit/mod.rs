@@ -13,18 +13,22 @@ mod allocate;
 mod arithmetic;
 mod branch_facts;
 mod code_layout;
+mod comparison;
 mod constant_slots;
 mod edge_moves;
 mod emit;
+mod interval;
 mod liveness;
 mod memory;
+mod operand_type;
 mod ranges;
+mod slot_lengths;
 mod transitions;
 mod value_forms;
 
 use crate::Checks;
 use allocate::Allocator;
-use branch_facts::{BranchFacts, SlotLengths};
+use branch_facts::BranchFacts;
 use code_layout::CodeLayout;
 use constant_slots::ConstantSlots;
 pub use emit::Room;
@@ -33,6 +37,7 @@ use liveness::Liveness;
 use quaject_esp_exec::native::Extents;
 use quaject_esp_ir::ir::{Location, Process, Program};
 use quaject_vcode::{Asm, Core, Error, Extension, Machine};
+use slot_lengths::SlotLengths;
 use value_forms::ValueForms;
 
 /// An entry point of the machine code.

@@ -3,12 +3,10 @@
 
 use super::branch_facts::BranchFacts;
 use super::code_layout::{CodeLayout, edges};
+use super::interval::Interval;
 use quaject_esp_exec::native::width;
 use quaject_esp_ir::ir::{BinaryOp, BlockId, Op, Place, Program, Type, TypeId, UnaryOp, Value};
 use quaject_esp_ir::typing::place_type;
-
-/// Lower and upper bound, both included.
-pub(super) type Interval = (i128, i128);
 
 /// After so many rounds a parameter that still grows is widened.
 const ROUNDS: usize = 4;

@@ -3,9 +3,9 @@
 
 use super::Entry;
 use super::allocate::MachineLocation;
-use super::arithmetic::Type;
 use super::code_layout::Point;
 use super::emit::{Emitter, at};
+use super::operand_type::Type;
 use super::value_forms::ValueForm;
 use quaject_esp_exec::native::Cell;
 use quaject_esp_ir::ir::Value;

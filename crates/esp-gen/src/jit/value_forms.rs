@@ -3,7 +3,8 @@
 
 use super::branch_facts::BranchFacts;
 use super::code_layout::{CodeLayout, op_uses, terminator_uses};
-use super::ranges::{Interval, ranges};
+use super::interval::Interval;
+use super::ranges::ranges;
 use quaject_esp_exec::native::{Width, width};
 use quaject_esp_ir::ir::{BinaryOp, Op, Program, Terminator, Value};
 
@@ -95,8 +96,8 @@ impl ValueForms {
             return from.bits <= 32 && range.0 >= 0 && range.1 <= 1;
         }
         let is_small = from.bits <= 32 && to.bits == 32 || from.bits == 64 && to.bits == 64;
-        let most = 1i128 << (to.bits - u32::from(to.signed));
-        is_small || from.bits <= 32 && to.bits < 32 && range.1 < most && range.0 >= if to.signed { -most } else { 0 }
+        let max = 1i128 << (to.bits - u32::from(to.signed));
+        is_small || from.bits <= 32 && to.bits < 32 && range.1 < max && range.0 >= if to.signed { -max } else { 0 }
     }
 
     /// The value whose register holds this one's bits; none of constants and comparisons.

@@ -4,7 +4,7 @@
 //! Promela computes in C's `int`. A `u32` is held in one with the same bits; there are no 64 bits.
 
 use super::memory::Kind;
-use quaject_esp_exec::step::Checks;
+use crate::Checks;
 use quaject_esp_ir::ir::{BinaryOp, Fault, IntType, UnaryOp};
 
 /// The macros, by name: written into the model if it uses them.
@@ -144,10 +144,10 @@ pub(super) fn unary(op: UnaryOp, kind: &Kind, a: &Expr, checks: Checks) -> (Expr
         (UnaryOp::Complement, _) => (Expr::tight(format!("~{}", a.operand())), None),
         (UnaryOp::Negate, Kind::Int(int)) => {
             let int = *int;
-            let least = Expr::number(int.min());
+            let min = Expr::number(int.min());
             let checked = checks == Checks::On && int.is_signed();
             let negated = Expr::binary(&Expr::tight("0"), "-", a);
-            let demand = checked.then(|| demand(Expr::binary(a, "!=", &least), Fault::Overflow)).flatten();
+            let demand = checked.then(|| demand(Expr::binary(a, "!=", &min), Fault::Overflow)).flatten();
             (wrap(int, negated), demand)
         }
         (UnaryOp::Negate, _) => (Expr::binary(&Expr::tight("0"), "-", a), None),
@@ -168,7 +168,6 @@ pub(super) fn binary(
         Kind::Int(int) => *int,
         Kind::Bool | Kind::Pid(_) | Kind::Reference(_) | Kind::Tag | Kind::Length(_) => IntType::I32,
     };
-    let checked = checks == Checks::On && int.is_signed();
     let unsigned = int == IntType::U32;
     let plain = |operator: &str| (Expr::binary(a, operator, b), Vec::new());
     let ordered = |operator: &str, below: Expr| match unsigned {
@@ -177,63 +176,11 @@ pub(super) fn binary(
     };
     let below = |a: &Expr, b: &Expr| Expr::call("below_u32", &[a, b]);
     match op {
-        BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply => {
-            let (operator, fits) = match op {
-                BinaryOp::Add => ("+", "sum_fits"),
-                BinaryOp::Subtract => ("-", "difference_fits"),
-                _ => ("*", "product_fits"),
-            };
-            let exact = Expr::binary(a, operator, b);
-            let demands = if checked { fits_demand(op, int, fits, &exact, a, b) } else { None };
-            (wrap(int, exact), demands.into_iter().collect())
-        }
-        BinaryOp::Divide | BinaryOp::Remainder => {
-            let mut demands = Vec::new();
-            let divisor = b.literal();
-            if divisor.is_none_or(|value| value == 0) {
-                demands.extend(demand(Expr::binary(b, "!=", &Expr::tight("0")), Fault::Div));
-            }
-            let minus_one = int.is_signed() && divisor.is_none_or(|value| value == -1);
-            if checked && minus_one && op == BinaryOp::Divide {
-                let least = Expr::binary(a, "!=", &Expr::number(int.min()));
-                let other = Expr::binary(b, "!=", &Expr::number(-1));
-                demands.extend(demand(Expr::binary(&least, "||", &other), Fault::Overflow));
-            }
-            let value = match op {
-                BinaryOp::Divide if unsigned => Expr::call("divide_u32", &[a, b]),
-                BinaryOp::Divide if minus_one => Expr::call("divide", &[a, b]),
-                BinaryOp::Divide => Expr::binary(a, "/", b),
-                _ if unsigned => {
-                    let quotient = Expr::call("divide_u32", &[a, b]);
-                    Expr::binary(a, "-", &Expr::binary(&quotient, "*", b))
-                }
-                _ if minus_one => Expr::call("remainder", &[a, b]),
-                _ => Expr::binary(a, "%", b),
-            };
-            (wrap(int, value), demands)
-        }
-        BinaryOp::ShiftLeft | BinaryOp::ShiftRight => {
-            let bits = Expr::number(i128::from(int.bits()));
-            let known = b.literal().is_some_and(|value| (0..i64::from(int.bits())).contains(&value));
-            let mut demands = Vec::new();
-            if checks == Checks::On && !known {
-                let least = match count {
-                    Kind::Int(IntType::U8 | IntType::U16) => None,
-                    Kind::Int(_) | Kind::Bool | Kind::Pid(_) | Kind::Reference(_) | Kind::Tag | Kind::Length(_) => {
-                        Some(Expr::binary(b, ">=", &Expr::tight("0")))
-                    }
-                };
-                demands.extend(demand(Expr::and(least, Expr::binary(b, "<", &bits)), Fault::Overflow));
-            }
-            let mask = Expr::number(i128::from(int.bits() - 1));
-            let count = if known { b.clone() } else { Expr::binary(b, "&", &mask) };
-            let value = match op {
-                BinaryOp::ShiftRight if unsigned => Expr::call("right_u32", &[a, &count]),
-                BinaryOp::ShiftRight => Expr::binary(a, ">>", &count),
-                _ => wrap(int, Expr::binary(a, "<<", &count)),
-            };
-            (value, demands)
-        }
+        BinaryOp::Add => modular(op, ("+", "sum_fits"), int, [a, b], checks),
+        BinaryOp::Subtract => modular(op, ("-", "difference_fits"), int, [a, b], checks),
+        BinaryOp::Multiply => modular(op, ("*", "product_fits"), int, [a, b], checks),
+        BinaryOp::Divide | BinaryOp::Remainder => quotient(op, int, a, b, checks),
+        BinaryOp::ShiftLeft | BinaryOp::ShiftRight => shift(op, (int, count), a, b, checks),
         BinaryOp::BitAnd => plain("&"),
         BinaryOp::BitOr => plain("|"),
         BinaryOp::BitXor => plain("^"),
@@ -246,28 +193,94 @@ pub(super) fn binary(
     }
 }
 
+/// A sum, difference or product, wrapped to its type, and what must hold for it to fit.
+fn modular(
+    op: BinaryOp,
+    (operator, macro_name): (&str, &str),
+    int: IntType,
+    [a, b]: [&Expr; 2],
+    checks: Checks,
+) -> (Expr, Vec<Demand>) {
+    let exact = Expr::binary(a, operator, b);
+    let checked = checks == Checks::On && int.is_signed();
+    let demands = if checked { fits_demand(op, int, macro_name, &exact, a, b) } else { None };
+    (wrap(int, exact), demands.into_iter().collect())
+}
+
+/// A quotient or remainder, and what must hold for it.
+fn quotient(op: BinaryOp, int: IntType, a: &Expr, b: &Expr, checks: Checks) -> (Expr, Vec<Demand>) {
+    let unsigned = int == IntType::U32;
+    let mut demands = Vec::new();
+    let divisor = b.literal();
+    if divisor.is_none_or(|value| value == 0) {
+        demands.extend(demand(Expr::binary(b, "!=", &Expr::tight("0")), Fault::Div));
+    }
+    let minus_one = int.is_signed() && divisor.is_none_or(|value| value == -1);
+    if checks == Checks::On && minus_one && op == BinaryOp::Divide {
+        let min = Expr::binary(a, "!=", &Expr::number(int.min()));
+        let other = Expr::binary(b, "!=", &Expr::number(-1));
+        demands.extend(demand(Expr::binary(&min, "||", &other), Fault::Overflow));
+    }
+    let value = match op {
+        BinaryOp::Divide if unsigned => Expr::call("divide_u32", &[a, b]),
+        BinaryOp::Divide if minus_one => Expr::call("divide", &[a, b]),
+        BinaryOp::Divide => Expr::binary(a, "/", b),
+        _ if unsigned => {
+            let quotient = Expr::call("divide_u32", &[a, b]);
+            Expr::binary(a, "-", &Expr::binary(&quotient, "*", b))
+        }
+        _ if minus_one => Expr::call("remainder", &[a, b]),
+        _ => Expr::binary(a, "%", b),
+    };
+    (wrap(int, value), demands)
+}
+
+/// A shift, and what must hold of its count, which is taken modulo the width.
+fn shift(op: BinaryOp, (int, count): (IntType, &Kind), a: &Expr, b: &Expr, checks: Checks) -> (Expr, Vec<Demand>) {
+    let bits = Expr::number(i128::from(int.bits()));
+    let known = b.literal().is_some_and(|value| (0..i64::from(int.bits())).contains(&value));
+    let mut demands = Vec::new();
+    if checks == Checks::On && !known {
+        let min = match count {
+            Kind::Int(IntType::U8 | IntType::U16) => None,
+            Kind::Int(_) | Kind::Bool | Kind::Pid(_) | Kind::Reference(_) | Kind::Tag | Kind::Length(_) => {
+                Some(Expr::binary(b, ">=", &Expr::tight("0")))
+            }
+        };
+        demands.extend(demand(Expr::and(min, Expr::binary(b, "<", &bits)), Fault::Overflow));
+    }
+    let mask = Expr::number(i128::from(int.bits() - 1));
+    let count = if known { b.clone() } else { Expr::binary(b, "&", &mask) };
+    let value = match op {
+        BinaryOp::ShiftRight if int == IntType::U32 => Expr::call("right_u32", &[a, &count]),
+        BinaryOp::ShiftRight => Expr::binary(a, ">>", &count),
+        _ => wrap(int, Expr::binary(a, "<<", &count)),
+    };
+    (value, demands)
+}
+
 /// What must hold for a sum, difference or product to fit its type.
 fn fits_demand(op: BinaryOp, int: IntType, macro_name: &str, exact: &Expr, a: &Expr, b: &Expr) -> Option<Demand> {
     if int != IntType::I32 {
-        let least = Expr::binary(exact, ">=", &Expr::number(int.min()));
-        let most = Expr::binary(exact, "<=", &Expr::number(int.max()));
-        return demand(Expr::binary(&least, "&&", &most), Fault::Overflow);
+        let min = Expr::binary(exact, ">=", &Expr::number(int.min()));
+        let max = Expr::binary(exact, "<=", &Expr::number(int.max()));
+        return demand(Expr::binary(&min, "&&", &max), Fault::Overflow);
     }
     // With a constant operand the condition is a comparison.
     let bound =
         |operator, other: &Expr, value| demand(Expr::binary(other, operator, &Expr::number(value)), Fault::Overflow);
-    let (least, most) = (int.min(), int.max());
+    let (min, max) = (int.min(), int.max());
     match (op, a.literal().map(i128::from), b.literal().map(i128::from)) {
         (_, Some(_), Some(_)) => None,
         (BinaryOp::Add, None, Some(value)) | (BinaryOp::Add, Some(value), None) => {
             let other = if a.literal().is_some() { b } else { a };
-            if value >= 0 { bound("<=", other, most - value) } else { bound(">=", other, least - value) }
+            if value >= 0 { bound("<=", other, max - value) } else { bound(">=", other, min - value) }
         }
         (BinaryOp::Subtract, None, Some(value)) => {
             if value >= 0 {
-                bound(">=", a, least + value)
+                bound(">=", a, min + value)
             } else {
-                bound("<=", a, most + value)
+                bound("<=", a, max + value)
             }
         }
         (_, _, _) => demand(Expr::call(macro_name, &[a, b]), Fault::Overflow),

@@ -18,28 +18,28 @@ pub(super) enum LabelPositions {
 
 /// Which paths from the last wait reach a block: some without the label, some with it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-struct Paths {
+struct LabelReach {
     without: bool,
     with: bool,
 }
 
 /// Finds the positions of a label.
 pub(super) fn label_positions(body: &Body, label: LabelId) -> LabelPositions {
-    let mut paths: BTreeMap<BlockId, Paths> = BTreeMap::new();
-    let mut waits: BTreeMap<BlockId, Paths> = BTreeMap::new();
+    let mut paths: BTreeMap<BlockId, LabelReach> = BTreeMap::new();
+    let mut waits: BTreeMap<BlockId, LabelReach> = BTreeMap::new();
     let mut elsewhere = false;
-    let after_wait = Paths { without: true, with: false };
+    let after_wait = LabelReach { without: true, with: false };
     let mut work = vec![(BlockId(0), after_wait)];
     while let Some((id, arriving)) = work.pop() {
         let known = paths.entry(id).or_default();
-        let all = Paths { without: known.without || arriving.without, with: known.with || arriving.with };
+        let all = LabelReach { without: known.without || arriving.without, with: known.with || arriving.with };
         if std::mem::replace(known, all) == all {
             continue;
         }
         let block = &body.blocks[id.0 as usize];
         let marks =
             block.instructions.iter().any(|instruction| matches!(instruction.op, Op::Mark(other) if other == label));
-        let mut leaving = if marks { Paths { without: false, with: true } } else { all };
+        let mut leaving = if marks { LabelReach { without: false, with: true } } else { all };
         match &block.terminator {
             Terminator::Wait(_) => {
                 waits.insert(id, leaving);

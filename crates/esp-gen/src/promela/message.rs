@@ -4,12 +4,12 @@ use super::SILENT;
 use super::expression::{Demand, Expr};
 use super::lines::{Lines, Mark};
 use super::memory::{self, Kind};
-use super::monitor::{Observable, texts as numbers_of};
+use super::monitor::texts as numbers_of;
 use super::names::Names;
+use super::observable::Observable;
 use super::plan::{Plan, refers};
-use super::scope::{Scope, cells};
+use super::scope::{Scope, cells, symbolic};
 use super::statement::{Change, Writer};
-use super::symbolic;
 use super::value_usage::Unit;
 use quaject_esp_ir::cfg::region_blocks;
 use quaject_esp_ir::ir::*;
@@ -302,12 +302,12 @@ impl<'a> Branching<'_, 'a> {
             all.push((fields, *ty));
         }
         let seen: Vec<String> = texts.iter().map(|text| strip(text)).collect();
-        let mut gone = Vec::new();
+        let mut transferred = Vec::new();
         for _ in counted.iter().filter(|counted| **counted) {
             let spare = self.spare(used);
             used += 1;
             texts.push(spare.clone());
-            gone.push(spare);
+            transferred.push(spare);
         }
         let location = self.branch.location;
         let mut after = Lines::default();
@@ -325,33 +325,24 @@ impl<'a> Branching<'_, 'a> {
         if texts.is_empty() {
             texts.push("true".to_string());
         }
-        let mut gone = gone.into_iter();
+        let mut transferred = transferred.into_iter();
         for ((fields, ty), counted) in all.iter().zip(&counted) {
+            let transferred = counted.then(|| transferred.next().expect("one per value that is counted"));
             let mut writer = Writer { scope: self.scope, lines: &mut after, location };
-            for (to, from) in &fields.copies {
-                writer.line(format!("{} = {};", to.text, from.text));
-            }
-            if !counted {
-                continue;
-            }
-            for (cells, ty) in &fields.bound {
-                writer.counts(cells, *ty, Change::Retain);
-            }
-            let numbers: Vec<Expr> = fields.texts.iter().map(|text| Expr::tight(strip(text))).collect();
-            let gone = gone.next().expect("one per value that is counted");
-            writer.line("if");
-            writer.line(format!(":: {gone} ->"));
-            writer.lines.indent();
-            writer.counts(&numbers, *ty, Change::Release);
-            writer.lines.dedent();
-            writer.line(":: else");
-            writer.line("fi;");
+            accept(&mut writer, fields, *ty, transferred.as_deref());
         }
         for spare in self.spares.iter().take(used) {
             Writer { scope: self.scope, lines: &mut after, location }.line(format!("{spare} = 0;"));
         }
         let port = self.port(channel, guard.as_ref(), 2);
+        let head = self.receive_head(&port, &texts, after);
+        Choice { head, then: Then::GoesOn(Lines::default()) }
+    }
+
+    /// The option that receives, with what follows in the step of the rendezvous.
+    fn receive_head(&self, port: &str, texts: &[String], mut after: Lines) -> Lines {
         let mark = Mark::Meet { branch: self.number, sends: false };
+        let location = self.branch.location;
         let mut head = Lines::default();
         if after.lines.is_empty() {
             head.push(mark, location, format!(":: {port}?{} ->", texts.join(",")));
@@ -372,7 +363,7 @@ impl<'a> Branching<'_, 'a> {
             head.plain("} ->");
             head.dedent();
         }
-        Choice { head, then: Then::GoesOn(Lines::default()) }
+        head
     }
 
     fn spare(&mut self, number: usize) -> String {
@@ -573,4 +564,24 @@ fn constant(value: i128) -> String {
 /// The expression of a field's text.
 fn strip(text: &str) -> String {
     text.strip_prefix("eval(").and_then(|text| text.strip_suffix(')')).unwrap_or(text).to_string()
+}
+
+/// Writes the receiver's part of a rendezvous for one value: copies of what the pattern binds, and the counts of its
+/// objects. `transferred` says at run time whether the sender's counts come with it; none if the value holds no objects.
+fn accept(writer: &mut Writer<'_, '_>, fields: &Fields, ty: TypeId, transferred: Option<&str>) {
+    for (to, from) in &fields.copies {
+        writer.line(format!("{} = {};", to.text, from.text));
+    }
+    let Some(transferred) = transferred else { return };
+    for (cells, ty) in &fields.bound {
+        writer.counts(cells, *ty, Change::Retain);
+    }
+    let numbers: Vec<Expr> = fields.texts.iter().map(|text| Expr::tight(strip(text))).collect();
+    writer.line("if");
+    writer.line(format!(":: {transferred} ->"));
+    writer.lines.indent();
+    writer.counts(&numbers, ty, Change::Release);
+    writer.lines.dedent();
+    writer.line(":: else");
+    writer.line("fi;");
 }

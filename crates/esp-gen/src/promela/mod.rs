@@ -2,14 +2,18 @@
 //! for people to read. Names are the program's; source positions are comments. Text out; nothing is run here.
 //!
 //! ```text
-//!   plan         names, channels, limits            macro_step       code between two waits: one `atomic` sequence
+//!   plan         names, channels, limits            path_plan        names and numbers of fast paths
 //!   memory       values as numbers                  statement        instructions
 //!   value_usage  which values are variables         message          branches: ports, messages, patterns
 //!   scope        names and places of one body       process          waits, branches, the whole `proctype`
 //!   expression   ESP's arithmetic in C's `int`      property         LTL
 //!   paths        members of fast paths              monitor          refinement: visible actions of a specification
-//!   symbolic     guards as one expression           label_positions  labels on the paths to waits
+//!   observable   names of visible actions           label_positions  labels on the paths to waits
 //!   trail        a run of Spin as steps of the program
+//!
+//!   scope/symbolic           guards as one expression
+//!   process/macro_step       code between two waits: one `atomic` sequence
+//!   process/path_transitions entries and exits of fast paths
 //! ```
 //!
 //! A state in which an instance runs its own code and one in which it waits are both states of the model, as in
@@ -18,28 +22,28 @@
 mod expression;
 mod label_positions;
 mod lines;
-mod macro_step;
 mod memory;
 mod message;
 mod monitor;
 mod names;
+mod observable;
+mod path_plan;
 mod paths;
 mod plan;
 mod process;
 mod property;
 mod scope;
 mod statement;
-mod symbolic;
 pub mod trail;
 mod value_usage;
 
 pub use lines::{Line, Mark};
 pub use property::Property;
 
+use crate::Checks;
 use lines::Lines;
 use plan::Plan;
 use quaject_esp_exec::observer::Observer;
-use quaject_esp_exec::step::Checks;
 use quaject_esp_ir::ir::{Location, ProcessId, Program};
 use quaject_esp_ir::model::{ModelProgram, Role, Scope, Values};
 use quaject_esp_ir::text::location_text;
@@ -125,6 +129,9 @@ pub fn generate(model: &ModelProgram, checks: Checks, specification: Option<&Obs
         return Err(vec![Refusal { code: Code::E0804, location, property: None, message, help }]);
     }
     let mut plan = Plan::new(model, checks);
+    path_plan::plan_paths(&mut plan);
+    plan.add_senders();
+    plan.check_limits();
     if let Some(observer) = specification {
         plan.plan_monitor(observer);
     }
@@ -132,7 +139,7 @@ pub fn generate(model: &ModelProgram, checks: Checks, specification: Option<&Obs
     if !plan.refusals.borrow().is_empty() {
         return Err(plan.refusals.into_inner());
     }
-    let written: Vec<process::Written> =
+    let written: Vec<process::ProcessText> =
         (0..plan.program.processes.len()).map(|index| process::write(&plan, ProcessId(index as u32))).collect();
     let properties = property::translate(&plan, &written);
     let mut body = Lines::default();
@@ -205,7 +212,7 @@ fn header(plan: &Plan<'_>, lines: &mut Lines) {
     lines.plain("   spin -a THIS.pml && cc -O2 -fwrapv -o pan pan.c && ./pan */");
 }
 
-fn globals(plan: &Plan<'_>, written: &[process::Written], lines: &mut Lines) {
+fn globals(plan: &Plan<'_>, written: &[process::ProcessText], lines: &mut Lines) {
     let used = |name: &str| written.iter().any(|process| process.lines.mentions(name));
     for (channel, data) in plan.channels.iter().zip(&plan.program.channels) {
         if !used(&channel.name) {
@@ -227,10 +234,10 @@ fn globals(plan: &Plan<'_>, written: &[process::Written], lines: &mut Lines) {
             continue;
         }
         lines.plain(format!("byte {name}_free = {};", pool.capacity));
-        lines.plain(process::declaration(&memory::Kind::Tag, &format!("{name}_count"), pool.capacity));
+        lines.plain(scope::declaration(&memory::Kind::Tag, &format!("{name}_count"), pool.capacity));
         for leaf in memory::leaves(&plan.program.types, pool.content) {
             let count = leaf.count.saturating_mul(pool.capacity);
-            lines.plain(process::declaration(&leaf.kind, &format!("{name}{}", leaf.suffix), count));
+            lines.plain(scope::declaration(&leaf.kind, &format!("{name}{}", leaf.suffix), count));
         }
     }
     captured(plan, written, lines);
@@ -240,12 +247,12 @@ fn globals(plan: &Plan<'_>, written: &[process::Written], lines: &mut Lines) {
 }
 
 /// The locations of members of fast paths, and their variables.
-fn captured(plan: &Plan<'_>, written: &[process::Written], lines: &mut Lines) {
+fn captured(plan: &Plan<'_>, written: &[process::ProcessText], lines: &mut Lines) {
     let Some(declarations) = plan.paths.declarations(plan.program) else { return };
     declarations.into_iter().for_each(|declaration| lines.plain(declaration));
     for id in plan.paths.captured.keys() {
         let scope = plan.member_scope(*id).expect("it is captured");
-        for (name, declaration) in process::declarations(&scope) {
+        for (name, declaration) in scope::declarations(&scope) {
             if written.iter().any(|process| process.lines.mentions(&name)) {
                 lines.plain(declaration);
             }

@@ -13,6 +13,7 @@
 use super::expression::Expr;
 use super::lines::{Lines, Mark};
 use super::memory::{self, Kind};
+use super::observable::{Monitor, Observable};
 use super::plan::Plan;
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_exec::observer::{Event, Observer};
@@ -21,21 +22,6 @@ use std::collections::BTreeMap;
 
 /// The largest number of transitions, at all places of visible actions: each is a line there.
 const MAX_LINES: usize = 50_000;
-
-/// What a visible action is: a message on an external channel, or a call.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Observable {
-    Message(ChannelId),
-    Call(ExternId),
-}
-
-/// The monitor automaton and its names in the model.
-pub(super) struct Monitor<'a> {
-    observer: &'a Observer,
-    /// The variable that holds its state.
-    variable: String,
-    inlines: BTreeMap<Observable, String>,
-}
 
 impl<'a> Plan<'a> {
     /// Plans the monitor, or refuses visible actions that Promela cannot compare.

@@ -2,11 +2,11 @@
 
 use super::expression::Expr;
 use super::memory::{self, Kind};
-use super::monitor::Monitor;
 use super::names::Names;
+use super::observable::Monitor;
 use super::paths::Paths;
 use super::{Approximation, Refusal};
-use quaject_esp_exec::step::Checks;
+use crate::Checks;
 use quaject_esp_ir::ir::*;
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_syntax::diagnostics::Code;
@@ -20,13 +20,14 @@ const MAX_NUMBERED: usize = 255;
 /// How a channel carries messages.
 pub(super) struct ChannelPlan {
     pub(super) name: String,
-    /// Whether a branch on it has a guard. Such a channel is three: 1 is named_sender_channels, 0 and 2 never are.
+    /// Whether a branch on it has a guard. Such a channel is an array of three: messages go through 1; 0 and 2 are
+    /// never used, so that a false guard selects a channel without a partner.
     pub(super) guarded: bool,
     /// The numbers of a message.
     pub(super) fields: Vec<Kind>,
     /// Per value: whether it refers to objects, so that the message says whether their counts go along.
     pub(super) counted: Vec<bool>,
-    /// How many messages of the world have come, if they are bounded.
+    /// The counter of messages from the environment, if their number is bounded.
     pub(super) sent: Option<String>,
 }
 
@@ -86,7 +87,7 @@ impl<'a> Plan<'a> {
             .iter()
             .flat_map(|process| &process.body.blocks)
             .any(|block| matches!(block.terminator, Terminator::Exit(_)));
-        let mut plan = Plan {
+        Plan {
             model,
             program,
             checks,
@@ -99,21 +100,22 @@ impl<'a> Plan<'a> {
             exits,
             refusals: RefCell::new(Vec::new()),
             approximations: RefCell::new(Vec::new()),
-        };
-        plan.plan_paths();
-        for channel in 0..program.channels.len() as u32 {
-            if plan.paths.names_sender(ChannelId(channel)) {
-                let data = &mut plan.channels[channel as usize];
+        }
+    }
+
+    /// Adds the sender to the messages of the channels that fast paths need it on.
+    pub(super) fn add_senders(&mut self) {
+        for channel in 0..self.program.channels.len() as u32 {
+            if self.paths.names_sender(ChannelId(channel)) {
+                let data = &mut self.channels[channel as usize];
                 data.guarded = true;
                 data.fields.push(Kind::Tag);
             }
         }
-        plan.limits();
-        plan
     }
 
-    /// What Promela has no room for.
-    fn limits(&self) {
+    /// Refuses what exceeds Promela's limits.
+    pub(super) fn check_limits(&self) {
         let used = |channel: &usize| {
             let id = ChannelId(*channel as u32);
             self.program.processes.iter().any(|process| process.sites.iter().any(|site| site.channel == id))
@@ -194,7 +196,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Where a sum goes beyond `most`, and what all come to; nothing if it does not.
+/// The place at which a sum exceeds `max`, and the total; nothing if it does not exceed it.
 fn beyond(max: usize, parts: impl Iterator<Item = (Location, usize)>) -> Option<(Location, usize)> {
     let mut sum = 0;
     let mut place = None;

@@ -1,25 +1,24 @@
 //! A process as a `proctype`: a label per operation it can wait at, each branch an option that goes on with the code
 //! up to the next operation. Knows how messages are written from `message`.
 
+mod macro_step;
+mod path_transitions;
+
 use super::expression::Expr;
 use super::lines::{Lines, Mark};
-use super::macro_step::{self, Returns, written_by};
-use super::memory;
 use super::message;
 use super::names::Names;
-use super::paths::everything;
 use super::plan::Plan;
-use super::scope::Scope;
+use super::scope::{Scope, declarations, everything, scope, symbolic};
 use super::statement::{INDEX, SWAP, Writer};
-use super::symbolic;
-use super::value_usage::{Set, Usage};
+use super::value_usage::Set;
 use super::{RESTS, SILENT};
+use macro_step::{Returns, written_by};
 use quaject_esp_ir::cfg::region_blocks;
 use quaject_esp_ir::ir::*;
 use quaject_esp_ir::model::Role;
 use quaject_esp_ir::text::fault_name;
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
 
 /// What a process's text needs while it is written.
 pub(super) struct ProcessWriter<'a> {
@@ -54,62 +53,15 @@ enum Landing {
 }
 
 /// A process's lines, and the names of the labels at which it waits.
-pub(super) struct Written {
+pub(super) struct ProcessText {
     pub(super) lines: Lines,
     pub(super) waits: BTreeMap<BlockId, String>,
     /// See [`ProcessWriter`].
     pub(super) observed: BTreeMap<String, String>,
 }
 
-/// Names for a body's variables and slots.
-fn scope<'a>(plan: &'a Plan<'a>, body: &'a Body, prefix: &str, own: Expr, names: &mut Names) -> Scope<'a> {
-    let (usage, variables, slots) = names_of(plan, body, prefix, names);
-    Scope { plan, body, usage, variables, slots, own, kept: BTreeSet::new() }
-}
-
-/// The names, and what they are made from.
-pub(super) fn names_of(
-    plan: &Plan<'_>,
-    body: &Body,
-    prefix: &str,
-    names: &mut Names,
-) -> (Rc<Usage>, BTreeMap<Value, String>, Vec<String>) {
-    let usage = Rc::new(Usage::new(body, &|function| symbolic::can_call(plan, function)));
-    let mut variables = BTreeMap::new();
-    for value in usage.variables() {
-        let wanted = body.values[value.0 as usize].name.as_deref().unwrap_or("t");
-        variables.insert(value, names.claim(&format!("{prefix}{wanted}")));
-    }
-    let mut slots = Vec::new();
-    for slot in &body.slots {
-        let name = names.claim(&format!("{prefix}{}", slot.name.as_deref().unwrap_or("m")));
-        for leaf in memory::leaves(&plan.program.types, slot.ty) {
-            names.reserve(&format!("{name}{}", leaf.suffix));
-        }
-        slots.push(name);
-    }
-    (usage, variables, slots)
-}
-
-/// The variables of a body, by name, and their declarations.
-pub(super) fn declarations(scope: &Scope<'_>) -> Vec<(String, String)> {
-    let mut all = Vec::new();
-    for (value, name) in &scope.variables {
-        all.push((name.clone(), format!("{} {name};", scope.kind(*value).declared())));
-    }
-    let slots = scope.body.slots.iter().zip(&scope.slots).enumerate();
-    for (_, (slot, name)) in slots.filter(|(number, _)| !scope.kept.contains(&SlotId(*number as u32))) {
-        for leaf in memory::leaves(scope.types(), slot.ty) {
-            let name = format!("{name}{}", leaf.suffix);
-            let text = declaration(&leaf.kind, &name, leaf.count);
-            all.push((name, text));
-        }
-    }
-    all
-}
-
 /// Writes a process.
-pub(super) fn write<'a>(plan: &'a Plan<'a>, id: ProcessId) -> Written {
+pub(super) fn write<'a>(plan: &'a Plan<'a>, id: ProcessId) -> ProcessText {
     let process = &plan.program.processes[id.0 as usize];
     let mut names = plan.names.clone();
     let own = match process.replicas {
@@ -149,7 +101,7 @@ pub(super) fn write<'a>(plan: &'a Plan<'a>, id: ProcessId) -> Written {
         Role::LeftOut => body.plain("goto end_ended;"),
         Role::Explored | Role::Environment | Role::Outside => {
             writer.macro_step(&main, BlockId(0), Set::new(), Lines::default(), &mut body);
-            // Waits are written in the order in which they are named_sender_channels.
+            // Waits are written in the order in which they are named.
             let mut next = 0;
             while let Some((block, landing)) = writer.queue.get(next).copied() {
                 next += 1;
@@ -159,7 +111,7 @@ pub(super) fn write<'a>(plan: &'a Plan<'a>, id: ProcessId) -> Written {
     }
     body.dedent();
     let lines = writer.finish(process, &main, body);
-    Written { lines, waits: writer.waits, observed: writer.observed }
+    ProcessText { lines, waits: writer.waits, observed: writer.observed }
 }
 
 impl<'a> ProcessWriter<'a> {
@@ -479,13 +431,5 @@ impl<'a> ProcessWriter<'a> {
         lines.plain("  false");
         lines.plain("}");
         lines
-    }
-}
-
-/// A variable's declaration.
-pub(super) fn declaration(kind: &memory::Kind, name: &str, count: u32) -> String {
-    match count {
-        1 => format!("{} {name};", kind.declared()),
-        _ => format!("{} {name}[{count}];", kind.declared()),
     }
 }

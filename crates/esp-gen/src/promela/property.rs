@@ -5,7 +5,7 @@ use super::Refusal;
 use super::label_positions::{LabelPositions, label_positions};
 use super::lines::{Lines, Mark};
 use super::plan::Plan;
-use super::process::Written;
+use super::process::ProcessText;
 use quaject_esp_ir::ir::*;
 use quaject_esp_ir::model::Role;
 use quaject_esp_syntax::check::nearest;
@@ -23,12 +23,12 @@ pub struct Property {
 
 struct Translation<'t, 'a> {
     plan: &'t Plan<'a>,
-    written: &'t [Written],
+    written: &'t [ProcessText],
     source: &'t str,
     number: usize,
 }
 
-pub(super) fn translate(plan: &Plan<'_>, written: &[Written]) -> Vec<Property> {
+pub(super) fn translate(plan: &Plan<'_>, written: &[ProcessText]) -> Vec<Property> {
     let sources = plan.model.properties.iter().enumerate();
     let translated = sources.filter_map(|(index, source)| {
         let text = Translation { plan, written, source, number: index }.text()?;

@@ -1,11 +1,13 @@
 //! One body's values and places as Promela: names of variables, expressions of values, cells of places. Knows no
 //! statements and no channels.
 
+pub(super) mod symbolic;
+
 use super::expression::{self, Demand, Expr};
 use super::memory::{self, Kind, Leaf};
+use super::names::Names;
 use super::plan::Plan;
-use super::symbolic;
-use super::value_usage::{Placement, Usage};
+use super::value_usage::{Placement, Set, Unit, Usage};
 use quaject_esp_ir::ir::*;
 use quaject_esp_ir::typing::operand_type;
 use std::collections::{BTreeMap, BTreeSet};
@@ -101,8 +103,8 @@ impl Spot {
         let mut demands = self.demands.clone();
         let constant = index.text.parse::<u32>().ok();
         if demand_index.is_some() && (skip == 1 || constant.is_none_or(|index| index >= length)) {
-            let least = (!unsigned && constant.is_none()).then(|| Expr::binary(index, ">=", &Expr::tight("0")));
-            let condition = Expr::and(least, Expr::binary(index, "<", &limit));
+            let min = (!unsigned && constant.is_none()).then(|| Expr::binary(index, ">=", &Expr::tight("0")));
+            let condition = Expr::and(min, Expr::binary(index, "<", &limit));
             demands.push(Demand { condition, fault: Fault::Bounds });
         }
         let prefix = match &self.prefix {
@@ -115,6 +117,83 @@ impl Spot {
         let leaves = memory::leaves(types, ty);
         let names = self.names[skip..skip + leaves.len()].to_vec();
         Some(Spot { names, leaves, prefix: Some(prefix), ty, demands })
+    }
+}
+
+/// Names for a body's variables and slots.
+pub(super) fn scope<'a>(plan: &'a Plan<'a>, body: &'a Body, prefix: &str, own: Expr, names: &mut Names) -> Scope<'a> {
+    let (usage, variables, slots) = names_of(plan, body, prefix, names);
+    Scope { plan, body, usage, variables, slots, own, kept: BTreeSet::new() }
+}
+
+/// The names, and what they are made from.
+pub(super) fn names_of(
+    plan: &Plan<'_>,
+    body: &Body,
+    prefix: &str,
+    names: &mut Names,
+) -> (Rc<Usage>, BTreeMap<Value, String>, Vec<String>) {
+    let usage = Rc::new(Usage::new(body, &|function| symbolic::can_call(plan, function)));
+    let mut variables = BTreeMap::new();
+    for value in usage.variables() {
+        let wanted = body.values[value.0 as usize].name.as_deref().unwrap_or("t");
+        variables.insert(value, names.claim(&format!("{prefix}{wanted}")));
+    }
+    let mut slots = Vec::new();
+    for slot in &body.slots {
+        let name = names.claim(&format!("{prefix}{}", slot.name.as_deref().unwrap_or("m")));
+        for leaf in memory::leaves(&plan.program.types, slot.ty) {
+            names.reserve(&format!("{name}{}", leaf.suffix));
+        }
+        slots.push(name);
+    }
+    (usage, variables, slots)
+}
+
+/// The variables of a body, by name, and their declarations.
+pub(super) fn declarations(scope: &Scope<'_>) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    for (value, name) in &scope.variables {
+        all.push((name.clone(), format!("{} {name};", scope.kind(*value).declared())));
+    }
+    let slots = scope.body.slots.iter().zip(&scope.slots).enumerate();
+    for (_, (slot, name)) in slots.filter(|(number, _)| !scope.kept.contains(&SlotId(*number as u32))) {
+        for leaf in memory::leaves(scope.types(), slot.ty) {
+            let name = format!("{name}{}", leaf.suffix);
+            let text = declaration(&leaf.kind, &name, leaf.count);
+            all.push((name, text));
+        }
+    }
+    all
+}
+
+/// A variable's declaration.
+pub(super) fn declaration(kind: &memory::Kind, name: &str, count: u32) -> String {
+    match count {
+        1 => format!("{} {name};", kind.declared()),
+        _ => format!("{} {name}[{count}];", kind.declared()),
+    }
+}
+
+/// Everything that a body's code may leave behind.
+pub(super) fn everything(scope: &Scope<'_>) -> Set {
+    let variables = scope.usage.variables().into_iter().map(Unit::Variable);
+    variables.chain((0..scope.body.slots.len() as u32).map(|slot| Unit::Slot(SlotId(slot)))).collect()
+}
+
+impl<'a> Plan<'a> {
+    /// A member's scope, as in its own code.
+    pub(super) fn member_scope(&'a self, process: ProcessId) -> Option<Scope<'a>> {
+        let captured = self.paths.captured.get(&process)?;
+        Some(Scope {
+            plan: self,
+            body: &self.program.processes[process.0 as usize].body,
+            usage: Rc::clone(&captured.usage),
+            variables: captured.variables.clone(),
+            slots: captured.slots.clone(),
+            own: Expr::number(i128::from(captured.instance)),
+            kept: BTreeSet::new(),
+        })
     }
 }
 
@@ -179,9 +258,9 @@ impl<'a> Scope<'a> {
                 let first = self.plan.program.first_instance(*process);
                 let replicas = self.plan.program.processes[process.0 as usize].replicas;
                 let replica = self.value(*replica);
-                let least = Expr::binary(&replica, ">=", &Expr::tight("0"));
-                let most = Expr::binary(&replica, "<", &Expr::number(i128::from(replicas)));
-                let demand = Demand { condition: Expr::and(Some(least), most), fault: Fault::Range };
+                let min = Expr::binary(&replica, ">=", &Expr::tight("0"));
+                let max = Expr::binary(&replica, "<", &Expr::number(i128::from(replicas)));
+                let demand = Demand { condition: Expr::and(Some(min), max), fault: Fault::Range };
                 (Expr::binary(&Expr::number(i128::from(first)), "+", &replica), vec![demand])
             }
             Op::ReplicaNumber(pid) => none(self.replica_number(*pid)),

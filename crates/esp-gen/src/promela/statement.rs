@@ -3,10 +3,11 @@
 use super::expression::{Demand, Expr};
 use super::lines::{Lines, Mark};
 use super::memory::Kind;
-use super::monitor::{Observable, texts as numbers_of};
+use super::monitor::texts as numbers_of;
+use super::observable::Observable;
 use super::scope::{Scope, Spot};
 use super::value_usage::Placement;
-use quaject_esp_exec::step::Checks;
+use crate::Checks;
 use quaject_esp_ir::ir::*;
 use quaject_esp_ir::model::Values;
 use quaject_esp_ir::text::fault_name;
@@ -229,9 +230,9 @@ impl<'a> Writer<'_, 'a> {
                 self.demand(&spot.demands);
                 let (offset, value) = (scope.value(*offset), scope.value(*value));
                 if scope.plan.checks == Checks::On && field.width_bits < 31 {
-                    let least = Expr::binary(&value, ">=", &Expr::tight("0"));
-                    let most = Expr::binary(&value, "<", &Expr::number(1 << field.width_bits));
-                    self.demand(&[Demand { condition: Expr::and(Some(least), most), fault: Fault::Overflow }]);
+                    let min = Expr::binary(&value, ">=", &Expr::tight("0"));
+                    let max = Expr::binary(&value, "<", &Expr::number(1 << field.width_bits));
+                    self.demand(&[Demand { condition: Expr::and(Some(min), max), fault: Fault::Overflow }]);
                 }
                 self.window(&spot, &offset, field.layout_bytes);
                 self.scatter(&spot, &offset, &field_pieces(*field), &value);
@@ -285,9 +286,9 @@ impl<'a> Writer<'_, 'a> {
         self.demand(&spot.demands);
         let length = self.scope.value(value);
         let bound = spot.leaves[1].count;
-        let least = Expr::binary(&length, ">=", &Expr::tight("0"));
-        let most = Expr::binary(&length, "<=", &Expr::number(i128::from(bound)));
-        self.demand(&[Demand { condition: Expr::and(Some(least), most), fault: Fault::Range }]);
+        let min = Expr::binary(&length, ">=", &Expr::tight("0"));
+        let max = Expr::binary(&length, "<=", &Expr::number(i128::from(bound)));
+        self.demand(&[Demand { condition: Expr::and(Some(min), max), fault: Fault::Range }]);
         self.assign(&spot.cell(0, None), &length);
         let end = Expr::number(i128::from(bound));
         let start = spot.cell(0, None);
@@ -341,9 +342,9 @@ impl<'a> Writer<'_, 'a> {
 
     /// `length` bytes lie at `offset`.
     fn window(&mut self, spot: &Spot, offset: &Expr, length: u32) {
-        let least = Expr::binary(offset, ">=", &Expr::tight("0"));
+        let min = Expr::binary(offset, ">=", &Expr::tight("0"));
         let left = Expr::binary(&spot.cell(0, None), "-", &Expr::number(i128::from(length)));
-        let condition = Expr::and(Some(least), Expr::binary(offset, "<=", &left));
+        let condition = Expr::and(Some(min), Expr::binary(offset, "<=", &left));
         self.demand(&[Demand { condition, fault: Fault::Bounds }]);
     }
 
@@ -438,7 +439,7 @@ impl<'a> Writer<'_, 'a> {
 
     /// Any of these values.
     pub(super) fn any(&mut self, cell: &Expr, kind: &Kind, values: Values, what: &str) {
-        let (least, most) = match (kind, values) {
+        let (min, max) = match (kind, values) {
             (Kind::Int(int), Values::Range(from, to)) => {
                 (from.max(IntType::min(*int)), (to - 1).min(IntType::max(*int)))
             }
@@ -460,25 +461,25 @@ impl<'a> Writer<'_, 'a> {
             }
             (_, Values::One) => (0, 0),
         };
-        if most - least > 1 << 12 {
+        if max - min > 1 << 12 {
             let message = format!("{what} can have too many values to try them all");
             self.scope.plan.refuse(
                 self.location,
                 message,
                 "say which in a model, as in `abstract range readRegister 0..4;`",
             );
-        } else if least == most {
-            self.assign(cell, &Expr::number(least));
-        } else if most - least < 4 {
+        } else if min == max {
+            self.assign(cell, &Expr::number(min));
+        } else if max - min < 4 {
             self.line("if");
-            for value in least..=most {
+            for value in min..=max {
                 self.line(format!(":: {} = {};", cell.text, Expr::number(value).text));
             }
             self.line("fi;");
         } else {
-            self.line(format!("{} = {};", cell.text, Expr::number(least).text));
+            self.line(format!("{} = {};", cell.text, Expr::number(min).text));
             self.line("do");
-            let more = format!(":: {0} < {1} -> {0} = {0} + 1;", cell.text, Expr::number(most).text);
+            let more = format!(":: {0} < {1} -> {0} = {0} + 1;", cell.text, Expr::number(max).text);
             self.line(more);
             self.line(":: break");
             self.line("od;");

@@ -28,15 +28,15 @@ pub struct Trail {
 
 /// The files that a verifier has written.
 #[derive(Clone, Copy, Debug)]
-pub struct Written<'a> {
+pub struct VerifierFiles<'a> {
     /// `pan.t`
     pub transitions: &'a str,
     /// `pan.m`
     pub cases: &'a str,
     /// The trail.
     pub trail: &'a str,
-    /// What the verifier said, which names the assertion that failed.
-    pub said: &'a str,
+    /// What the verifier output, which names the assertion that failed.
+    pub output: &'a str,
 }
 
 struct Reader<'a> {
@@ -49,7 +49,7 @@ struct Reader<'a> {
 }
 
 /// Reads a run of a model with these lines and this many instances.
-pub fn read(lines: &[Line], instances: u32, written: Written<'_>) -> Trail {
+pub fn read(lines: &[Line], instances: u32, written: VerifierFiles<'_>) -> Trail {
     let places = places(lines, written);
     let mut reader = Reader { lines, trail: Trail::default(), running: vec![true; instances as usize], sender: None };
     let mut first = 0;
@@ -83,7 +83,7 @@ pub fn read(lines: &[Line], instances: u32, written: Written<'_>) -> Trail {
             _ => {}
         }
     }
-    reader.trail.fault = failed(lines, last, written.said, first == 1);
+    reader.trail.fault = failed(lines, last, written.output, first == 1);
     if reader.trail.cycle.is_none() {
         (0..instances).for_each(|instance| reader.run(instance));
     }
@@ -150,7 +150,7 @@ fn is_in_rendezvous(line: Option<&Line>) -> bool {
 }
 
 /// The line, from 0, of every transition that does something; none for one that has no line of its own, as `else`.
-fn places(lines: &[Line], written: Written<'_>) -> BTreeMap<i64, Option<usize>> {
+fn places(lines: &[Line], written: VerifierFiles<'_>) -> BTreeMap<i64, Option<usize>> {
     let mut cases = BTreeMap::new();
     for text in written.cases.lines() {
         if let Some((case, line)) = case_line(text) {
@@ -230,8 +230,8 @@ fn case_line(text: &str) -> Option<(i64, usize)> {
 
 /// The assertion that failed: the first one from the last line executed on that reads as the verifier says. With a
 /// claim, which the verifier asserts too, one that reads otherwise is not the program's.
-fn failed(lines: &[Line], last: usize, said: &str, claims: bool) -> Option<(Fault, Location)> {
-    let (_, condition) = said.split_once("assertion violated ")?;
+fn failed(lines: &[Line], last: usize, output: &str, claims: bool) -> Option<(Fault, Location)> {
+    let (_, condition) = output.split_once("assertion violated ")?;
     let condition = bare(condition.split(" (at depth").next()?);
     let mut faults = lines.get(last..)?.iter().filter_map(|line| match line.mark {
         Mark::Fault(fault) | Mark::FaultOfMeeting(fault) => Some((line, fault)),

@@ -1,7 +1,7 @@
 //! The placement of values: written out where they are used (rematerialised), or in a variable, which values that do not
 //! interfere share; and liveness of variables and slots. Knows the flow IR; knows no Promela.
 
-use quaject_esp_ir::access::Access;
+use quaject_esp_ir::access::{Access, WriteEffect};
 use quaject_esp_ir::cfg::{Regions, edges, region_blocks, region_entries, successors};
 use quaject_esp_ir::dataflow::{all_blocks, solve_backward};
 use quaject_esp_ir::ir::*;
@@ -228,7 +228,7 @@ impl Usage {
             access.op(&instruction.op);
             for place in &access.writes {
                 if let (Base::Slot(slot), true) = (place.base, place.path.is_empty())
-                    && overwrites(&instruction.op)
+                    && WriteEffect::of(&instruction.op) == WriteEffect::Replaces
                 {
                     live.remove(&Unit::Slot(slot));
                 }
@@ -317,42 +317,6 @@ pub(super) fn received_slots(wait: &Wait, then: BlockId) -> Vec<SlotId> {
         }
     }
     slots
-}
-
-/// Whether an instruction that writes to a whole slot replaces all of it.
-pub(super) fn overwrites(op: &Op) -> bool {
-    match op {
-        Op::Copy { .. } | Op::SetBytes(..) | Op::Fill(..) | Op::SetTag(..) | Op::CopySlice { .. } => true,
-        Op::CallFunction { .. } => true,
-        Op::Store(..)
-        | Op::CallExtern { .. }
-        | Op::SetLength(..)
-        | Op::StoreSlice { .. }
-        | Op::Append { .. }
-        | Op::StoreNumber { .. }
-        | Op::StoreBits { .. }
-        | Op::Constant(_)
-        | Op::Unary(..)
-        | Op::Binary(..)
-        | Op::Convert(_)
-        | Op::Load(_)
-        | Op::Tag(_)
-        | Op::Length(_)
-        | Op::LoadNumber { .. }
-        | Op::LoadBits { .. }
-        | Op::Equal(..)
-        | Op::OwnId
-        | Op::InstanceOf(..)
-        | Op::ReplicaNumber(_)
-        | Op::Allocate(_)
-        | Op::IsUnique(_)
-        | Op::FreeObjects(_)
-        | Op::Deadline { .. }
-        | Op::Retain(_)
-        | Op::Release(_)
-        | Op::Mark(_)
-        | Op::Test(..) => false,
-    }
 }
 
 /// Where each value is used: block, and position of the instruction, the terminator after all of them.

@@ -220,7 +220,7 @@ fn an_unlink_too_many_is_a_fault() {
 fn overflow_is_a_fault_only_if_checked() {
     let program = "process p {\n  var n = 1;\n  for i in 0..40 {\n    n = n * 2;\n  }\n  assert(n == 0);\n}\n";
     check(program, &Options::default(), FAULT, "2 fault 0 line 0\n");
-    check(program, &Options { checks: Checks::Overflow, ..Options::default() }, FAULT, "3 fault 4 line 4\n");
+    check(program, &Options { checks: Checks::On, ..Options::default() }, FAULT, "3 fault 4 line 4\n");
 }
 
 #[test]

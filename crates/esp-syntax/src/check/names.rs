@@ -434,21 +434,21 @@ pub(super) fn declare<'a>(checker: &mut Checker<'a>, files: &'a [ast::File], ord
                 checker.model_items.push(item);
             }
             ast::Item::Pool(item) => checker.pools.push(item),
-            ast::Item::Memory(item) => match memory {
-                Some(first) if first.mode != item.mode => {
-                    let diagnostic = Diagnostic::new(Code::E0204, item.span, "`memory` is set twice, and differently")
-                        .label(first.span, "first set here");
-                    checker.report(diagnostic);
-                }
-                Some(_) => {}
-                None => {
-                    memory = Some(item);
-                    checker.memory = item.mode;
-                }
-            },
+            ast::Item::Memory(item) => set_memory(checker, *memory.get_or_insert(item), item),
         }
     }
     attach_pools(checker);
+}
+
+/// Sets the memory mode; a later declaration has to agree with the first.
+fn set_memory(checker: &mut Checker, first: &ast::Memory, item: &ast::Memory) {
+    if first.mode == item.mode {
+        checker.memory = item.mode;
+    } else {
+        let diagnostic = Diagnostic::new(Code::E0204, item.span, "`memory` is set twice, and differently")
+            .label(first.span, "first set here");
+        checker.report(diagnostic);
+    }
 }
 
 /// Finds the types that have pools.

@@ -101,19 +101,7 @@ fn primitive(p: &mut Parser) -> Completed {
         }
         SyntaxKind::LeftBrace => {
             p.bump();
-            p.list(SyntaxKind::RightBrace, "a pattern", |p| {
-                let marker = p.start();
-                if p.at(SyntaxKind::Ident) && p.nth(1) == SyntaxKind::Colon {
-                    p.bump();
-                    p.bump();
-                    expect_pattern(p);
-                } else if !pattern(p) {
-                    p.abandon(marker);
-                    return false;
-                }
-                p.complete(marker, SyntaxKind::PatternField);
-                true
-            });
+            p.list(SyntaxKind::RightBrace, "a pattern", pattern_field);
             SyntaxKind::RecordPattern
         }
         SyntaxKind::LeftBracket => {
@@ -130,6 +118,21 @@ fn primitive(p: &mut Parser) -> Completed {
         }
     };
     p.complete(marker, kind)
+}
+
+/// `[ ID ":" ] pattern`; false, and nothing read, if there is no pattern.
+fn pattern_field(p: &mut Parser) -> bool {
+    let marker = p.start();
+    if p.at(SyntaxKind::Ident) && p.nth(1) == SyntaxKind::Colon {
+        p.bump();
+        p.bump();
+        expect_pattern(p);
+    } else if !pattern(p) {
+        p.abandon(marker);
+        return false;
+    }
+    p.complete(marker, SyntaxKind::PatternField);
+    true
 }
 
 /// `lval = ID { "." ID | "[" index "]" }`; the current token is its name.

@@ -2,7 +2,7 @@
 //! reached without entering a region. A wait keeps live what its patterns, payloads and regions use, as partners
 //! evaluate them while the instance waits.
 
-use quaject_esp_ir::access::{Access, touched};
+use quaject_esp_ir::access::{Access, WriteEffect, touched};
 use quaject_esp_ir::cfg::{Regions, region_blocks, region_entries, successors};
 use quaject_esp_ir::dataflow::solve_backward;
 use quaject_esp_ir::ir::*;
@@ -79,41 +79,9 @@ impl Liveness<'_> {
             Base::Slot(slot) => usize::from(self.unit_count(slot) > 1),
             Base::Object(_) => return false,
         };
-        let replaces = match op {
-            Op::Store(..)
-            | Op::Copy { .. }
-            | Op::SetBytes(..)
-            | Op::Fill(..)
-            | Op::SetTag(..)
-            | Op::CopySlice { .. }
-            | Op::CallFunction { .. }
-            | Op::CallExtern { .. } => true,
-            Op::SetLength(..)
-            | Op::StoreSlice { .. }
-            | Op::Append { .. }
-            | Op::StoreNumber { .. }
-            | Op::StoreBits { .. }
-            | Op::Constant(_)
-            | Op::Unary(..)
-            | Op::Binary(..)
-            | Op::Convert(_)
-            | Op::Load(_)
-            | Op::Tag(_)
-            | Op::Length(_)
-            | Op::LoadNumber { .. }
-            | Op::LoadBits { .. }
-            | Op::Equal(..)
-            | Op::OwnId
-            | Op::InstanceOf(..)
-            | Op::ReplicaNumber(_)
-            | Op::Allocate(_)
-            | Op::IsUnique(_)
-            | Op::FreeObjects(_)
-            | Op::Deadline { .. }
-            | Op::Retain(_)
-            | Op::Release(_)
-            | Op::Mark(_)
-            | Op::Test(..) => false,
+        let replaces = match WriteEffect::of(op) {
+            WriteEffect::Replaces | WriteEffect::ReplacedByExtern => true,
+            WriteEffect::Updates | WriteEffect::None => false,
         };
         replaces && place.path.len() <= depth && place.path.iter().all(|step| matches!(step, Projection::Field(_)))
     }

@@ -1,10 +1,10 @@
 //! Code without loops and effects as one expression: guards and messages that are computed while an instance waits,
 //! and calls of small pure functions. Gives up on anything else.
 
-use super::expression::{self, Demand, Expr};
-use super::memory::{self, Kind};
-use super::plan::Plan;
-use super::scope::{Scope, cells};
+use super::{Scope, cells};
+use crate::promela::expression::{self, Demand, Expr};
+use crate::promela::memory::{self, Kind};
+use crate::promela::plan::Plan;
 use quaject_esp_ir::ir::*;
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ const MAX_TEXT_BYTES: usize = 600;
 const MAX_DEPTH: u32 = 12;
 
 /// What code computes: its values, number by number, and what must hold for that.
-pub(super) type Computed = (Vec<Expr>, Vec<Demand>);
+pub(in crate::promela) type Computed = (Vec<Expr>, Vec<Demand>);
 
 /// Values known so far.
 struct Walk<'a, 'b> {
@@ -26,14 +26,18 @@ struct Walk<'a, 'b> {
 type Known = BTreeMap<Value, Expr>;
 
 /// The result of a region, if it can be said in an expression. `parameters` are those of its first block.
-pub(super) fn region<'a>(scope: &Scope<'a>, entry: BlockId, parameters: &[Expr]) -> Option<Computed> {
+pub(in crate::promela) fn region<'a>(scope: &Scope<'a>, entry: BlockId, parameters: &[Expr]) -> Option<Computed> {
     let walk = Walk { plan: scope.plan, body: scope.body, outer: Some(scope) };
     let known = scope.body.blocks[entry.0 as usize].parameters.iter().copied().zip(parameters.iter().cloned());
     walk.block(entry, known.collect(), MAX_DEPTH).filter(fits)
 }
 
 /// A call of a pure function on scalars, if it can be said in an expression.
-pub(super) fn call<'a>(plan: &'a Plan<'a>, function: FnId, arguments: Vec<Expr>) -> Option<(Expr, Vec<Demand>)> {
+pub(in crate::promela) fn call<'a>(
+    plan: &'a Plan<'a>,
+    function: FnId,
+    arguments: Vec<Expr>,
+) -> Option<(Expr, Vec<Demand>)> {
     let body = &plan.program.functions[function.0 as usize].body;
     let walk = Walk { plan, body, outer: None };
     let known = body.blocks.first()?.parameters.iter().copied().zip(arguments);
@@ -45,7 +49,7 @@ pub(super) fn call<'a>(plan: &'a Plan<'a>, function: FnId, arguments: Vec<Expr>)
 }
 
 /// Whether calls of a function can be written as expressions.
-pub(super) fn can_call(plan: &Plan<'_>, function: FnId) -> bool {
+pub(in crate::promela) fn can_call(plan: &Plan<'_>, function: FnId) -> bool {
     let parameters = plan.program.functions[function.0 as usize].parameters.len();
     let arguments = (0..parameters).map(|index| Expr::tight(format!("argument{index}"))).collect();
     call(plan, function, arguments).is_some()

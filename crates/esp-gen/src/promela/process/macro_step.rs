@@ -1,12 +1,12 @@
 //! A macro step: the code of an instance from one wait to the next, as one `atomic` sequence. Blocks that several edges
 //! lead to are labelled; calls of functions are inlined or jumped to. Knows waits only as labels.
 
-use super::expression::Expr;
-use super::lines::{Lines, Mark};
-use super::process::ProcessWriter;
-use super::scope::Scope;
-use super::statement::Writer;
-use super::value_usage::{Placement, Set, Unit, overwrites};
+use super::ProcessWriter;
+use crate::promela::expression::Expr;
+use crate::promela::lines::{Lines, Mark};
+use crate::promela::scope::Scope;
+use crate::promela::statement::Writer;
+use crate::promela::value_usage::{Placement, Set, Unit};
 use quaject_esp_ir::access::Access;
 use quaject_esp_ir::cfg::{Regions, edges, successors};
 use quaject_esp_ir::ir::*;
@@ -440,11 +440,9 @@ pub(super) fn written_by(scope: &Scope<'_>, blocks: &[BlockId]) -> Set {
         for instruction in &block.instructions {
             let mut access = Access::default();
             access.op(&instruction.op);
-            if overwrites(&instruction.op) || !access.writes.is_empty() {
-                for place in &access.writes {
-                    if let Base::Slot(slot) = place.base {
-                        set.insert(Unit::Slot(slot));
-                    }
+            for place in &access.writes {
+                if let Base::Slot(slot) = place.base {
+                    set.insert(Unit::Slot(slot));
                 }
             }
             if let Some(Placement::Variable(variable)) = instruction.result.map(|result| scope.usage.placement(result))
