@@ -4,7 +4,7 @@ use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{ChannelId, ExternId, IntType, Program, Type, TypeId};
 use quaject_esp_ir::model::{ModelProgram, Values};
 
-/// Most values of one message or result.
+/// The largest number of values of a message or result.
 pub const MAX_VALUES: usize = 1 << 16;
 /// Most values of an integer type without a range.
 const MAX_VALUES_WITHOUT_RANGE: i128 = 256;

@@ -165,10 +165,10 @@ impl<'m> ExplorationPlan<'m> {
         let mut timing_is_observable = false;
         for (other, process_id) in self.processes.iter().enumerate() {
             let chosen = prioritized_operations(&program.processes[process_id.0 as usize]);
-            let meets = |site: &quaject_esp_ir::ir::Site| {
+            let can_be_chosen = |site: &quaject_esp_ir::ir::Site| {
                 chosen.iter().any(|(channel, direction)| *channel == site.channel && *direction != site.direction)
             };
-            if process.sites.iter().any(meets) {
+            if process.sites.iter().any(can_be_chosen) {
                 timing_is_observable = true;
                 always_dependent |= instance_bit(other);
             }
@@ -269,8 +269,8 @@ impl<'m> ExplorationPlan<'m> {
     /// objects or a reference count. The content of the objects that it holds is stable: in automatic memory only the
     /// single holder writes.
     pub(crate) fn is_independent(&self, instance: u32) -> bool {
-        let text = &self.summaries[self.processes[instance as usize].0 as usize];
-        !text.timing_is_observable && text.is_pool_independent
+        let summary = &self.summaries[self.processes[instance as usize].0 as usize];
+        !summary.timing_is_observable && summary.is_pool_independent
     }
 
     /// The instances that can receive this message by their static patterns; any instance if the message is not known.
@@ -294,10 +294,10 @@ impl<'m> ExplorationPlan<'m> {
     /// The instances with which an instance in this control state can interact, if its messages have these receivers
     /// only.
     pub(crate) fn dependents(&self, instance: u32, view: &InstanceView, receivers: u128) -> u128 {
-        let text = &self.summaries[self.processes[instance as usize].0 as usize];
-        let mut dependents = text.always_dependent;
+        let summary = &self.summaries[self.processes[instance as usize].0 as usize];
+        let mut dependents = summary.always_dependent;
         match view.control {
-            Control::Running { .. } if text.exits => return u128::MAX,
+            Control::Running { .. } if summary.exits => return u128::MAX,
             Control::Running { .. } | Control::Waiting { .. } | Control::CapturedByPath { .. } | Control::Ended => {}
         }
         for open_branch in view.branches.iter().flatten() {
@@ -315,10 +315,11 @@ fn uses_only_held_objects(program: &Program, process: &quaject_esp_ir::ir::Proce
     let all = |body: &'_ Body, holds: &dyn Fn(&Op) -> bool| {
         body.blocks.iter().flat_map(|block| &block.instructions).all(|instruction| holds(&instruction.op))
     };
-    let asks = |op: &Op| matches!(op, Op::Allocate(_) | Op::IsUnique(_) | Op::FreeObjects(_));
-    let harmless = program.functions.iter().all(|function| all(&function.body, &|op| !asks(op)));
+    let depends_on_pools = |op: &Op| matches!(op, Op::Allocate(_) | Op::IsUnique(_) | Op::FreeObjects(_));
+    let harmless = program.functions.iter().all(|function| all(&function.body, &|op| !depends_on_pools(op)));
     let calls = |op: &Op| matches!(op, Op::CallFunction { .. });
-    program.memory == MemoryMode::Automatic && all(&process.body, &|op| !asks(op) && (harmless || !calls(op)))
+    program.memory == MemoryMode::Automatic
+        && all(&process.body, &|op| !depends_on_pools(op) && (harmless || !calls(op)))
 }
 
 fn users(model: &ModelProgram, processes: &[ProcessId]) -> Vec<(u128, u128)> {

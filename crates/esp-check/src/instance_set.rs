@@ -2,7 +2,7 @@
 
 use quaject_esp_exec::step::Step;
 
-/// Most instances that a set can hold.
+/// The largest number of instances in a set.
 pub(crate) const MAX_SET_INSTANCES: usize = 128;
 
 /// The set of one instance; empty for an instance beyond [`MAX_SET_INSTANCES`].

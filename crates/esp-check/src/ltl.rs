@@ -25,6 +25,14 @@ pub struct BadProperty {
     pub help: Option<String>,
 }
 
+impl std::fmt::Display for BadProperty {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.message)
+    }
+}
+
+impl std::error::Error for BadProperty {}
+
 /// An atomic proposition.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Atom {
@@ -148,7 +156,7 @@ impl PropertyParser<'_> {
     fn stray(&mut self) -> Option<Failure> {
         self.skip_blanks();
         let sign = self.text[self.at..].chars().next().filter(|sign| "+-*/%[".contains(*sign))?;
-        let help = "keep what it comes to in a variable of the process".to_string();
+        let help = "store its value in a variable of the process".to_string();
         Some((format!("a property compares variables and numbers and computes nothing: found `{sign}`"), Some(help)))
     }
 
@@ -258,7 +266,7 @@ impl PropertyParser<'_> {
             return match (self.comparison(), number) {
                 (None, 0) => Ok(Formulas::FALSE),
                 (None, 1) => Ok(Formulas::TRUE),
-                (None, _) => Err((format!("{number} alone says nothing"), example())),
+                (None, _) => Err((format!("{number} alone is not a proposition"), example())),
                 (Some(comparison), _) => {
                     let right = self.term()?;
                     self.literal(Atom::Compares(Term::Constant(number), comparison, right))
@@ -325,8 +333,8 @@ impl PropertyParser<'_> {
             return Ok(*known);
         }
         if self.atoms.len() == MAX_ATOMS {
-            let help = "several properties may ask for more than one can".to_string();
-            return Err((format!("the property asks for more than {MAX_ATOMS} things"), Some(help)));
+            let help = "divide it into several properties".to_string();
+            return Err((format!("the property has more than {MAX_ATOMS} propositions"), Some(help)));
         }
         let literal = self.formulas.literal(self.atoms.len(), Sign::Holds);
         self.known.insert(atom.clone(), literal);
@@ -353,14 +361,16 @@ impl PropertyParser<'_> {
         let processes = &self.program.processes;
         let Some(index) = processes.iter().position(|process| process.name == name) else {
             if matches!(name.as_str(), "X" | "next") {
-                let help = "which step is next is chance: ask with `<>` or `U` for what comes in the end".to_string();
-                return Err(("a property says nothing of the next step".to_string(), Some(help)));
+                let help = "the schedule decides which step is next: use `<>` or `U` for what must happen in the end"
+                    .to_string();
+                return Err(("a property cannot refer to the next step".to_string(), Some(help)));
             }
             let names: Vec<&str> = processes.iter().map(|process| process.name.as_str()).collect();
             return Err((format!("no process named `{name}`"), nearest(&name, &names)));
         };
         if self.roles.get(index) == Some(&Role::LeftOut) {
-            let help = "it is left out: add it to the `slice`, or ask in a model of the whole program".to_string();
+            let help = "it is left out: add it to the `slice`, or state the property in a model of the whole program"
+                .to_string();
             return Err((format!("`{name}` is not part of this model"), Some(help)));
         }
         let mut replica = 0;
@@ -389,7 +399,7 @@ impl PropertyParser<'_> {
             return self.literal(Atom::Compares(left, comparison, right));
         }
         if !self.take(&["@"]) {
-            return Err((format!("`{}` alone says nothing", process.name), example()));
+            return Err((format!("`{}` alone is not a proposition", process.name), example()));
         }
         let written = self.word().to_string();
         let label = written.strip_prefix('L').unwrap_or(&written);
@@ -416,8 +426,7 @@ impl PropertyParser<'_> {
         known.sort_unstable();
         known.dedup();
         if known.contains(&name.as_str()) {
-            let message =
-                format!("`{name}` of `{}` is not one number that can be asked for where it waits", process.name);
+            let message = format!("`{name}` of `{}` is not a number that a property can refer to", process.name);
             return Err((message, Some("only integers, `bool`s and ids under a name of their own can be".into())));
         }
         let message = format!("`{}` has no variable `{name}`", process.name);

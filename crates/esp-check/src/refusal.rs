@@ -18,9 +18,33 @@ pub enum Refusal {
     TooMany(u32),
 }
 
-/// Most instances in a check of liveness.
-///
+/// The largest number of instances in a check of liveness.
 pub const MAX_FAIR_INSTANCES: usize = MAX_SET_INSTANCES;
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Refusal::TooLarge(error) => write!(f, "{error}"),
+            Refusal::Unbounded(missing) => {
+                write!(f, "{} values of the environment need ranges in the model", missing.len())
+            }
+            Refusal::Property(error) => write!(f, "{error}"),
+            Refusal::TooMany(instances) => {
+                write!(f, "the model has {instances} instances; at most {MAX_FAIR_INSTANCES} can be checked")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Refusal {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Refusal::TooLarge(error) => Some(error),
+            Refusal::Property(error) => Some(error),
+            Refusal::Unbounded(_) | Refusal::TooMany(_) => None,
+        }
+    }
+}
 
 impl From<TooLarge> for Refusal {
     fn from(error: TooLarge) -> Refusal {

@@ -16,7 +16,7 @@ use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::Step;
 use quaject_esp_ir::model::ModelProgram;
 
-/// Most transitions tried, or states visited.
+/// The largest number of transitions tried, or of states visited.
 const MAX_ATTEMPTS: u32 = 1 << 20;
 
 /// The result of replaying a run.
@@ -141,10 +141,10 @@ impl ReplaySearch<'_, '_> {
 
     fn choicepoint(&mut self, numbers: Vec<u32>, done: usize) -> Choicepoint {
         self.generator.find_enabled(&numbers);
-        let wanted = self.steps.get(done);
+        let step = self.steps.get(done);
         let untried = (0..self.generator.enabled.len())
             .rev()
-            .filter(|index| Some(&self.generator.get(self.generator.enabled[*index]).step) == wanted)
+            .filter(|index| Some(&self.generator.get(self.generator.enabled[*index]).step) == step)
             .collect();
         Choicepoint { numbers, untried }
     }

@@ -84,7 +84,7 @@ struct Shared<'s> {
 struct WorkerQueue {
     /// The thread's states of the current level, and how many of them have been claimed.
     frontier: RwLock<Frontier>,
-    taken: AtomicUsize,
+    claimed: AtomicUsize,
     /// The number of states at the start of the level, and whether the search had been stopped: written between the two
     /// barriers at the end of a level, so that all threads read the same values after them.
     pending: AtomicUsize,
@@ -190,7 +190,7 @@ impl<'s, 'm> Worker<'s, 'm> {
         let level = queue.frontier.read().expect("no thread panics with a level");
         let batch = (level.len() / 16).clamp(CLAIM_SIZE.start, CLAIM_SIZE.end);
         loop {
-            let first = queue.taken.fetch_add(batch, Ordering::Relaxed);
+            let first = queue.claimed.fetch_add(batch, Ordering::Relaxed);
             if shared.stop.load(Ordering::Relaxed) {
                 return true;
             }
@@ -276,23 +276,25 @@ impl<'s, 'm> Worker<'s, 'm> {
         }
     }
 
-    /// Takes a range of the enabled transitions. Whether a successor is new is known at once only if the reduction
-    /// asks.
+    /// Takes a range of the enabled transitions. Whether a successor is new is known at once only with partial-order
+    /// reduction.
     fn take_transitions(&mut self, state: StateRef, numbers: &[u32], range: Range<usize>) -> Expansion {
         let base = hash(numbers);
-        let mut taken = Expansion::NothingNew;
+        let mut expansion = Expansion::NothingNew;
         for index in range {
             let found = self.generator.enabled[index];
             self.transitions += 1;
             match &self.generator.get(found).outcome {
-                TransitionOutcome::Continues => taken = taken.max(self.batch_successor(state, found, numbers, base)),
-                TransitionOutcome::Exits => taken = taken.max(Expansion::Progress),
+                TransitionOutcome::Continues => {
+                    expansion = expansion.max(self.batch_successor(state, found, numbers, base))
+                }
+                TransitionOutcome::Exits => expansion = expansion.max(Expansion::Progress),
                 TransitionOutcome::Faults(_) | TransitionOutcome::NonTerminating(_) => {
                     let violation = Violation::Transition(self.generator.get(found).clone());
                     if self.shared.report_violation(LocatedViolation { state, violation }) {
                         return Expansion::Stop;
                     }
-                    taken = taken.max(Expansion::Progress);
+                    expansion = expansion.max(Expansion::Progress);
                 }
             }
         }
@@ -302,10 +304,10 @@ impl<'s, 'm> Worker<'s, 'm> {
         }
         if self.shared.reduction == Reduction::On {
             for shard in 0..self.outgoing.len() {
-                taken = taken.max(self.flush(shard));
+                expansion = expansion.max(self.flush(shard));
             }
         }
-        taken
+        expansion
     }
 
     /// Puts a successor into the batch of its shard.
@@ -346,10 +348,10 @@ impl<'s, 'm> Worker<'s, 'm> {
     /// Inserts the states of a batch.
     fn flush(&mut self, shard: usize) -> Expansion {
         let mut batch = std::mem::take(&mut self.outgoing[shard]);
-        let taken = self.insert_all(shard, &batch);
+        let expansion = self.insert_all(shard, &batch);
         batch.clear();
         self.outgoing[shard] = batch;
-        taken
+        expansion
     }
 
     /// Inserts the states that other threads have found in its shard.
@@ -365,19 +367,19 @@ impl<'s, 'm> Worker<'s, 'm> {
 
     /// Inserts states into a shard, and new ones into the next frontier.
     fn insert_all(&mut self, shard: usize, batch: &PackedStates) -> Expansion {
-        let (store, next, mut taken) = (self.shared.store, &mut self.next, Expansion::NothingNew);
+        let (store, next, mut expansion) = (self.shared.store, &mut self.next, Expansion::NothingNew);
         store.insert_all(shard, batch, &mut |index, added| match added {
             Insertion::New(new) => {
-                taken = taken.max(Expansion::Progress);
+                expansion = expansion.max(Expansion::Progress);
                 next.push(store, new, batch.words(index));
             }
             Insertion::Known(_) => {}
-            Insertion::Full => taken = Expansion::Stop,
+            Insertion::Full => expansion = Expansion::Stop,
         });
-        if taken == Expansion::Stop {
+        if expansion == Expansion::Stop {
             self.shared.stop_at(Limit::Memory);
         }
-        taken
+        expansion
     }
 
     /// Ends its share of a level, after all threads have handed over their states.
@@ -388,7 +390,7 @@ impl<'s, 'm> Worker<'s, 'm> {
         // The memory of the finished level is reused by the next one.
         std::mem::swap(&mut *level, &mut self.next);
         self.next.clear();
-        queue.taken.store(0, Ordering::Relaxed);
+        queue.claimed.store(0, Ordering::Relaxed);
         queue.pending.store(level.len(), Ordering::Relaxed);
         queue.stopped.store(self.shared.stop.load(Ordering::Relaxed), Ordering::Relaxed);
     }
@@ -508,7 +510,7 @@ pub(crate) fn search<'m>(
                     // thread.
                     //
                     let mut generator =
-                        SuccessorGenerator::new(plan).expect("no mover is too large where another is not");
+                        SuccessorGenerator::new(plan).expect("all generators of a plan have the same size");
                     generator.set_limits(&shared.limits, shared.started);
                     generator.start();
                     let mut worker = Worker::new(shared, number, plan, generator);

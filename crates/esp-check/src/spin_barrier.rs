@@ -12,11 +12,11 @@ const SPIN_ITERATIONS: u32 = 8_000;
 pub(crate) struct SpinBarrier {
     threads: usize,
     arrived: AtomicUsize,
-    /// How often the barrier was passed.
-    times: AtomicUsize,
+    /// The number of times that the barrier was passed.
+    generation: AtomicUsize,
     /// How many threads sleep.
     sleepers: Mutex<usize>,
-    bell: Condvar,
+    wakeup: Condvar,
 }
 
 impl SpinBarrier {
@@ -24,41 +24,41 @@ impl SpinBarrier {
         SpinBarrier {
             threads,
             arrived: AtomicUsize::new(0),
-            times: AtomicUsize::new(0),
+            generation: AtomicUsize::new(0),
             sleepers: Mutex::new(0),
-            bell: Condvar::new(),
+            wakeup: Condvar::new(),
         }
     }
 
     /// Waits until all threads have arrived.
     pub(crate) fn wait(&self) {
-        // Relaxed: `times` cannot change before this thread has arrived.
-        let times = self.times.load(Ordering::Relaxed);
+        // Relaxed: `generation` cannot change before this thread has arrived.
+        let generation = self.generation.load(Ordering::Relaxed);
         // Pairs with itself: the last one to arrive sees all that the others have done.
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
-            // Relaxed: a thread that arrives for the next round has seen `times` change.
+            // Relaxed: a thread that arrives for the next round has seen `generation` change.
             self.arrived.store(0, Ordering::Relaxed);
             let sleepers = self.sleepers.lock().expect("no thread panics with it");
             // Pairs with the loads below.
-            self.times.store(times + 1, Ordering::Release);
+            self.generation.store(generation + 1, Ordering::Release);
             // A wakeup is a system call, even without sleepers.
             if *sleepers > 0 {
                 drop(sleepers);
-                self.bell.notify_all();
+                self.wakeup.notify_all();
             }
             return;
         }
         for _ in 0..SPIN_ITERATIONS {
             // Pairs with the store above, as does the next one.
-            if self.times.load(Ordering::Acquire) != times {
+            if self.generation.load(Ordering::Acquire) != generation {
                 return;
             }
             std::hint::spin_loop();
         }
         let mut sleepers = self.sleepers.lock().expect("no thread panics with it");
         *sleepers += 1;
-        while self.times.load(Ordering::Acquire) == times {
-            sleepers = self.bell.wait(sleepers).expect("no thread panics with it");
+        while self.generation.load(Ordering::Acquire) == generation {
+            sleepers = self.wakeup.wait(sleepers).expect("no thread panics with it");
         }
         *sleepers -= 1;
     }
@@ -71,15 +71,15 @@ mod tests {
     #[test]
     fn no_thread_continues_before_all_have_arrived() {
         for threads in [1, 2, 3, 7] {
-            let (meeting, count) = (SpinBarrier::new(threads), AtomicUsize::new(0));
+            let (barrier, count) = (SpinBarrier::new(threads), AtomicUsize::new(0));
             std::thread::scope(|scope| {
                 for _ in 0..threads {
                     scope.spawn(|| {
                         for round in 1..200 {
                             count.fetch_add(1, Ordering::Relaxed);
-                            meeting.wait();
+                            barrier.wait();
                             assert_eq!(count.load(Ordering::Relaxed), round * threads);
-                            meeting.wait();
+                            barrier.wait();
                             if round % 50 == 0 && count.load(Ordering::Relaxed) % 2 == 0 {
                                 // Late enough for other threads to sleep.
                                 std::thread::sleep(std::time::Duration::from_millis(1));

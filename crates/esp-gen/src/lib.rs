@@ -2,6 +2,11 @@
 //! [`layout`] says how values lie in C memory.
 #![forbid(unsafe_code)]
 
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub mod c;
 mod common;
 // A WebAssembly program cannot execute machine code that it writes.

@@ -12,6 +12,14 @@ pub struct LiteralFault {
     pub help: String,
 }
 
+impl std::fmt::Display for LiteralFault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.message)
+    }
+}
+
+impl std::error::Error for LiteralFault {}
+
 impl LiteralFault {
     fn new(message: impl Into<String>, help: impl Into<String>) -> LiteralFault {
         LiteralFault { message: message.into(), help: help.into() }

@@ -2,6 +2,11 @@
 //! through a [`Loader`]. [`compile`] lists the stages of a compilation; each lives in a crate below this one.
 #![forbid(unsafe_code)]
 
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod adaptive;
 mod describe;
 mod graph;
@@ -80,6 +85,19 @@ pub enum NoOutput {
         max_instructions: usize,
     },
 }
+
+impl std::fmt::Display for NoOutput {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            NoOutput::Errors => write!(f, "the program has errors"),
+            NoOutput::TooLarge { max_instructions } => {
+                write!(f, "the program has more than {max_instructions} instructions")
+            }
+        }
+    }
+}
+
+impl std::error::Error for NoOutput {}
 
 /// The outputs of a compilation.
 #[derive(Clone, Debug)]

@@ -53,6 +53,14 @@ pub struct UnknownName {
     pub known: Vec<String>,
 }
 
+impl std::fmt::Display for UnknownName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "no {} named `{}`", self.what, self.name)
+    }
+}
+
+impl std::error::Error for UnknownName {}
+
 /// Reads and checks a program and lowers what is to be explored.
 pub fn models(source: Source, loader: &mut dyn Loader, subject: &ModelSelection) -> Result<LoweredModels, UnknownName> {
     lower_models(source, loader, subject, lower_model)

@@ -26,6 +26,17 @@ pub enum NoPicture {
     },
 }
 
+impl std::fmt::Display for NoPicture {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            NoPicture::Nothing => write!(f, "the program has no fused process and no fast path"),
+            NoPicture::TooLarge { states, max } => write!(f, "{states} states; at most {max} can be drawn"),
+        }
+    }
+}
+
+impl std::error::Error for NoPicture {}
+
 /// Draws the fused processes and fast paths of a program.
 ///
 /// # Errors

@@ -55,6 +55,33 @@ pub enum NoSuggestion {
     Refused(String),
 }
 
+impl std::fmt::Display for NoSuggestion {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            NoSuggestion::Program(reason) => write!(f, "{reason}"),
+            NoSuggestion::Silence => write!(f, "the profile has no communication"),
+            NoSuggestion::Foreign(operation) => {
+                write!(f, "the program has no operation `{}` of `{}`", operation.statement, operation.process)
+            }
+            NoSuggestion::Alone(process) => {
+                write!(f, "`{process}` communicates with no other process often enough for a path")
+            }
+            NoSuggestion::Refused(report) => write!(f, "no path could be formed: {report}"),
+        }
+    }
+}
+
+impl std::error::Error for NoSuggestion {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            NoSuggestion::Program(reason) => Some(reason),
+            NoSuggestion::Silence | NoSuggestion::Foreign(_) | NoSuggestion::Alone(_) | NoSuggestion::Refused(_) => {
+                None
+            }
+        }
+    }
+}
+
 /// Suggests a fast path for the most frequent round of a profile.
 ///
 /// # Errors

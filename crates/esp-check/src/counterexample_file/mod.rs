@@ -55,6 +55,14 @@ pub struct ParseError {
     pub message: String,
 }
 
+impl std::fmt::Display for ParseError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "line {}: {}", self.line, self.message)
+    }
+}
+
+impl std::error::Error for ParseError {}
+
 /// The text of a counterexample file.
 pub fn write(model: &ModelProgram, files: &[(String, String)], found: &Counterexample) -> String {
     let program = &model.program;
@@ -149,7 +157,7 @@ impl CounterexampleFile {
         file.lines = lines.map(|(number, line)| (number, line.to_string())).collect();
         match file.lines.last() {
             Some((_, line)) if line.starts_with("end ") => Ok(file),
-            Some(_) | None => Err(bad(last, "it was cut off: it does not say what is wrong")),
+            Some(_) | None => Err(bad(last, "it is truncated: the violation is missing")),
         }
     }
 

@@ -51,8 +51,8 @@ impl Search<'_> {
 
     fn can_diverge(&mut self, base: u32) -> Result<bool, Limit> {
         let (limits, started, nodes, held) = (&self.limits, self.started, self.nodes.len(), self.held);
-        let mut may_go_on =
+        let mut check_budget =
             |spec: &super::SpecLts<'_>| super::within(limits, started, nodes + spec.count(), held + spec.bytes());
-        self.spec.can_diverge(base, &mut self.alphabet, &mut may_go_on)
+        self.spec.can_diverge(base, &mut self.alphabet, &mut check_budget)
     }
 }

@@ -31,9 +31,9 @@ struct ProcessLocations {
 
 impl LocationMap {
     /// The specification's location for one of the implementation; none if it is on a path.
-    pub(super) fn corresponding_state(&self, process: usize, place: ProgramPoint) -> Option<ProgramPoint> {
+    pub(super) fn corresponding_point(&self, process: usize, point: ProgramPoint) -> Option<ProgramPoint> {
         let of = &self.processes[process];
-        match place {
+        match point {
             ProgramPoint::Before(BlockId(block)) => of.before.get(&block).copied().map(ProgramPoint::Before),
             ProgramPoint::At(BlockId(block)) => of.at.get(&block).copied().map(ProgramPoint::At),
             ProgramPoint::Ended => Some(ProgramPoint::Ended),
@@ -43,11 +43,11 @@ impl LocationMap {
 }
 
 /// Makes a specification that can be interrupted wherever a path of the implementation can be left.
-pub(super) fn location_map(corresponding_state: &Program, fast: &Program) -> (Program, LocationMap) {
-    let mut program = corresponding_state.clone();
-    let resumed = resumed(fast);
+pub(super) fn location_map(specification: &Program, implementation: &Program) -> (Program, LocationMap) {
+    let mut program = specification.clone();
+    let resumed = resumed(implementation);
     let mut processes = Vec::new();
-    for (index, process) in fast.processes.iter().enumerate() {
+    for (index, process) in implementation.processes.iter().enumerate() {
         let body = &mut program.processes[index].body;
         let count = body.blocks.len() as u32;
         let is_wait = |block: &u32| matches!(process.body.blocks[*block as usize].terminator, Terminator::Wait(_));
@@ -80,17 +80,17 @@ pub(super) fn location_map(corresponding_state: &Program, fast: &Program) -> (Pr
 }
 
 /// The locations where instances resume after paths: processes and blocks.
-fn resumed(fast: &Program) -> BTreeSet<(usize, u32)> {
+fn resumed(implementation: &Program) -> BTreeSet<(usize, u32)> {
     let mut resumed = BTreeSet::new();
-    for process in &fast.processes {
+    for process in &implementation.processes {
         for block in &process.body.blocks {
             let Terminator::Leave(leave) = &block.terminator else { continue };
-            let Some(path) = fast.paths.get(leave.path.0 as usize) else { continue };
+            let Some(path) = implementation.paths.get(leave.path.0 as usize) else { continue };
             let members = leave.members.iter().filter_map(|(number, resume)| {
                 path.members.get(*number as usize).map(|member| (member.instance, resume.to))
             });
             for (instance, to) in members.chain([(path.trigger, leave.trigger.to)]) {
-                if let Some((process, _)) = fast.process_of(instance) {
+                if let Some((process, _)) = implementation.process_of(instance) {
                     resumed.insert((process.0 as usize, to.0));
                 }
             }
@@ -105,9 +105,9 @@ fn tests(body: &Body, block: u32, count: u32) -> Vec<u32> {
     let is_new = |block: &BlockId| block.0 >= count;
     let mut work: Vec<BlockId> = successors(&body.blocks[block as usize].terminator, Regions::Include);
     work.retain(is_new);
-    let mut actions = BTreeSet::new();
+    let mut tests = BTreeSet::new();
     while let Some(block) = work.pop() {
-        if !actions.insert(block.0) {
+        if !tests.insert(block.0) {
             continue;
         }
         let next = match &body.blocks[block.0 as usize].terminator {
@@ -116,7 +116,7 @@ fn tests(body: &Body, block: u32, count: u32) -> Vec<u32> {
         };
         work.extend(next.into_iter().filter(is_new));
     }
-    actions.into_iter().collect()
+    tests.into_iter().collect()
 }
 
 /// Inserts a `yield` before an instruction of a block; returns the block that follows it.

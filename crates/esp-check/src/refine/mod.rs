@@ -80,12 +80,13 @@ pub fn refine(
     if let Some(limit) = limits.bytes.map(|limit| limit as usize).filter(|limit| bytes > *limit) {
         return Err(Refusal::TooLarge(TooLarge { bytes, limit }));
     }
-    let (corresponding_state, location_map) = location_map(input.split_specification, input.implementation);
+    let (interruptible, location_map) = location_map(input.split_specification, input.implementation);
     let of = |program: &Program| ModelProgram { program: program.clone(), ..input.specification.clone() };
-    let (fast, corresponding_state) = (of(input.implementation), of(&corresponding_state));
-    let plan = ExplorationPlan::new(&fast, SuccessorMode::Monolithic, Symmetry::Off).map_err(Refusal::Unbounded)?;
-    let spec_plan = ExplorationPlan::new(&corresponding_state, SuccessorMode::SingleStep, Symmetry::Off)
-        .map_err(Refusal::Unbounded)?;
+    let (implementation, interruptible) = (of(input.implementation), of(&interruptible));
+    let plan =
+        ExplorationPlan::new(&implementation, SuccessorMode::Monolithic, Symmetry::Off).map_err(Refusal::Unbounded)?;
+    let spec_plan =
+        ExplorationPlan::new(&interruptible, SuccessorMode::SingleStep, Symmetry::Off).map_err(Refusal::Unbounded)?;
     if plan.instances > MAX_SET_INSTANCES {
         return Err(Refusal::TooMany(plan.instances as u32));
     }
@@ -113,7 +114,7 @@ pub fn refine(
         bytes: search.bytes() as u64,
         elapsed: started.elapsed(),
         paths: search.path_coverage(),
-        restrictions: restrictions(&fast),
+        restrictions: restrictions(&implementation),
     })
 }
 
@@ -369,8 +370,8 @@ impl<'m> Search<'m> {
     ) -> Result<WeakSuccessors, Limit> {
         let (limits, started, nodes) = (&self.limits, self.started, self.nodes.len());
         let held = self.held;
-        let mut may_go_on = |spec: &SpecLts<'_>| within(limits, started, nodes + spec.count(), held + spec.bytes());
-        self.spec.after(from, among, actions, wanted, &mut self.alphabet, &mut may_go_on)
+        let mut check_budget = |spec: &SpecLts<'_>| within(limits, started, nodes + spec.count(), held + spec.bytes());
+        self.spec.after(from, among, actions, wanted, &mut self.alphabet, &mut check_budget)
     }
 
     /// The specification state that corresponds to an implementation state; none while a path is active.
@@ -382,7 +383,7 @@ impl<'m> Search<'m> {
         let mut is_projected = true;
         for instance in 0..plan.instances as u32 {
             let place = machine.program_point(state, instance, &self.live_state);
-            let place = self.location_map.corresponding_state(plan.process(instance).0 as usize, place);
+            let place = self.location_map.corresponding_point(plan.process(instance).0 as usize, place);
             is_projected &=
                 place.is_some_and(|place| other.project(spec_state, state, instance, place, &self.spec.live_state));
         }

@@ -45,8 +45,8 @@ const NONE: u32 = u32::MAX;
 /// The program is too large, has too many instances, or lacks ranges.
 pub fn build_observer(input: RefinementInput<'_>, limits: &Limits) -> Result<ObserverOutcome, Refusal> {
     let started = Stopwatch::start(limits.timer);
-    let (corresponding_state, _) = location_map(input.split_specification, input.implementation);
-    let model = ModelProgram { program: corresponding_state, ..input.specification.clone() };
+    let (interruptible, _) = location_map(input.split_specification, input.implementation);
+    let model = ModelProgram { program: interruptible, ..input.specification.clone() };
     let channels = match observed_channels(&model) {
         Ok(channels) => channels,
         Err(shared) => return Ok(ObserverOutcome::SharedChannel(shared)),

@@ -8,7 +8,7 @@ impl Search<'_> {
     /// The coverage of each path.
     pub(super) fn path_coverage(&mut self) -> Vec<PathCoverage> {
         let program = &self.generator.plan.model.program;
-        let coverage = self.generator.coverage().expect("a mover watches what is executed");
+        let coverage = self.generator.coverage().expect("the successor generator records coverage");
         let of = |(number, path): (usize, &FastPath)| {
             let mut usage = PathCoverage { name: path.name.clone(), is_entered: false, exits_taken: 0, exits: 0 };
             let Some((process, _)) = program.process_of(path.trigger) else { return usage };

@@ -122,7 +122,7 @@ impl<'m> SpecLts<'m> {
                 break;
             }
             self.compute_edges(at, alphabet)?;
-            let edges = self.edges[at as usize].as_deref().expect("it has just been learnt");
+            let edges = self.edges[at as usize].as_deref().expect("its edges have just been computed");
             let is_only = |edge: &&SpecEdge| {
                 let ways =
                     edges.iter().filter(|other| other.is_local && other.participants == edge.participants).count();
@@ -164,7 +164,7 @@ impl<'m> SpecLts<'m> {
         actions: &[u32],
         wanted: Option<SpecState>,
         alphabet: &mut Alphabet,
-        may_go_on: &mut dyn FnMut(&SpecLts<'m>) -> Result<(), Limit>,
+        check_budget: &mut dyn FnMut(&SpecLts<'m>) -> Result<(), Limit>,
     ) -> Result<WeakSuccessors, Limit> {
         let normal_form = wanted.map(|wanted| self.normal_form(wanted, alphabet)).transpose()?;
         let mut known: FxHashSet<(SpecState, u32)> = from.iter().map(|state| (*state, 0)).collect();
@@ -175,7 +175,7 @@ impl<'m> SpecLts<'m> {
         while !frontier.is_empty() && more > 0 {
             let mut next = Vec::new();
             for (state, count) in frontier {
-                may_go_on(self)?;
+                check_budget(self)?;
                 if normal_form.is_some() && count == all && Some(self.normal_form(state, alphabet)?) == normal_form {
                     if wanted == Some(state) && !self.order_is_observable {
                         reached.found = vec![state];
@@ -184,7 +184,7 @@ impl<'m> SpecLts<'m> {
                     reached.found.push(state);
                 }
                 self.compute_edges(state, alphabet)?;
-                let edges = self.edges[state as usize].as_deref().expect("it has just been learnt");
+                let edges = self.edges[state as usize].as_deref().expect("its edges have just been computed");
                 for edge in edges.iter().filter(|edge| edge.participants & !among == 0) {
                     if !actions[count as usize..].starts_with(&edge.actions) {
                         continue;
@@ -216,14 +216,14 @@ impl<'m> SpecLts<'m> {
         &mut self,
         state: SpecState,
         alphabet: &mut Alphabet,
-        may_go_on: &mut dyn FnMut(&SpecLts<'m>) -> Result<(), Limit>,
+        check_budget: &mut dyn FnMut(&SpecLts<'m>) -> Result<(), Limit>,
     ) -> Result<bool, Limit> {
         let state = self.normal_form(state, alphabet)?;
         self.compute_edges(state, alphabet)?;
-        let edges = self.edges[state as usize].as_deref().expect("it has just been learnt");
+        let edges = self.edges[state as usize].as_deref().expect("its edges have just been computed");
         let next: Vec<SpecState> =
             edges.iter().filter(|edge| edge.actions.is_empty()).filter_map(|edge| edge.to).collect();
-        for reached in self.after(&next, u128::MAX, &[], None, alphabet, may_go_on)?.states {
+        for reached in self.after(&next, u128::MAX, &[], None, alphabet, check_budget)?.states {
             if self.normal_form(reached, alphabet)? == state {
                 return Ok(true);
             }
@@ -234,7 +234,7 @@ impl<'m> SpecLts<'m> {
     /// The transitions of a state.
     pub(super) fn steps(&mut self, state: SpecState, alphabet: &mut Alphabet) -> Result<Vec<SpecStep>, Limit> {
         self.compute_edges(state, alphabet)?;
-        let edges = self.edges[state as usize].as_deref().expect("it has just been learnt");
+        let edges = self.edges[state as usize].as_deref().expect("its edges have just been computed");
         Ok(edges.iter().map(|edge| (edge.actions.clone(), edge.to)).collect())
     }
 

@@ -47,14 +47,14 @@ impl Alphabet {
     /// All actions in order of their numbers.
     pub(super) fn all(&self) -> Vec<VisibleAction> {
         let mut all: Vec<(u32, &VisibleAction)> =
-            self.numbers.iter().map(|(actions, number)| (*number, actions)).collect();
+            self.numbers.iter().map(|(action, number)| (*number, action)).collect();
         all.sort_unstable_by_key(|(number, _)| *number);
-        all.into_iter().map(|(_, actions)| actions.clone()).collect()
+        all.into_iter().map(|(_, action)| action.clone()).collect()
     }
 
-    fn number(&mut self, actions: VisibleAction) -> u32 {
+    fn number(&mut self, action: VisibleAction) -> u32 {
         let next = self.numbers.len() as u32;
-        *self.numbers.entry(actions).or_insert(next)
+        *self.numbers.entry(action).or_insert(next)
     }
 
     /// Takes a step in a state and returns the numbers of its visible actions. The next state is loaded then.
@@ -68,13 +68,15 @@ impl Alphabet {
         let (machine, state, environment) = generator.execution();
         let (message, effect) = chosen.take(machine, state, environment);
         // Internal messages are invisible, except to an environment that consists of processes.
-        let is_inside = matches!(chosen.step, Step::Communicate { .. });
-        let message = message.filter(|(channel, _)| !is_inside || self.process_channels.contains(channel));
+        let is_internal = matches!(chosen.step, Step::Communicate { .. });
+        let message = message.filter(|(channel, _)| !is_internal || self.process_channels.contains(channel));
         let mut actions: Vec<VisibleAction> =
             message.into_iter().map(|(channel, message)| VisibleAction::Message(channel, message)).collect();
         let calls = environment.calls().iter().zip(environment.arguments_log());
         actions.extend(
-            calls.map(|((function, result), given)| VisibleAction::Call(*function, given.clone(), result.clone())),
+            calls.map(|((function, result), arguments)| {
+                VisibleAction::Call(*function, arguments.clone(), result.clone())
+            }),
         );
         self.fault = None;
         match effect {
@@ -86,12 +88,11 @@ impl Alphabet {
             }
             Effect::Unfinished => actions.push(VisibleAction::NonTermination(actor(chosen.step))),
         }
-        actions.into_iter().map(|actions| self.number(actions)).collect()
+        actions.into_iter().map(|action| self.number(action)).collect()
     }
 }
 
 /// The instance whose local code a step can run.
-///
 fn actor(step: Step) -> u32 {
     match step {
         Step::Communicate { receiver: instance, .. }

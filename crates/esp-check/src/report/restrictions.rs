@@ -56,10 +56,12 @@ pub fn restrictions(model: &ModelProgram) -> Vec<String> {
 /// The pools that both checked and left-out processes use.
 fn shared_pools(model: &ModelProgram) -> Vec<PoolId> {
     let program = &model.program;
-    let asked = |role: Role| {
+    let observed_pools = |role: Role| {
         let mut pools = BTreeSet::new();
         for (process, _) in program.processes.iter().zip(&model.roles).filter(|(_, own)| **own == role) {
-            for op in process.body.blocks.iter().flat_map(|block| &block.instructions).map(|one| &one.op) {
+            for op in
+                process.body.blocks.iter().flat_map(|block| &block.instructions).map(|instruction| &instruction.op)
+            {
                 match op {
                     Op::Allocate(pool) | Op::FreeObjects(pool) => pools.insert(pool.0),
                     _ => false,
@@ -68,7 +70,7 @@ fn shared_pools(model: &ModelProgram) -> Vec<PoolId> {
         }
         pools
     };
-    asked(Role::Explored).intersection(&asked(Role::LeftOut)).map(|pool| PoolId(*pool)).collect()
+    observed_pools(Role::Explored).intersection(&observed_pools(Role::LeftOut)).map(|pool| PoolId(*pool)).collect()
 }
 
 /// Whether values of a type contain `bytes`, of which only the length is enumerated.

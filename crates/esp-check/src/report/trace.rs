@@ -66,9 +66,9 @@ pub(crate) fn numbered_steps(
     text
 }
 
-/// Most repetitions of a call that are shown one by one.
+/// The largest number of repetitions of a call that are shown one by one.
 const MAX_REPEATED_CALLS: usize = 3;
-/// Most different calls shown for one step.
+/// The largest number of different calls shown for one step.
 pub(crate) const MAX_CALLS: usize = 32;
 
 impl TraceStep {
@@ -79,7 +79,7 @@ impl TraceStep {
             Some(location) if location.line > 0 => format!("  ({})", location_text(program, *location)),
             Some(_) | None => String::new(),
         };
-        let said = || match &self.message {
+        let message = || match &self.message {
             Some((channel, message)) => message_text(program, *channel, message),
             None => "?".into(),
         };
@@ -89,10 +89,14 @@ impl TraceStep {
             }
             Step::Local { .. } => return None,
             Step::Communicate { sender, receiver, .. } => {
-                format!("{} -> {}: {}{}", name(sender), name(receiver), said(), at(0))
+                format!("{} -> {}: {}{}", name(sender), name(receiver), message(), at(0))
             }
-            Step::FromEnvironment { instance, .. } => format!("environment -> {}: {}{}", name(instance), said(), at(0)),
-            Step::ToEnvironment { instance, .. } => format!("{} -> environment: {}{}", name(instance), said(), at(0)),
+            Step::FromEnvironment { instance, .. } => {
+                format!("environment -> {}: {}{}", name(instance), message(), at(0))
+            }
+            Step::ToEnvironment { instance, .. } => {
+                format!("{} -> environment: {}{}", name(instance), message(), at(0))
+            }
             Step::After { instance, .. } => format!("{}: timeout{}", name(instance), at(0)),
             Step::Else { instance } => format!("{}: else{}", name(instance), at(0)),
         };

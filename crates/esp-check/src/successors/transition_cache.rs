@@ -301,12 +301,12 @@ impl<'m> SuccessorGenerator<'m> {
         for (sender_branch, out) in &outs {
             for (receiver_branch, _) in ins.iter().filter(|(_, channel)| channel == out) {
                 let (from, to) = ((sender.0, *sender_branch), (receiver.0, *receiver_branch));
-                let met = self.with_growing_fuel(|generator, _| {
+                let can_communicate = self.with_growing_fuel(|generator, _| {
                     restore(generator);
                     generator.environment.choose(&[]);
                     generator.machine.can_rendezvous(&mut generator.state, &mut generator.environment, from, to)
                 });
-                if met == Some(true) {
+                if can_communicate == Some(true) {
                     let (sender_branch, receiver_branch) = (from.1, to.1);
                     let step =
                         Step::Communicate { sender: sender.0, sender_branch, receiver: receiver.0, receiver_branch };

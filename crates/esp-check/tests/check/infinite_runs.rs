@@ -159,14 +159,14 @@ fn unknown_variables_are_errors() {
     refused(
         "[] (proc:list < 3)",
         expect![[r#"
-        `list` of `proc` is not one number that can be asked for where it waits
+        `list` of `proc` is not a number that a property can refer to
         only integers, `bool`s and ids under a name of their own can be
     "#]],
     );
     refused(
         "[] (proc:t < 3)",
         expect![[r#"
-        `t` of `proc` is not one number that can be asked for where it waits
+        `t` of `proc` is not a number that a property can refer to
         only integers, `bool`s and ids under a name of their own can be
     "#]],
     );
@@ -187,7 +187,7 @@ fn unknown_variables_are_errors() {
     refused(
         "[] 3",
         expect![[r#"
-        3 alone says nothing
+        3 alone is not a proposition
         a label is written `P@L1` for `#1` of process `P`, a variable `P:v`
     "#]],
     );
@@ -213,7 +213,7 @@ fn processes_outside_of_a_slice_have_no_propositions() {
         "process p { #1 yield; } process q { var v = 1; #2 yield; } model m { slice p; ltl \"<> p@L1 && <> q:v == 1\"; }",
         expect![[r#"
         `q` is not part of this model
-        it is left out: add it to the `slice`, or ask in a model of the whole program
+        it is left out: add it to the `slice`, or state the property in a model of the whole program
     "#]],
     );
 }
@@ -251,7 +251,7 @@ fn malformed_properties_are_errors() {
     refused(
         "[] proc",
         expect![[r#"
-            `proc` alone says nothing
+            `proc` alone is not a proposition
             a label is written `P@L1` for `#1` of process `P`, a variable `P:v`
         "#]],
     );

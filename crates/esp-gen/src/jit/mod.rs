@@ -88,6 +88,15 @@ impl std::fmt::Display for Refused {
     }
 }
 
+impl std::error::Error for Refused {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Refused::TooLarge => None,
+            Refused::Unwritten(error) => Some(error),
+        }
+    }
+}
+
 /// The largest product of values and instructions of a process that is compiled: bits of the liveness sets.
 const MAX_LIVENESS_BITS: usize = 1 << 26;
 /// The number of values whose cells every machine reaches by the displacement of one instruction.

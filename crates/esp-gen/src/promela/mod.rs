@@ -83,10 +83,10 @@ pub struct Approximation {
     pub what: &'static str,
 }
 
-/// Something that Promela cannot say.
+/// A part of a program that Promela cannot express.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
-    /// What it is about: E0804, or E0802 for a property that names what there is not.
+    /// The code of the diagnostic: E0804, or E0802 for a property with an unknown name.
     pub code: Code,
     /// The place in the program.
     pub location: Location,
@@ -97,6 +97,14 @@ pub struct Refusal {
     /// What to do instead.
     pub help: String,
 }
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.message)
+    }
+}
+
+impl std::error::Error for Refusal {}
 
 /// A program as a model that is open to any environment.
 pub fn whole(program: &Program) -> ModelProgram {
@@ -118,7 +126,7 @@ pub fn whole(program: &Program) -> ModelProgram {
 /// The largest number of variables for one value in Promela.
 const MAX_LEAVES: usize = 4096;
 
-/// Writes a model, or says what Promela cannot.
+/// Writes a model, or lists what Promela cannot express.
 ///
 /// With a `specification`, assertions check that each visible action of the model is one of the specification.
 pub fn generate(model: &ModelProgram, checks: Checks, specification: Option<&Observer>) -> Result<Model, Vec<Refusal>> {
@@ -181,11 +189,12 @@ pub fn generate(model: &ModelProgram, checks: Checks, specification: Option<&Obs
     Ok(Model { text, lines: lines.lines, approximations, properties, reduction })
 }
 
-/// The word that makes runs that end go on for ever where they are, for `spin -D`. Without it Spin finds no run that
-/// ends when it is asked for fair ones.
+/// The macro, for `spin -D`, with which a finite run is extended by stuttering. Without it Spin finds no finite run in a
+/// search for fair ones.
 pub const RESTS: &str = "RESTS";
 
-/// The variable that says that the world sends an instance nothing more; set only where runs that end go on for ever.
+/// The variable that is true once the environment sends an instance nothing more; set only where finite runs are extended
+/// by stuttering.
 const SILENT: &str = "silent";
 
 fn rests(lines: &mut Lines) {

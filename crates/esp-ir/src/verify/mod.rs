@@ -12,6 +12,7 @@ use crate::text::location_text;
 use crate::text::type_name;
 use crate::typing::is_value;
 use std::collections::HashMap;
+use std::fmt;
 
 /// A rule that a program breaks.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -43,6 +44,24 @@ impl VerifyError {
         if text.is_empty() { self.message.clone() } else { format!("{text}: {}", self.message) }
     }
 }
+
+/// The error without the names of files, which are the program's: [`VerifyError::text`] has them.
+impl fmt::Display for VerifyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(body) = &self.body {
+            write!(f, "{body}")?;
+        }
+        if let Some(block) = self.block {
+            write!(f, ", block{}", block.0)?;
+        }
+        if self.body.is_some() || self.block.is_some() {
+            write!(f, ": ")?;
+        }
+        write!(f, "{}", self.message)
+    }
+}
+
+impl std::error::Error for VerifyError {}
 
 /// Every violated rule; none if the program is well-formed.
 pub fn verify(program: &Program) -> Vec<VerifyError> {
