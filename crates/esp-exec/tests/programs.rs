@@ -159,9 +159,9 @@ fn the_environment_is_polled_every_64_turns() {
 }
 
 /// Whether the program is in the same state after either environment has had its say.
-fn is_same_state(text: &str, worlds: [&str; 2]) -> bool {
+fn is_same_state(text: &str, scripts: [&str; 2]) -> bool {
     let program = compile(Path::new("state.esp"), text);
-    let [first, second] = worlds.map(|script| {
+    let [first, second] = scripts.map(|script| {
         let mut environment = Script::new(&program, script);
         let mut interpreter = Interpreter::new(&program, Checks::Off).expect("test programs are small");
         assert!(matches!(interpreter.run(&mut environment, BUDGET), Outcome::Quiescent(_)), "{script}");
@@ -174,8 +174,8 @@ fn is_same_state(text: &str, worlds: [&str; 2]) -> bool {
 #[test]
 fn dead_storage_is_cleared() {
     let declarations = "channel c(int) external out; channel d(int) external in; channel b(bytes[<=4]) external out;";
-    let check = |process: &str, worlds, same| {
-        assert_eq!(is_same_state(&format!("{declarations} {process}"), worlds), same, "{process}");
+    let check = |process: &str, scripts, same| {
+        assert_eq!(is_same_state(&format!("{declarations} {process}"), scripts), same, "{process}");
     };
     let ints = ["// offer c 1\n// offer c 2", "// offer c 7"];
     check("process p { while { in(c, $x); out(d, x * 3 + 1); } }", ints, true);

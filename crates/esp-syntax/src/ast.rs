@@ -87,9 +87,9 @@ pub struct Channel {
 /// What may follow a channel's types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChannelAttribute {
-    /// The program writes, the world reads.
+    /// The program writes, the environment reads.
     ExternalIn,
-    /// The world writes, the program reads.
+    /// The environment writes, the program reads.
     ExternalOut,
     /// Several instances may take any message.
     Shared,

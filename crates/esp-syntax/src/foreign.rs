@@ -54,7 +54,7 @@ pub(crate) fn instead_of_operator(word: &str) -> Option<&'static str> {
 pub(crate) fn instead_of_call(word: &str) -> Option<&'static str> {
     Some(match word {
         "print" | "printf" | "println" | "puts" | "echo" => {
-            "send it to the world: `out(c, e);` with `channel c(int) external in;`"
+            "send it to the environment: `out(c, e);` with `channel c(int) external in;`"
         }
         "sleep" | "delay" | "usleep" => "wait with `alt { after (10 ms) { } }`",
         "len" | "length" | "size" | "strlen" => "the length of `a` is `a.len`",

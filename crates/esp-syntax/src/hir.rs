@@ -80,14 +80,14 @@ pub struct Channel {
     pub span: Span,
 }
 
-/// Whether the world is at one end of a channel.
+/// Whether the environment is at one end of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Boundary {
     /// Processes at both ends.
     Internal,
-    /// `external in`: the program writes, the world reads.
+    /// `external in`: the program writes, the environment reads.
     ToEnvironment,
-    /// `external out`: the world writes, the program reads.
+    /// `external out`: the environment writes, the program reads.
     FromEnvironment,
 }
 
@@ -606,7 +606,7 @@ pub struct Model {
     pub name: SmolStr,
     /// What is explored.
     pub scope: ModelScope,
-    /// Environment processes, which may use external channels from the world's side.
+    /// Environment processes, which may use external channels from the environment's side.
     pub environment: Vec<Process>,
     /// LTL properties, in Spin's syntax.
     pub properties: Vec<String>,

@@ -67,7 +67,7 @@ fn run(program: &Program, script: &str) -> (Vec<String>, usize) {
         Outcome::Quiescent(_) => "resting".to_string(),
     });
     let steps = interpreter.take_trace();
-    // When a message is taken from the world is not the program's to say.
+    // When a message is taken from the environment is not the program's to say.
     log.retain(|line| !line.starts_with('<'));
     (log, steps.iter().filter(|step| matches!(step, Step::Communicate { .. })).count())
 }
@@ -430,7 +430,7 @@ fn without_entries(program: &Program) -> Program {
     program
 }
 
-/// A program on its way: its state, and the world it has made.
+/// A program on its way: its state, and the environment it has made.
 #[derive(Clone)]
 struct Run<'p> {
     state: State,

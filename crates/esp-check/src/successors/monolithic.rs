@@ -16,7 +16,7 @@ impl<'m> SuccessorGenerator<'m> {
         let slots: Vec<u32> = (0..self.plan.instances as u32).chain(self.plan.shared).collect();
         let mut transitions = Vec::new();
         for step in steps {
-            let messages = match self.channel_from_world(step) {
+            let messages = match self.channel_from_environment(step) {
                 Some(channel) => {
                     let counter = self.plan.counter(channel);
                     if counter.is_some_and(|slot| !self.plan.may_count(slot, numbers[slot as usize])) {
@@ -94,7 +94,7 @@ impl<'m> SuccessorGenerator<'m> {
         }
     }
 
-    fn channel_from_world(&self, step: Step) -> Option<ChannelId> {
+    fn channel_from_environment(&self, step: Step) -> Option<ChannelId> {
         let Step::FromEnvironment { instance, branch } = step else { return None };
         match self.machine.instance_view(&self.state, instance).branches.get(branch as usize) {
             Some(Some(OpenBranch::FromEnvironment(channel))) => Some(*channel),

@@ -168,7 +168,7 @@ fn a_property_keeps_its_variables_exact() {
     let text = "channel c(u8) external out; process p { var n: u8 = 0; while { in(c, n); } }
         model m { ltl \"[] (p:n < 3)\"; }";
     let Verdict::Violated(_) = explore(&model(text, None), &Options::default()).verdict else {
-        panic!("the world can send 3");
+        panic!("the environment can send 3");
     };
 }
 

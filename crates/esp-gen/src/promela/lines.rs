@@ -19,12 +19,12 @@ pub enum Mark {
         /// Whether it is the sender's half.
         sends: bool,
     },
-    /// A branch that takes a message of the world.
+    /// A branch that takes a message of the environment.
     FromEnvironment {
         /// Which, from 0.
         branch: u32,
     },
-    /// A branch that gives a message to the world.
+    /// A branch that gives a message to the environment.
     ToEnvironment {
         /// Which, from 0.
         branch: u32,

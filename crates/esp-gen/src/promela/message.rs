@@ -101,7 +101,7 @@ impl<'a> Branching<'_, 'a> {
                 };
                 match self.plan.is_internal(*channel) {
                     true => vec![self.receive(*channel, patterns, guard)],
-                    false => vec![self.world_sends(*channel, patterns, guard)],
+                    false => vec![self.receive_from_environment(*channel, patterns, guard)],
                 }
             }
         }
@@ -374,8 +374,8 @@ impl<'a> Branching<'_, 'a> {
         self.spares[number].clone()
     }
 
-    /// A message that the world chooses.
-    fn world_sends(&mut self, channel: ChannelId, patterns: &[Pattern], guard: Option<Expr>) -> Choice {
+    /// The options that receive a message which the environment chooses.
+    fn receive_from_environment(&mut self, channel: ChannelId, patterns: &[Pattern], guard: Option<Expr>) -> Choice {
         let mut guard = guard;
         let data = &self.plan.program.channels[channel.0 as usize];
         let (mut used, mut seen) = (0, Vec::new());
@@ -398,7 +398,7 @@ impl<'a> Branching<'_, 'a> {
                     let message = format!("messages of `{}` hold objects, which the model cannot make", data.name);
                     self.plan.refuse(location, message, "write an `env` process that sends what you want tried");
                 } else if is_variable && !constant {
-                    let what = format!("what the world sends on `{}`", data.name);
+                    let what = format!("what the environment sends on `{}`", data.name);
                     Writer { scope: self.scope, lines: &mut first, location }.any(
                         &Expr::tight(text.clone()),
                         &kind,

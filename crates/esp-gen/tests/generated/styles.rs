@@ -193,7 +193,7 @@ int main(void)
     );
 }
 
-/// A `main` for a program without channels to the world: steps once, tells the status and the fault.
+/// A `main` for a program without external channels: steps once and prints the status and the fault.
 const FAULT: &str = r#"#include "program.h"
 #include <stdio.h>
 int main(void)

@@ -63,7 +63,7 @@ fn refusal(checker: &Checker, abstraction: &ModelAbstraction) -> Option<(String,
         }
         ModelPath::Payload(channel, number) => {
             let channel = &checker.channels[channel.0 as usize].hir;
-            // What the world sends is limited, not abstracted.
+            // What the environment sends is limited, not abstracted.
             if channel.boundary != Boundary::Internal {
                 return None;
             }

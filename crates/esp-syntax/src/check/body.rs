@@ -19,7 +19,7 @@ pub(super) enum BodyKind {
     Function(FnId),
     /// A process.
     Process(ProcessId),
-    /// An environment of a model: a process on the world's side.
+    /// An environment of a model: a process on the environment's side.
     Environment,
     /// A pattern of a C interface.
     Interface,

@@ -131,7 +131,7 @@ impl<'a> Body<'_, 'a> {
             (_, Boundary::ToEnvironment, Direction::Out) | (_, Boundary::FromEnvironment, Direction::In) => None,
         };
         if let Some((role, word)) = wrong_end {
-            let message = format!("`{}` is {role} by the outside world, `{word}` is not possible", name.text);
+            let message = format!("`{}` is {role} by the environment, `{word}` is not possible", name.text);
             let diagnostic = Diagnostic::new(Code::E0408, span, message)
                 .label(declared, format!("`{}` is declared here", name.text));
             self.checker.report(diagnostic);

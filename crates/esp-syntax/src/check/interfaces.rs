@@ -38,9 +38,9 @@ fn check_direction(checker: &mut Checker, item: &ast::Interface, channel: Channe
     }
     let message = match entry.boundary {
         Boundary::Internal => format!("`{}` is not external, `{word}` of the C program is not possible", entry.name),
-        Boundary::ToEnvironment => format!("`{}` is read by the outside world, its `out` is not possible", entry.name),
+        Boundary::ToEnvironment => format!("`{}` is read by the environment, its `out` is not possible", entry.name),
         Boundary::FromEnvironment => {
-            format!("`{}` is written by the outside world, its `in` is not possible", entry.name)
+            format!("`{}` is written by the environment, its `in` is not possible", entry.name)
         }
     };
     let diagnostic = Diagnostic::new(Code::E0408, item.channel.span, message)

@@ -146,7 +146,7 @@ fn set_scope(checker: &mut Checker, scoped: &mut Option<Span>, span: Span) {
     }
 }
 
-/// An `env` process: like any other, on the world's side of external channels.
+/// An `env` process: like any other, on the environment's side of external channels.
 fn check_environment<'a>(checker: &mut Checker<'a>, item: &'a ast::Process) -> hir::Process {
     let replicas = match &item.replicas {
         Some(count) => {

@@ -1,6 +1,6 @@
 //! Which extern functions, and which values of messages, decide what a program does: those that can reach a condition,
 //! a pattern, an index or arithmetic that can fault (for E0801, and for what the checker has to try). What only goes
-//! out to the world decides nothing. Coarse: a variable is one thing, whatever its parts.
+//! out to the environment decides nothing. Coarse: a variable is one thing, whatever its parts.
 
 use super::names::Checker;
 use super::walk;

@@ -238,7 +238,10 @@ fn channel_attribute(p: &mut Parser) {
         "external" => {
             p.bump_as(SyntaxKind::ExternalWord);
             if !p.eat(SyntaxKind::InKeyword) && !p.eat(SyntaxKind::OutKeyword) {
-                p.missing("`in` or `out`", Some("`external out`: the world writes; `external in`: the world reads"));
+                p.missing(
+                    "`in` or `out`",
+                    Some("`external out`: the environment writes; `external in`: the environment reads"),
+                );
             }
         }
         "shared" => p.bump_as(SyntaxKind::SharedWord),

@@ -224,10 +224,10 @@ channel c(int) external out; channel d(int) external in;
 process P { out(c, 1); in(d, _); }
 "##,
         expect![[r#"
-            error[E0408]: `c` is written by the outside world, `out` is not possible
+            error[E0408]: `c` is written by the environment, `out` is not possible
               at 3:13 `out(c, 1)`
               at 2:9 `c`: `c` is declared here
-            error[E0408]: `d` is read by the outside world, `in` is not possible
+            error[E0408]: `d` is read by the environment, `in` is not possible
               at 3:24 `in(d, _)`
               at 2:38 `d`: `d` is declared here
         "#]],
@@ -289,7 +289,7 @@ process P { in(userC, _); out(wireC, 1, true); in(i, _); } process Q { out(i, 1)
             error[E0204]: channel `userC` has two interfaces
               at 8:20 `wrong`
               at 6:20 `userReq2`: the first is here
-            error[E0408]: `userC` is written by the outside world, its `in` is not possible
+            error[E0408]: `userC` is written by the environment, its `in` is not possible
               at 8:29 `userC`
               at 4:9 `userC`: `userC` is declared here
               help: declare it `external in`

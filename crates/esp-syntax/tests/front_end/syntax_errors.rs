@@ -1333,7 +1333,7 @@ fn words_of_other_languages() {
         ("#define N 3", "a constant is `const N = 3;`"),
         ("#include <x.h>", "other files are read with `import"),
         ("process p { var x = null; }", "there is no null"),
-        ("process p { print(3); }", "send it to the world"),
+        ("process p { print(3); }", "send it to the environment"),
         ("process p { sleep(10); }", "wait with `alt { after (10 ms) { } }`"),
         ("channel c: union { a, b }; process p { out(c, a); } process q { in(c, _); }", "is written `a |> {}`"),
         ("process p { match (3) { default => { } } }", "`_` takes the rest"),
@@ -1355,7 +1355,7 @@ fn words_of_other_languages() {
         let diagnostics = analyze(&mut sources, root, &mut NoFiles).diagnostics;
         let said = human(&sources, &diagnostics, Color::Never);
         assert!(
-            said.contains(help) && !said.contains("the length of") && !said.contains("to the world"),
+            said.contains(help) && !said.contains("the length of") && !said.contains("to the environment"),
             "{text}\n{said}"
         );
     }
