@@ -15,12 +15,14 @@ impl Program {
     }
 
     /// The instance of a process with this replica number, if there is one.
+    #[inline]
     pub fn instance(&self, process: ProcessId, replica: i128) -> Option<u32> {
         let replicas = self.processes.get(process.0 as usize)?.replicas;
         (0..i128::from(replicas)).contains(&replica).then(|| self.first_instance(process) + replica as u32)
     }
 
     /// An instance's process and replica number, if there is such an instance.
+    #[inline]
     pub fn process_of(&self, instance: u32) -> Option<(ProcessId, u32)> {
         let mut first = 0;
         for (index, process) in self.processes.iter().enumerate() {
@@ -41,6 +43,7 @@ impl Program {
 
     /// The channel of the member operation to which the code of a fused process at a location belongs. None for other
     /// processes.
+    #[inline]
     pub fn channel_at(&self, process: ProcessId, place: Location) -> Option<ChannelId> {
         let operations = &self.processes[process.0 as usize].operations;
         let found = operations.binary_search_by_key(&place.in_text(), |(location, _)| *location).ok()?;

@@ -11,7 +11,7 @@ use quaject_esp_exec::step::Checks;
 use quaject_esp_gen::promela;
 use quaject_esp_ir::cfg::{Regions, successors};
 use quaject_esp_ir::ir::{
-    BinaryOp, Block, BlockId, Fault, Instruction, Op, Program, Terminator, Type, Value, ValueData,
+    BinaryOp, Block, BlockId, Fault, Instruction, Leave, Op, Program, Terminator, Type, Value, ValueData,
 };
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_ir::text::print;
@@ -165,7 +165,7 @@ fn path_blocks(program: &Program) -> Vec<(usize, usize)> {
 
 /// Whether nothing but jumps and decisions may lie between two blocks, in either order: to go on at one or at the other can
 /// be the same.
-fn may_come_to(blocks: &[Block], one: BlockId, other: BlockId) -> bool {
+fn may_reach(blocks: &[Block], one: BlockId, other: BlockId) -> bool {
     let reached = |from: BlockId| {
         let (mut seen, mut work) = (BTreeSet::new(), vec![from]);
         while let Some(block) = work.pop() {
@@ -220,46 +220,9 @@ fn mutants(program: &Program, is_found: &dyn Fn(&Program) -> bool) -> Vec<(&'sta
                 mutants.push((what, mutant));
             }
         };
-        fn leave(program: &mut Program, (process, block): (usize, usize)) -> &mut quaject_esp_ir::ir::Leave {
-            match &mut program.processes[process].body.blocks[block].terminator {
-                Terminator::Leave(leave) => leave,
-                _ => unreachable!("it ends a path"),
-            }
-        }
         let at = (process, block);
         match &original.terminator {
-            Terminator::Leave(of) => {
-                for (number, (_, resume)) in of.members.iter().enumerate() {
-                    for (index, (_, becomes)) in resume.values.iter().enumerate() {
-                        add("write-back", &|mutant| {
-                            let wrong = one_more(mutant, at, *becomes)?;
-                            leave(mutant, at).members[number].1.values[index].1 = wrong;
-                            Some(())
-                        });
-                    }
-                    add("member left out", &|mutant| {
-                        leave(mutant, at).members.remove(number);
-                        Some(())
-                    });
-                }
-                for (index, (_, becomes)) in of.trigger.values.iter().enumerate() {
-                    add("write-back", &|mutant| {
-                        let wrong = one_more(mutant, at, *becomes)?;
-                        leave(mutant, at).trigger.values[index].1 = wrong;
-                        Some(())
-                    });
-                }
-                // Somewhere else with the same values.
-                let blocks = &program.processes[process].body.blocks;
-                let first = path_blocks(program)[0].1;
-                let differs = |other: &usize| !may_come_to(blocks, BlockId(*other as u32), of.trigger.to);
-                for other in (0..blocks.len().min(first)).filter(differs) {
-                    add("exit", &|mutant| {
-                        leave(mutant, at).trigger.to = BlockId(other as u32);
-                        Some(())
-                    });
-                }
-            }
+            Terminator::Leave(leave) => mutate_exit(program, at, leave, &mut add),
             Terminator::Wait(wait) => add("lost message", &|mutant| {
                 let to = wait.branches.first()?.then;
                 let edge = quaject_esp_ir::ir::Edge { to, arguments: Vec::new() };
@@ -288,6 +251,48 @@ fn mutants(program: &Program, is_found: &dyn Fn(&Program) -> bool) -> Vec<(&'sta
         }
     }
     mutants
+}
+
+/// Adds a mutant if the change applies and its result is well-formed.
+type AddMutant<'a> = dyn FnMut(&'static str, &dyn Fn(&mut Program) -> Option<()>) + 'a;
+
+/// Adds the mutants of an exit: a wrong value, a member that is not released, a wrong target with the same values.
+fn mutate_exit(program: &Program, at: (usize, usize), exit: &Leave, add: &mut AddMutant<'_>) {
+    fn exit_of(program: &mut Program, (process, block): (usize, usize)) -> &mut Leave {
+        match &mut program.processes[process].body.blocks[block].terminator {
+            Terminator::Leave(leave) => leave,
+            _ => unreachable!("it ends a path"),
+        }
+    }
+    for (number, (_, resume)) in exit.members.iter().enumerate() {
+        for (index, (_, becomes)) in resume.values.iter().enumerate() {
+            add("write-back", &|mutant| {
+                let wrong = one_more(mutant, at, *becomes)?;
+                exit_of(mutant, at).members[number].1.values[index].1 = wrong;
+                Some(())
+            });
+        }
+        add("member left out", &|mutant| {
+            exit_of(mutant, at).members.remove(number);
+            Some(())
+        });
+    }
+    for (index, (_, becomes)) in exit.trigger.values.iter().enumerate() {
+        add("write-back", &|mutant| {
+            let wrong = one_more(mutant, at, *becomes)?;
+            exit_of(mutant, at).trigger.values[index].1 = wrong;
+            Some(())
+        });
+    }
+    let blocks = &program.processes[at.0].body.blocks;
+    let first = path_blocks(program)[0].1;
+    let differs = |other: &usize| !may_reach(blocks, BlockId(*other as u32), exit.trigger.to);
+    for other in (0..blocks.len().min(first)).filter(differs) {
+        add("exit", &|mutant| {
+            exit_of(mutant, at).trigger.to = BlockId(other as u32);
+            Some(())
+        });
+    }
 }
 
 /// How many mutants of each kind there are; of every so many, the first is found.

@@ -1,4 +1,4 @@
-//! A body under check: its scopes, variables, labels and channel operations. What stands in it is for the neighbours.
+//! A body under check: its scopes, variables, labels and channel operations. The other modules check its statements.
 
 use super::constants::Constant;
 use super::names::Checker;

@@ -1,6 +1,7 @@
 //! E0507: `free(T)` in an expression that is not evaluated again when the number of free objects changes. A guard is;
 //! a pattern's condition, and the message of an `alt`, are only evaluated when a partner is searched: two processes that
-//! wait for each other would not notice that their rendezvous has become possible. The world is looked at again and again, and may be asked.
+//! wait for each other would not notice that their rendezvous has become possible. External channels are exempt: the
+//! environment is polled repeatedly.
 
 use super::names::Checker;
 use super::walk;
@@ -9,7 +10,7 @@ use crate::hir::{Boundary, Branch, ChannelId, CommunicateForm, Expr, ExprKind, O
 use crate::span::Span;
 use crate::types::PoolId;
 
-/// Reports them.
+/// Reports each such expression.
 pub(super) fn check(checker: &mut Checker) {
     if checker.types.pools().is_empty() {
         return;

@@ -367,7 +367,12 @@ fn figures_of_the_paper() {
             ],
         }"#]]
     .assert_eq(&format!("{:#?}", program.fast_paths[0].processes[1]));
-    // The model of section 11 of the reference.
+}
+
+/// The model of section 11 of the reference, with the figure of the paper.
+#[test]
+fn model_of_the_reference() {
+    let figure = include_str!("../data/figure2.esp");
     let model = r#"
 model send { slice hostRequest, translateAddress; bound hostSendRequestC 3;
              abstract range translationUnavailable 0..2; abstract range hostSendRequestC.1 0..8193;
