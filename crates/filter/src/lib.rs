@@ -8,6 +8,10 @@ pub mod af_xdp;
 pub mod bpf;
 #[cfg(feature = "c")]
 mod c;
+#[cfg(feature = "pcap")]
+pub mod candidates;
+#[cfg(feature = "capture")]
+pub mod capture;
 mod classifier;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod emit;

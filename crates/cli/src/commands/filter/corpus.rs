@@ -1,14 +1,15 @@
 //! `qj filter corpus`: captures and expressions of a folder, every filter on every packet it can be compiled for, every
 //! engine against the others and against `bpf_filter`.
 
-use super::capture::{data_link, each};
-use super::words::candidates;
+use super::capture::read_capture;
 use super::{guard, load};
 use crate::arguments::FilterCorpus;
 use crate::terminal::{CliError, Status, Terminal, print_verdict, say};
 use quaject_esp_run::HostError;
 use quaject_filter::Packet;
 use quaject_filter::bpf::Program;
+use quaject_filter::candidates::candidates;
+use quaject_filter::capture::data_link;
 use quaject_filter::fuzz::{self, Captured, Counts, Kernel, Oracle, Random, Written};
 use quaject_filter::pcap::Pcap;
 use quaject_filter::rules::read;
@@ -153,7 +154,7 @@ impl Found {
 
     fn capture(&mut self, path: &Path) {
         self.captures += 1;
-        let outcome = each(path, |packet| {
+        let outcome = read_capture(path, |packet| {
             let place = format!("{}, packet {}", path.display(), packet.number);
             let captured = Captured { place, data: packet.data.to_vec(), wire_length: packet.wire_length };
             self.packets.entry(data_link(packet.link_type)).or_default().push(captured);

@@ -1,9 +1,9 @@
 //! The packets of an interface, as if they were in a capture.
 
-use super::capture::{Recorded, link_type};
 use crate::terminal::say;
 use quaject_esp_run::{HostError, Signals};
 use quaject_filter::af_xdp::AfXdp;
+use quaject_filter::capture::{CapturedPacket, link_type};
 use quaject_filter::pcap::{Live, Pcap, PcapError};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -29,17 +29,19 @@ enum Listener<'p> {
 
 impl Listener<'_> {
     /// The next packet, once there is one; its number is that of the one before.
-    fn next_packet(&mut self, number: u64, link_type: i32) -> Result<Option<Recorded<'_>>, String> {
+    fn next_packet(&mut self, number: u64, link_type: i32) -> Result<Option<CapturedPacket<'_>>, String> {
         Ok(match self {
-            Listener::Overhears(live) => live.next_packet().map_err(|why| why.to_string())?.map(|packet| Recorded {
-                number: number + 1,
-                link_type,
-                seconds: packet.seconds,
-                nanoseconds: packet.nanoseconds,
-                wire_length: packet.wire_length,
-                data: packet.data,
-            }),
-            Listener::Takes(own) => own.next_frame().map_err(|why| why.to_string())?.map(|frame| Recorded {
+            Listener::Overhears(live) => {
+                live.next_packet().map_err(|why| why.to_string())?.map(|packet| CapturedPacket {
+                    number: number + 1,
+                    link_type,
+                    seconds: packet.seconds,
+                    nanoseconds: packet.nanoseconds,
+                    wire_length: packet.wire_length,
+                    data: packet.data,
+                })
+            }
+            Listener::Takes(own) => own.next_frame().map_err(|why| why.to_string())?.map(|frame| CapturedPacket {
                 number: number + 1,
                 link_type,
                 seconds: frame.seconds,
@@ -112,7 +114,7 @@ impl<'p> Source<'p> {
     /// in the end: how many.
     pub(crate) fn each(
         &mut self,
-        mut take: impl FnMut(Recorded<'_>) -> Result<(), HostError>,
+        mut take: impl FnMut(CapturedPacket<'_>) -> Result<(), HostError>,
     ) -> Result<u64, HostError> {
         let mut number = 0;
         while self.most.is_none_or(|most| number < most) && self.signals.pending().is_none() {

@@ -1,9 +1,9 @@
 //! `qj filter --bench`: how long a packet of a capture takes, beside `bpf_filter` one filter after the other.
 
-use super::capture::Recorded;
 use super::{Source, Wanted};
 use crate::terminal::{CliError, Status, print};
 use quaject_esp_run::HostError;
+use quaject_filter::capture::CapturedPacket;
 use quaject_filter::{Match, Packet};
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -19,7 +19,7 @@ const LEAST: usize = 1 << 16;
 pub(super) fn measure(wanted: &mut Wanted<'_>, source: Source<'_>) -> Result<Status, CliError> {
     let mut kept: Vec<(Vec<u8>, u32)> = Vec::new();
     let mut link_type = None;
-    wanted.packets(source, |_, packet: &Recorded<'_>| {
+    wanted.packets(source, |_, packet: &CapturedPacket<'_>| {
         if *link_type.get_or_insert(packet.link_type) == packet.link_type && kept.len() < MAX_PACKETS {
             kept.push((packet.data.to_vec(), packet.wire_length));
         }

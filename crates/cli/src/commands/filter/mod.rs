@@ -5,14 +5,14 @@ mod corpus;
 mod export;
 mod live;
 mod measure;
-mod words;
 
 use crate::arguments::{Emit, Filter as Arguments, FilterCommand, FilterFuzz};
 use crate::terminal::{CliError, Status, Terminal, print, print_verdict, say};
-use capture::{Recorded, Writer, data_link, each};
+use capture::{CaptureFile, read_capture};
 use quaject_esp_run::HostError;
 use quaject_esp_run::files::read_text;
 use quaject_filter::bpf::Program;
+use quaject_filter::capture::{CapturedPacket, data_link};
 use quaject_filter::fuzz::{Counts, Guard, Kernel, Oracle, fingerprints, one_program, round};
 use quaject_filter::pcap::{Pcap, Prepared};
 use quaject_filter::rules::{Compiled, Mistake, Rule, Severity, compile, read};
@@ -137,10 +137,10 @@ impl Wanted<'_> {
     fn packets(
         &mut self,
         source: Source<'_>,
-        mut take: impl FnMut(&Set, &Recorded<'_>) -> Result<(), HostError>,
+        mut take: impl FnMut(&Set, &CapturedPacket<'_>) -> Result<(), HostError>,
     ) -> Result<(), CliError> {
         let mut stop = None;
-        let take = |packet: Recorded<'_>| {
+        let take = |packet: CapturedPacket<'_>| {
             match self.set(packet.link_type) {
                 Ok(set) => take(set, &packet),
                 Err(other) => {
@@ -151,7 +151,7 @@ impl Wanted<'_> {
             }
         };
         let outcome = match source {
-            Source::Capture(capture) => each(capture, take),
+            Source::Capture(capture) => read_capture(capture, take),
             Source::Interface(mut interface) => interface.each(take).map(|lost| {
                 if lost > 0 {
                     say(&format!("warning: {lost} packets came too fast, and were not looked at\n"));
@@ -206,7 +206,7 @@ fn split(wanted: &mut Wanted<'_>, source: Source<'_>, folder: &Path) -> Result<S
     std::fs::create_dir_all(folder).map_err(|error| failed(&error))?;
     let most_open = allow_open_files();
     let names: Vec<String> = wanted.rules.iter().map(|rule| rule.name.clone()).collect();
-    let mut files: BTreeMap<usize, Writer> = BTreeMap::new();
+    let mut files: BTreeMap<usize, CaptureFile> = BTreeMap::new();
     // What has passed an interface cannot be read again: it is kept when the interface goes away.
     let is_live = matches!(source, Source::Interface(_));
     let outcome = wanted.packets(source, |set, packet| {
@@ -224,7 +224,7 @@ fn split(wanted: &mut Wanted<'_>, source: Source<'_>, folder: &Path) -> Result<S
         let file = match files.entry(rule) {
             std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
             std::collections::btree_map::Entry::Vacant(entry) => {
-                entry.insert(Writer::create(&path, packet.link_type).map_err(explained)?)
+                entry.insert(CaptureFile::create(&path, packet.link_type).map_err(explained)?)
             }
         };
         if file.link_type != packet.link_type {

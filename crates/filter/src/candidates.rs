@@ -1,5 +1,5 @@
-//! Which texts can be filters in tcpdump's syntax without a name that would be looked up in the network: a text whose
-//! words are all of the language. Knows no grammar; libpcap does.
+//! Candidates for filters in the syntax of tcpdump, found in any text: lines and quoted pieces whose words all belong to the language.
+//! Such a candidate names no host or network that libpcap would have to resolve. The grammar itself is libpcap's.
 
 /// The words of the language, as `man pcap-filter` has them, and names of services and protocols that every system knows.
 const WORDS: &[&str] = &[
@@ -149,7 +149,7 @@ const WORDS: &[&str] = &[
     "wlan",
 ];
 
-/// Words that name values of fields begin so.
+/// Prefixes of words that name values of fields.
 const FAMILIES: &[&str] = &["icmp-", "icmp6-", "tcp-", "assoc-", "reassoc-", "probe-", "cf-", "qos-", "data-", "ps-"];
 
 /// Other values of the `type` and `subtype` of wireless frames, and of LLC frames.
@@ -158,8 +158,8 @@ const FRAMES: &[&str] = &[
     "rnr", "rr", "rts", "s", "sabme", "test", "u", "ua", "ui", "xid",
 ];
 
-/// Whether a text has words of the language only, and one of them at least.
-pub(super) fn may_be_filter(text: &str) -> bool {
+/// Whether all words of a text belong to the language, at least one of them not a number.
+fn may_be_filter(text: &str) -> bool {
     let part = |character: char| character.is_ascii_alphanumeric() || ":.-_".contains(character);
     let mut known = false;
     for word in text.split(|character: char| !part(character)).filter(|word| !word.is_empty()) {
@@ -178,8 +178,8 @@ pub(super) fn may_be_filter(text: &str) -> bool {
     known
 }
 
-/// What may be filters in a text: what stands in quotes, and lines.
-pub(super) fn candidates(text: &str) -> impl Iterator<Item = String> + '_ {
+/// The candidates in a text: its lines, and what they have in quotes.
+pub fn candidates(text: &str) -> impl Iterator<Item = String> + '_ {
     text.lines().flat_map(|line| {
         let whole = [line.trim().to_owned()].into_iter();
         let quoted = ['"', '\''].into_iter().flat_map(move |quote| {
