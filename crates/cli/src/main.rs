@@ -1,4 +1,4 @@
-//! `qj`: arguments, files and terminals. What the commands do lives in the crates below.
+//! The command `qj`: arguments, files and terminals. The work of the commands is done by the libraries.
 #![forbid(unsafe_code)]
 
 mod arguments;
@@ -10,12 +10,11 @@ use clap::Parser;
 use std::process::ExitCode;
 use terminal::{CliError, Terminal};
 
-/// Bytes of memory for what is small that the system is asked for at once: a compiler makes many small things, and most
-/// programs are compiled in less.
-const HEAP: usize = 32 << 20;
+/// The heap that is requested from the system at once, for many small allocations: most programs are compiled in less.
+const HEAP_BYTES: usize = 32 << 20;
 
 fn main() -> ExitCode {
-    quaject_pages::heap_in_huge_pages(HEAP);
+    quaject_pages::heap_in_huge_pages(HEAP_BYTES);
     let Arguments { color, messages, command } = Arguments::parse();
     let terminal = Terminal::new(color, messages);
     let outcome = match command {
@@ -39,9 +38,9 @@ fn main() -> ExitCode {
     };
     let status = match outcome {
         Ok(status) => status,
-        Err(CliError { status, error }) => {
+        Err(CliError { status, code, error }) => {
             if let Some(error) = error {
-                terminal.print_error(&error);
+                terminal.print_coded_error(code, &error);
             }
             status
         }

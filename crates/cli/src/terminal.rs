@@ -1,29 +1,28 @@
-//! What `qj` prints and with which status it ends. Knows no command.
+//! Output, messages and exit status of `qj`. Knows no command.
 
 use crate::arguments::{ColorChoice, MessageForm};
-use quaject_diagnostic::{self as render, Color};
+use quaject_diagnostic::span::SourceMap;
+use quaject_diagnostic::{self as render, Code, Color, Diagnostic, Severity};
 use quaject_esp_run::files::write_file;
 use quaject_esp_run::{ErrorKind, HostError};
-use quaject_esp_syntax::diagnostics::{Diagnostic, Severity};
-use quaject_esp_syntax::span::SourceMap;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// How `qj` ends.
+/// The outcome of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Status {
-    /// Everything was done.
+    /// The command has succeeded.
     Done,
-    /// The program, or a file it needs, is wrong.
+    /// The program, or a file that the command needs, has an error.
     Failed,
-    /// The command line is wrong.
+    /// The command line has an error.
     Usage,
-    /// A fault while running.
+    /// A fault at run time.
     Fault,
-    /// A limit was reached before there was an answer.
+    /// A limit was reached before the result was known.
     Unfinished,
-    /// The exit status of the program that ran.
+    /// The exit status of the program that `qj` ran.
     Exit(u8),
 }
 
@@ -40,10 +39,12 @@ impl From<Status> for ExitCode {
     }
 }
 
-/// Why a command ends early. Errors of files, programs and the command line become one by `?`.
+/// The error that ends a command. Errors of files, programs and the command line convert to it by `?`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct CliError {
     pub(crate) status: Status,
+    /// The stable code of the error, if its library defines one.
+    pub(crate) code: Option<&'static str>,
     /// The error to print; none if it has been printed.
     pub(crate) error: Option<HostError>,
 }
@@ -51,7 +52,12 @@ pub(crate) struct CliError {
 impl CliError {
     /// An error that has been printed.
     pub(crate) fn reported(status: Status) -> CliError {
-        CliError { status, error: None }
+        CliError { status, code: None, error: None }
+    }
+
+    /// Adds the code of the error.
+    pub(crate) fn code(self, code: &'static str) -> CliError {
+        CliError { code: Some(code), ..self }
     }
 }
 
@@ -61,11 +67,11 @@ impl From<HostError> for CliError {
             ErrorKind::Input => Status::Failed,
             ErrorKind::Usage => Status::Usage,
         };
-        CliError { status, error: Some(error) }
+        CliError { status, code: None, error: Some(error) }
     }
 }
 
-/// Where messages go and how they look.
+/// The form of messages on standard error.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terminal {
     pub(crate) color: Color,
@@ -92,14 +98,14 @@ impl Terminal {
         Terminal { color, form }
     }
 
-    /// Prints the compiler's messages and counts the errors.
-    pub(crate) fn diagnostics(&self, sources: &SourceMap, diagnostics: &[Diagnostic]) -> usize {
+    /// Prints diagnostics about texts; the number of errors.
+    pub(crate) fn diagnostics<C: Code>(&self, sources: &SourceMap, diagnostics: &[Diagnostic<C>]) -> usize {
         let errors = diagnostics.iter().filter(|diagnostic| diagnostic.severity() == Severity::Error).count();
         match self.form {
-            MessageForm::Json => say(&render::json(sources, diagnostics)),
-            MessageForm::Sarif => say(&render::sarif(sources, diagnostics, "qj", env!("CARGO_PKG_VERSION"))),
+            MessageForm::Json => print_message(&render::json(sources, diagnostics)),
+            MessageForm::Sarif => print_message(&render::sarif(sources, diagnostics, "qj", env!("CARGO_PKG_VERSION"))),
             MessageForm::Human => {
-                say(&render::human(sources, diagnostics, self.color));
+                print_message(&render::human(sources, diagnostics, self.color));
                 let warnings = diagnostics.len() - errors;
                 if errors > 0 {
                     let also = match warnings {
@@ -109,34 +115,52 @@ impl Terminal {
                     };
                     let errors = if errors == 1 { "1 error".to_string() } else { format!("{errors} errors") };
                     let first = diagnostics.iter().find(|diagnostic| diagnostic.severity() == Severity::Error);
-                    let code = first.map_or("CODE", |diagnostic| diagnostic.code.name());
-                    say(&format!("{errors}{also}; `qj explain {code}` tells more\n"));
+                    let explained = first.map(|first| first.code).filter(|code| code.is_explained());
+                    let help = explained.map_or(String::new(), |code| format!("; see `qj explain {}`", code.name()));
+                    print_message(&format!("{errors}{also}{help}\n"));
                 }
             }
         }
         errors
     }
 
-    /// Prints an error and its help.
+    /// Prints an error without a location, and its help.
     pub(crate) fn print_error(&self, error: &HostError) {
+        self.print_coded_error(None, error);
+    }
+
+    /// Prints an error without a location, with its code.
+    pub(crate) fn print_coded_error(&self, code: Option<&str>, error: &HostError) {
+        self.print(Severity::Error, code, &error.cause, error.help.as_deref());
+    }
+
+    /// Prints a warning without a location, and its help.
+    pub(crate) fn print_warning(&self, message: &str, help: Option<&str>) {
+        self.print(Severity::Warning, None, message, help);
+    }
+
+    fn print(&self, severity: Severity, code: Option<&str>, message: &str, help: Option<&str>) {
         match self.form {
             MessageForm::Human => {
-                let mut text = format!("{}: {}\n", self.bold_red("error"), error.cause);
-                if let Some(help) = &error.help {
-                    text.push_str(&format!("help: {help}\n"));
-                }
-                say(&text);
+                let title = format!("{}{}", severity.name(), code.map_or(String::new(), |code| format!("[{code}]")));
+                let title = match severity {
+                    Severity::Error | Severity::Fault => self.bold_red(&title),
+                    Severity::Warning => title,
+                };
+                let help = help.map_or(String::new(), |help| format!("help: {help}\n"));
+                print_message(&format!("{title}: {message}\n{help}"));
             }
             MessageForm::Json | MessageForm::Sarif => {
-                let object = serde_json::json!({
-                    "severity": "error", "message": error.cause, "help": error.help,
-                });
-                say(&format!("{object}\n"));
+                let mut object = serde_json::json!({ "severity": severity.name(), "message": message, "help": help });
+                if let Some(code) = code {
+                    object["code"] = code.into();
+                }
+                print_message(&format!("{object}\n"));
             }
         }
     }
 
-    /// A word that begins an error.
+    /// The title of an error in its color.
     pub(crate) fn bold_red(&self, word: &str) -> String {
         match self.color {
             Color::Always => format!("\x1b[1;31m{word}\x1b[0m"),
@@ -144,7 +168,7 @@ impl Terminal {
         }
     }
 
-    /// A line of a comparison: what is too much, or what is missing.
+    /// A line of a unified difference in its color.
     pub(crate) fn difference(&self, line: &str) -> String {
         match (self.color, line.chars().next()) {
             (Color::Always, Some('-')) => format!("\x1b[31m{line}\x1b[0m"),
@@ -154,12 +178,12 @@ impl Terminal {
     }
 }
 
-/// Prints to standard error. If nobody listens there, nothing can be done about it.
-pub(crate) fn say(text: &str) {
+/// Prints to standard error. A failure is ignored: there is no other place to report it.
+pub(crate) fn print_message(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Prints to standard output. A reader that has gone away, as in `qj graph x.esp | head -1`, ends `qj` in peace.
+/// Prints to standard output. A closed pipe, as in `qj graph x.esp | head -1`, ends the command without an error.
 pub(crate) fn print(bytes: &[u8]) -> Result<(), CliError> {
     let mut output = io::stdout().lock();
     match output.write_all(bytes).and_then(|()| output.flush()) {
@@ -169,15 +193,15 @@ pub(crate) fn print(bytes: &[u8]) -> Result<(), CliError> {
     }
 }
 
-/// Writes one text to a file, or prints it: where none is named, or `-`.
-pub(crate) fn deliver(output: Option<&Path>, text: &str) -> Result<(), CliError> {
+/// Writes a text to a file; without a file, or for `-`, to standard output.
+pub(crate) fn write_output(output: Option<&Path>, text: &str) -> Result<(), CliError> {
     match output.filter(|path| *path != Path::new("-")) {
         Some(path) => write_file(path, text.as_bytes()).map_err(CliError::from),
         None => print(text.as_bytes()),
     }
 }
 
-/// Prints a verdict. That its reader leaves early changes nothing: the command goes on, and its status tells the rest.
+/// Prints a verdict. A closed pipe does not end the command, because its exit status is a result too.
 pub(crate) fn print_verdict(bytes: &[u8]) -> Result<(), CliError> {
     print(bytes).or_else(|stop| if stop.error.is_none() { Ok(()) } else { Err(stop) })
 }

@@ -69,8 +69,8 @@ fn the_gain_is_recovered_after_the_hot_path_changes() {
         assert_eq!(words, ["formed", "dropped", "formed", "`hotPath2`"], "{report:#?}");
         // What a path saves is communications. Half of them are after the change, and a fifth of those is the most
         // that the scheduler may still have had to do.
-        let beside = after(&report[3]) - after(&report[0]);
-        assert!(beside <= ALL / 2 / 5, "{beside}: {report:#?}");
+        let other_process = after(&report[3]) - after(&report[0]);
+        assert!(other_process <= ALL / 2 / 5, "{other_process}: {report:#?}");
     }
 }
 
@@ -111,7 +111,7 @@ fn small_inputs_and_large_ones() {
 }
 
 #[test]
-fn a_fault_is_told_as_without_paths() {
+fn faults_are_reported_as_without_paths() {
     let program = "channel c(int);\nprocess P { var i = 0; while { out(c, i); i += 1; } }\n\
                    process Q { while { in(c, $x); assert(x < 50000); } }\n";
     let folder = Folder::with(&[("p.esp", program)]);
@@ -135,7 +135,7 @@ fn a_program_of_which_no_path_can_be_made_runs_on() {
 fn what_does_not_go_together_is_refused() {
     let folder = Folder::with(&[("p.esp", "process P { }\n"), ("p.fp", "")]);
     folder.qj("run p.esp --adaptive --engine c").assert().code(2).stderr_eq(str![[r#"
-error: `--adaptive` does not go with `--engine c`: compiled C does not change
+error: `--adaptive` and `--engine c` are incompatible: compiled C does not change
 help: leave out `--engine`, or find paths with `qj profile` and `qj fastpath suggest`
 
 "#]]);
@@ -148,15 +148,15 @@ help: leave out `--mode`
     }
     for (options, complaint) in [
         ("--fast-paths p.fp", "error: `--adaptive` finds the fast paths itself\n[..]\n"),
-        ("--record r", "error: `--adaptive` does not go with `--record`[..]\n[..]\n"),
-        ("--seed 1", "error: `--adaptive` does not go with `--seed`[..]\n[..]\n"),
+        ("--record r", "error: `--adaptive` and `--record` are incompatible[..]\n[..]\n"),
+        ("--seed 1", "error: `--adaptive` and `--seed` are incompatible[..]\n[..]\n"),
     ] {
         folder.qj(&format!("run p.esp --adaptive {options}")).assert().code(2).stderr_eq(complaint);
     }
     assert!(!folder.path("r").exists(), "nothing is written of a run that did not begin");
-    // Without it, `--report` tells what became of the processes.
+    // Without it, `--report` describes how the processes were compiled.
     folder.qj("run p.esp --report").assert().success().stderr_eq(str![[r#"
-mode: auto, as no mode was asked for
+mode: auto, the default
 on its own: P: no channel leads to another process
 
 "#]]);

@@ -33,7 +33,7 @@ fn engines_agree_on_the_repositorys_packets() {
     let (evaluations, matches) = (number(" evaluations"), number(" matches"));
     assert!(evaluations > 50_000, "{text}");
     assert!(matches * 50 > evaluations && matches * 2 < evaluations, "{text}");
-    assert!(said.contains("8 captures (0 end early)"), "{said}");
+    assert!(said.contains("8 captures (0 broken)"), "{said}");
 }
 
 #[test]
@@ -50,11 +50,11 @@ fn expressions_are_found_in_quotes_and_lines() {
         .assert()
         .success()
         .stdout_eq("[..] packets, 2 filters, [..] evaluations, [..] matches, 2 merged sets, 0 differences\n")
-        .stderr_eq("2 captures (1 end early), 2 expressions; [..]\nlink type 1: [..]\n...\n");
+        .stderr_eq("2 captures (1 broken), 2 expressions; [..]\nlink type 1: [..]\n...\n");
 }
 
 #[test]
-fn a_folder_without_packets_or_filters_is_told() {
+fn a_folder_without_packets_or_filters_is_an_error() {
     if !has_pcap() {
         return;
     }

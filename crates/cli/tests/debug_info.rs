@@ -81,7 +81,7 @@ fn gdb_sees_the_files_of_a_fused_process() {
 }
 
 #[test]
-fn perf_is_told_names_bytes_and_lines() {
+fn perf_receives_names_bytes_and_lines() {
     let folder = folder();
     let run = folder.qj("run pairs.esp --mode process --debug-info perf").env("TMPDIR", folder.path(""));
     run.assert().success().stdout_eq("22\n");
@@ -103,7 +103,7 @@ fn perf_is_told_names_bytes_and_lines() {
 }
 
 #[test]
-fn debug_info_that_nobody_would_see_is_refused() {
+fn debug_info_without_machine_code_is_an_error() {
     let folder = folder();
     for engine in ["interp", "c"] {
         folder.qj(&format!("run pairs.esp --debug-info gdb --engine {engine}")).assert().code(2).stderr_eq(str![[r#"

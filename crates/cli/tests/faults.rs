@@ -42,7 +42,7 @@ const SAID: [&str; 9] = [
     "nothing supplies the extern function `nowhere`",
 ];
 
-/// Programs that wait in vain in different ways, and a piece of what is said of them.
+/// Programs with different deadlocks, and a part of the report on each.
 const DEADLOCKS: [(&str, &str); 7] = [
     (
         "channel a(int);\nchannel b(int);\nprocess P { in(a, $x); out(b, x); }\n\
@@ -96,7 +96,7 @@ fn words(output: &std::process::Output) -> String {
 /// Runs a program on each engine and as an executable, once for each input.
 fn check(program: &str, cases: &[(String, &str)]) {
     let folder = Folder::with(&[("a.esp", program)]);
-    // What nobody supplies is a weak symbol, which the quickest compiler does not have.
+    // An undefined function is a weak symbol, which tcc does not support.
     let qj = |arguments: &str| match program.contains("extern fn") {
         true => folder.qj(arguments).env_remove("CC"),
         false => folder.qj(arguments),
@@ -182,7 +182,7 @@ fn malformed_messages_are_refused_in_the_same_words_everywhere() {
             let output = output.expect("the program runs");
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             assert_eq!(output.status.code(), Some(3), "{line}: {said}");
-            said[said.find("error: ").expect("an error is told")..].to_string()
+            said[said.find("error: ").expect("an error is reported")..].to_string()
         };
         let input = format!("{line}\n");
         let interpreted = said(folder.qj("run a.esp").stdin(input.as_str()).output());

@@ -24,7 +24,7 @@ error[E0208]: no channel named `d`
 2 | process p { out(c, 1); out(d, 1); }
   |                            ^
 ...
-1 error[..]; `qj explain E0208` tells more
+1 error[..]; see `qj explain E0208`
 
 "#]]);
 }
@@ -166,7 +166,7 @@ fn no_output_overwrites_what_the_run_reads() {
 }
 
 #[test]
-fn a_text_may_begin_with_a_byte_order_mark_and_an_endless_line_is_told_by_its_number() {
+fn byte_order_marks_are_accepted_and_very_long_lines_are_shown_in_part() {
     const FIRST: &str = "channel i: int external out;\nprocess p { in(i, $v); in(i, $w); assert(v == w); }\n";
     let folder = Folder::with(&[("first.esp", FIRST), ("marked.txt", "\u{feff}7\n7\n")]);
     folder.qj("run first.esp --bind i=text:marked.txt").assert().success();
@@ -186,7 +186,7 @@ fn a_program_that_names_a_driver_there_is_not_is_wrong() {
 }
 
 #[test]
-fn explain_tells_about_each_code_it_lists() {
+fn explain_has_a_text_on_each_code_that_it_lists() {
     let folder = Folder::with(&[]);
     let list = folder.qj("explain").output().expect("qj runs");
     let list = String::from_utf8(list.stdout).expect("the list is text");
@@ -207,7 +207,7 @@ fn fmt_rewrites_in_place_or_through_a_pipe_and_only_complete_files() {
     folder.qj("fmt wrong.esp").assert().code(1).stdout_eq("");
     assert_eq!(std::fs::read_to_string(folder.path("wrong.esp")).expect("the file is there"), "process {");
     let left = std::fs::read_dir(folder.path("")).expect("the folder is there").count();
-    assert_eq!(left, 2, "nothing is left beside the files");
+    assert_eq!(left, 2, "no temporary file is left");
 }
 
 #[test]
@@ -311,8 +311,7 @@ fn nothing_is_written_over_the_program() {
         "build a.esp --emit promela -o a.esp",
         "run a.esp --record a.esp",
     ] {
-        let complaint =
-            "error: `[..]` is the program: it would be overwritten\nhelp: give what is written another name\n";
+        let complaint = "error: `[..]` is the program: it would be overwritten\nhelp: give the output another name\n";
         folder.qj(command).assert().code(2).stderr_eq(complaint);
         assert_eq!(std::fs::read_to_string(folder.path("a.esp")).expect("it is there"), RIGHT, "{command}");
     }

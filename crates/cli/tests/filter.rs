@@ -2,10 +2,11 @@
 
 mod support;
 
+use serde_json::{Value, json};
 use snapbox::str;
 use support::Folder;
 
-const RULES: &str = "# who gets what\nweb: tcp port 80\ndns: udp port 53\nip\n";
+const RULES: &str = "# rules\nweb: tcp port 80\ndns: udp port 53\nip\n";
 
 /// An Ethernet packet with IPv4 and the ports of a protocol.
 fn packet(protocol: u8, from: u16, to: u16) -> Vec<u8> {
@@ -156,42 +157,79 @@ fn captures_of_random_bytes_are_borne() {
 }
 
 #[test]
-fn wrong_rules_are_shown_with_the_place() {
+fn errors_in_rules_are_located() {
     let Some(folder) = folder() else { return };
     std::fs::write(folder.path("w.txt"), "a: tcp prot 80\n  port 80 and and ip\nip\nb: (tcp or udp\nx:\n")
         .expect("written");
     folder.qj("filter -f w.txt").assert().code(1).stderr_eq(str![[r#"
-error: a name without an expression
- --> w.txt:5:3
+error[F0101]: a name without an expression
+ --> w.txt:5:1
   |
 5 | x:
-  |   ^
-help: write an expression behind the name, as in `web: tcp port 80`
+  | ^^
+  |
+  = help: write an expression after the name, as in `web: tcp port 80`
+
+1 error
 
 "#]]);
     std::fs::write(folder.path("w.txt"), "a: tcp prot 80\n  port 80 and and ip\nip\nb: (tcp or udp\n")
         .expect("written");
     folder.qj("filter -f w.txt").assert().code(1).stderr_eq(str![[r#"
-error: [..]
+error[F0103]: [..]
  --> w.txt:1:8
   |
 1 | a: tcp prot 80
-  |        ^
-help: the syntax is that of `man pcap-filter`
-error: [..]
+  |        ^^^^
+  |
+  = help: the syntax is described in `man pcap-filter`
+
+error[F0103]: [..]
  --> w.txt:2:15
   |
 2 |   port 80 and and ip
-  |               ^
-help: the syntax is that of `man pcap-filter`
-error: [..]
+  |               ^^^
+  |
+  = help: the syntax is described in `man pcap-filter`
+
+error[F0103]: [..]
  --> w.txt:4:15
   |
 4 | b: (tcp or udp
   |               ^
-help: the syntax is that of `man pcap-filter`
+  |
+  = help: the syntax is described in `man pcap-filter`
+
+3 errors
 
 "#]]);
+}
+
+/// The standard error of a command that fails: JSON values, one per line.
+fn json_lines(folder: &Folder, arguments: &str) -> Vec<Value> {
+    let output = folder.qj(arguments).output().expect("qj runs");
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stderr).expect("messages are text");
+    text.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
+}
+
+#[test]
+fn diagnostics_about_rules_are_json_and_sarif_too() {
+    let Some(folder) = folder() else { return };
+    std::fs::write(folder.path("w.txt"), "a: ip\na: tcp prot 80\n").expect("a file can be written");
+    let lines = json_lines(&folder, "--messages json filter -f w.txt");
+    let [duplicate] = &lines[..] else { panic!("{lines:?}") };
+    assert_eq!(
+        (&duplicate["code"], &duplicate["file"], &duplicate["line"]),
+        (&json!("F0102"), &json!("w.txt"), &json!(2))
+    );
+    assert_eq!(duplicate["labels"][0]["line"], 1);
+    std::fs::write(folder.path("w.txt"), "a: tcp prot 80\n").expect("a file can be written");
+    let logs = json_lines(&folder, "--messages sarif filter -f w.txt");
+    let result = &logs[0]["runs"][0]["results"][0];
+    assert_eq!((&result["ruleId"], &result["level"]), (&json!("F0103"), &json!("error")));
+    let region = json!({ "startLine": 1, "startColumn": 8, "endLine": 1, "endColumn": 12 });
+    assert_eq!(result["locations"][0]["physicalLocation"]["region"], region);
 }
 
 /// Files of old versions of Wireshark have packets in blocks of another type; they were taken for no packets.
@@ -250,7 +288,7 @@ fn more_rules_than_files_may_be_open_can_be_split() {
         .output()
         .expect("sh runs");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("help: each rule with packets has a file open, and a process may have 64"), "{said}");
+    assert!(said.contains("help: each rule with packets has an open file, and the limit is 64"), "{said}");
     assert_eq!(std::fs::read_dir(folder.path("fewer")).expect("it was made").count(), 0, "nothing is left half");
 }
 
@@ -261,7 +299,7 @@ fn a_file_that_cannot_be_written_leaves_no_file() {
     let Some(folder) = folder() else { return };
     let packets: Vec<_> = (0..100).map(|at| packet(6, 1000, if at == 0 { 80 } else { 9 })).collect();
     std::fs::write(folder.path("large.pcap"), pcap(&packets)).expect("written");
-    // Files of at most 4 KiB; whoever writes more is told, not killed.
+    // Files of at most 4 KiB: a write beyond the limit is an error, not a signal.
     let command = "ulimit -f 8 && trap '' XFSZ && exec \"$0\" filter -f rules.txt -r large.pcap --split out";
     let output = std::process::Command::new("sh")
         .current_dir(folder.path(""))
@@ -307,12 +345,14 @@ fn a_rule_that_matches_nothing_is_warned_of() {
     std::fs::write(folder.path("n.txt"), "n: tcp and udp\nip\n").expect("written");
     folder.qj("filter -f n.txt -r a.pcap --count").assert().success().stdout_eq("0  n\n5  line-2\n").stderr_eq(str![[
         r#"
-warning: no packet can match this
+warning[F0104]: no packet can match this expression
  --> n.txt:1:4
   |
 1 | n: tcp and udp
-  |    ^
-help: look for tests that contradict each other, or another link type
+  |    ^^^^^^^^^^^
+  |
+  = help: look for contradictory tests, or use another link type
+
 6 packets, 1 that no filter matches
 
 "#
@@ -338,7 +378,7 @@ fn fuzz_compares_engines() {
         .stdout_eq(
             "20 rounds, [..] filters ([..] distinct), [..] packets, [..] evaluations, [..] matches, 0 differences\n",
         )
-        .stderr_eq("...\nthe kernel[..]\n");
+        .stderr_eq("...\n[..] verdicts of the kernel\n");
 }
 
 #[test]
@@ -351,12 +391,12 @@ fn what_is_asked_must_fit() {
 }
 
 /// What `qj filter RULES -i lo ARGUMENTS` prints, with its status, while `meanwhile` is done in a network of its own.
-fn beside(folder: &Folder, interface: &str, arguments: &str, meanwhile: &str) -> Option<(String, String)> {
+fn during(folder: &Folder, interface: &str, arguments: &str, meanwhile: &str) -> Option<(String, String)> {
     for needed in ["ip", "ping"] {
         quaject_test_support::tool(&[needed])?;
     }
     let script = format!(
-        "ip link set lo up; ip tuntap add gone mode tap && ip link set gone up || exit 1\n\
+        "ip link set lo up; ip tuntap add qjtap mode tap && ip link set qjtap up || exit 1\n\
          $QJ filter -f rules.txt -i {interface} {arguments} 2> said & listener=$!\n\
          for i in $(seq 600); do grep -q listening said && break; sleep 0.05; done\n\
          {meanwhile}\n\
@@ -379,30 +419,30 @@ fn an_interface_is_listened_to() {
     let Some(folder) = folder() else { return };
     std::fs::write(folder.path("rules.txt"), "ask: icmp[0] == 8\nanswer: icmp[0] == 0\nall: ip\nport 9\n")
         .expect("a file can be written");
-    let Some((printed, said)) = beside(&folder, "lo", "--count --packets 4", PING) else { return };
+    let Some((printed, said)) = during(&folder, "lo", "--count --packets 4", PING) else { return };
     assert_eq!(printed, "2 received\n2  ask\n2  answer\n4  all\n0  line-4\nstatus 0\n", "{said}");
     assert_eq!(said, "listening to lo\n4 packets, 0 that no filter matches\n");
     // Ctrl-C is not the end of what was found.
     let stopped = format!("{PING}; sleep 0.5; kill -INT $listener");
-    let Some((printed, said)) = beside(&folder, "lo", "--split by-rule", &stopped) else { return };
+    let Some((printed, said)) = during(&folder, "lo", "--split by-rule", &stopped) else { return };
     assert_eq!(printed, "2 received\n2  ask.pcap\n2  answer.pcap\nstatus 0\n", "{said}");
     let again = folder.qj("filter -f rules.txt -r by-rule/ask.pcap --count");
     again.assert().success().stdout_eq("2  ask\n0  answer\n2  all\n0  line-4\n");
-    let Some((printed, said)) = beside(&folder, "lo", "--check --packets 4", PING) else { return };
+    let Some((printed, said)) = during(&folder, "lo", "--check --packets 4", PING) else { return };
     assert_eq!(printed, "2 received\n4 packets, 16 evaluations, 8 matches, 0 differences\nstatus 0\n", "{said}");
 }
 
 #[test]
-fn interfaces_that_are_not_there_or_vanish_are_told() {
+fn missing_and_removed_interfaces_are_errors() {
     let Some(folder) = folder() else { return };
-    let vanishes = "ip link del gone";
-    let Some((printed, said)) = beside(&folder, "gone", "--count", vanishes) else { return };
+    let vanishes = "ip link del qjtap";
+    let Some((printed, said)) = during(&folder, "qjtap", "--count", vanishes) else { return };
     assert!(printed.ends_with("status 1\n"), "{printed}{said}");
-    assert!(said.contains("error: `gone` after packet ") && said.contains("\nhelp: the packets before"), "{said}");
+    assert!(said.contains("error: `qjtap` after packet ") && said.contains("\nhelp: the packets before"), "{said}");
     let absent = folder.qj("filter -f rules.txt -i nosuch0 --count");
     absent.assert().code(1).stderr_eq(str![[r#"
 error: cannot listen to `nosuch0`: [..]
-help: `ip link` lists the interfaces; it takes root, or a `qj` after `setcap cap_net_raw+ep`, to listen to them
+help: `ip link` lists the interfaces; listening requires root, or `setcap cap_net_raw+ep` on `qj`
 
 "#]]);
 }
@@ -474,7 +514,7 @@ fn an_interface_whose_packets_are_taken_is_given_back_whatever_happens() {
     );
     let absent = folder.qj("filter -f rules.txt -i nosuch0 --xdp --count");
     absent.assert().code(1).stderr_eq(str![[r#"
-error: cannot take the packets of `nosuch0`: cannot find the interface: No such device (os error 19)
+error: cannot receive the packets of `nosuch0`: cannot find the interface: No such device (os error 19)
 help: `ip link` lists the interfaces; AF_XDP listens to one at a time
 
 "#]]);

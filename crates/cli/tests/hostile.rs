@@ -20,7 +20,7 @@ struct End {
     complaint: String,
 }
 
-/// Tests take turns: the system counts the memory of whoever starts a process as the process's own until it begins, so
+/// Tests take turns: the system counts the memory of the parent of a process as that of the process until it executes its program, so
 /// that other tests' inputs would be counted.
 static TURN: Mutex<()> = Mutex::new(());
 
@@ -360,7 +360,7 @@ fn a_closed_pipe_ends_quietly() {
     assert!(!complaint.contains("panicked"), "{complaint}");
 }
 
-/// A verdict whose reader has left: nobody reads it, but scripts still see the status.
+/// The exit status of a verdict does not depend on whether its output is read.
 #[test]
 fn a_closed_pipe_does_not_change_a_verdict() {
     let folder = scratch("verdict");

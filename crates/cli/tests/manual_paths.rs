@@ -173,14 +173,14 @@ fn without_the_function_the_general_path_runs() {
     folder.qj("verify --fastpath a.esp").assert().code(1).stderr_eq(
         "warning: no fast path stream: it is the C function `stream`, which can neither be analysed nor called here\n\
          error: no fast path could be formed, so that nothing can be compared\n\
-         help: the warnings above say why; `qj build --report` says what would help\n",
+         help: the warnings above give the reasons; `qj build --report` has details\n",
     );
     let report = run(&folder, "build a.esp --emit c --mode fastpath --report -o out", "");
     assert!(report.0.starts_with("fast path stream: read, sum: the C function `stream`, which is not analysed\n"));
 }
 
 #[test]
-fn what_c_cannot_be_given_is_told() {
+fn paths_that_c_cannot_implement_are_reported() {
     let program = "type box = record of { a: int };\npool box 4;\nchannel i(int) external out;\nchannel c(box);\n\
         channel o(int) external in;\nprocess read { while { in(i, $n); out(c, { n }); } }\n\
         process write { while { in(c, $b); #got out(o, b.a); } }\n\

@@ -60,7 +60,7 @@ const FAULTS: [(&str, &str); 15] = [
          process P { in(i, $x); out(a, half(x)); }\nprocess Q { in(a, $x); assert(x > 0); }\n",
         "0\n",
     ),
-    // Where a message is made, and where it is looked at: told with the channel.
+    // The locations where a message is made and where it is matched; the report names the channel.
     (
         "channel i(int) external out;\nchannel a(int);\nprocess P { in(i, $x); alt { out(a, 8 / x) { } } }\n\
          process Q { in(a, _); }\n",
@@ -111,7 +111,7 @@ const FAULTS: [(&str, &str); 15] = [
 ];
 
 #[test]
-fn faults_of_fused_processes_are_told_as_of_the_processes() {
+fn faults_of_fused_processes_name_the_processes() {
     for (program, input) in FAULTS {
         let folder = Folder::with(&[("a.esp", program)]);
         let run = |arguments: &str| folder.qj(arguments).stdin(input).output().expect("qj runs");
@@ -131,7 +131,7 @@ fn faults_of_fused_processes_are_told_as_of_the_processes() {
     }
 }
 
-/// Receivers that never wait again for who has sent to them; all end with status 7, if that one goes on.
+/// Receivers that never wait again for their sender; all end with status 7 if the sender continues.
 const RECEIVERS_THAT_GO_ON: [(&str, &str); 6] = [
     ("it yields", "channel c(int);\nprocess S { out(c, 1); exit(7); }\nprocess R { in(c, _); while { yield; } }\n"),
     (
@@ -214,9 +214,9 @@ fn the_mode_is_auto_unless_it_is_about_processes_as_they_are_written() {
     let path = "fastpath more { process read { statement i, c; start c; follows (i c)*; }\n\
         process pair { statement c/in@1 as first; start first; exit first; } }\n";
     let folder = Folder::with(&[("a.esp", PAIRS), ("more.fp", path)]);
-    let auto = "mode: auto, as no mode was asked for\nfused: read, pair: one state machine of [..]\n\
+    let auto = "mode: auto, the default\nfused: read, pair: one state machine of [..]\n\
         no fast path sums: `read` is part of a state machine\n";
-    let paths = "mode: fastpath, as `--fast-paths` asks for it\nfast path sums: entered [..]\n...\n";
+    let paths = "mode: fastpath, because of `--fast-paths`\nfast path sums: entered [..]\n...\n";
     let process = |why: &str| format!("mode: process, as {why}\n");
     for (arguments, report) in [
         ("", auto),
@@ -224,9 +224,9 @@ fn the_mode_is_auto_unless_it_is_about_processes_as_they_are_written() {
         ("--growth 0", "[..]\nnot fused: read, pair: more than 0 instructions\nfast path sums: entered [..]\n...\n"),
         ("--fast-paths more.fp", paths),
         ("--engine interp", &process("`--engine interp` is the reference")),
-        ("--seed 1", &process("`--seed` is of the processes")),
-        ("--record r.txt", &process("`--record` is of the processes")),
-        ("--mode process", &process("it was asked for")),
+        ("--seed 1", &process("`--seed` schedules the processes as written")),
+        ("--record r.txt", &process("`--record` records the processes as written")),
+        ("--mode process", &process("requested")),
     ] {
         let run = folder.qj(&format!("run a.esp --report {arguments}")).stdin("1\n2\n3\n4\n").assert().success();
         run.stdout_eq("3\n7\n").stderr_eq(report);
@@ -241,7 +241,7 @@ fn the_mode_is_auto_unless_it_is_about_processes_as_they_are_written() {
 }
 
 #[test]
-fn paths_of_the_program_are_taken_unasked_only_where_nobody_can_tell() {
+fn auto_takes_fast_paths_only_if_they_are_not_observable() {
     let program = include_str!(concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../tests/differential/tests/fast-paths/member_is_on_the_ready_list_while_it_waits.esp"
@@ -253,7 +253,7 @@ fn paths_of_the_program_are_taken_unasked_only_where_nobody_can_tell() {
         let unasked = run(engine);
         assert_eq!((&unasked.stderr, &unasked.stdout), (&written.stderr, &written.stdout), "{engine}");
     }
-    // The path is what makes the difference, and where it went is told.
+    // The path makes the difference, and the report names its exits.
     assert_ne!(run("--mode fastpath").stdout, written.stdout);
     let report = String::from_utf8(run("--report").stderr).expect("text");
     assert!(report.contains("\nno fast path go: `hold` has a second source of output at "), "{report}");
@@ -435,8 +435,8 @@ fn options_without_meaning_are_refused() {
     folder.qj("build a.esp --emit c --mode fastpath --batch auto").assert().code(2).stderr_eq(help);
     for mode in ["automata", "auto", "fastpath"] {
         folder.qj(&format!("run a.esp --mode {mode} --record r.txt")).assert().code(2).stderr_eq(
-            "error: `--record` needs `--mode process`: a recording counts what processes ask the world for\n\
-             help: leave out `--mode`: what is recorded can be replayed as often as you like\n",
+            "error: `--record` needs `--mode process`: a recording counts the requests of processes to the environment\n\
+             help: leave out `--mode`\n",
         );
         assert!(!folder.path("r.txt").exists());
     }
@@ -487,8 +487,8 @@ fn what_processes_have_become_is_drawn() {
         ["fast path sums", ">side exit: the environment", ">in i, else<"].iter().all(|word| fast.contains(word)),
         "{fast}"
     );
-    let nothing = "error: nothing was made of the processes that could be drawn\n\
-        help: `qj build --emit c --report` with this mode says why\n";
+    let nothing = "error: no process is fused, and there is no fast path to draw\n\
+        help: `qj build --emit c --report` with this mode lists the reasons\n";
     folder.qj("graph a.esp --mode automata --growth 0").assert().code(1).stderr_eq(nothing);
 }
 
@@ -530,13 +530,13 @@ fn unreachable_statements_of_a_fast_path_are_named() {
     let folder = Folder::with(&[("a.esp", &program), ("b.esp", PAIRS)]);
     let run =
         |file: &str| folder.qj(&format!("run {file} --mode fastpath")).stdin("1\n2\n3\n4\n").output().expect("qj runs");
-    let (vain, right) = (run("a.esp"), run("b.esp"));
-    let said = String::from_utf8_lossy(&vain.stderr);
+    let (unreachable, right) = (run("a.esp"), run("b.esp"));
+    let said = String::from_utf8_lossy(&unreachable.stderr);
     let warnings = "warning: fast path sums: the statement of read at a.esp:4:35 is unreachable on the path\n\
         warning: fast path sums: the statement of pair at a.esp:5:24 is unreachable on the path\n";
     assert_eq!(said, warnings);
     assert_eq!(String::from_utf8_lossy(&right.stderr), "");
-    assert_eq!(vain.stdout, right.stdout);
+    assert_eq!(unreachable.stdout, right.stdout);
 }
 
 /// Programs of thousands of processes, and budgets of nothing: an answer within bounded work, the same program.

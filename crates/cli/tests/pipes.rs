@@ -1,12 +1,13 @@
-//! `qj pipe`: files, standard streams, and what is said when something is wrong.
+//! `qj pipe`: files, standard streams and error messages.
 
 mod support;
 
+use serde_json::{Value, json};
 use snapbox::str;
 use support::Folder;
 
 #[test]
-fn data_go_from_file_to_file_and_findings_to_standard_output() {
+fn data_go_to_a_file_and_results_to_standard_output() {
     let folder = Folder::with(&[("in", "123456789")]);
     let pipe = |steps: &str, rest: &str| folder.qj("pipe").arg(steps).args(rest.split_whitespace());
     pipe("copy | crc32c | swap16 | count", "-r in -w out").assert().success().stdout_eq("crc32c e3069283\ncount 9\n");
@@ -15,9 +16,9 @@ fn data_go_from_file_to_file_and_findings_to_standard_output() {
     pipe("copy | count", "-r -").stdin("abc").assert().success().stdout_eq("abc").stderr_eq("count 3\n");
 }
 
-/// More than is read at once, and no multiple of anything.
+/// A file of several pieces whose length is no multiple of a word.
 #[test]
-fn large_files_are_led_through_in_pieces() {
+fn large_files_are_processed_in_pieces() {
     let folder = Folder::with(&[]);
     let data: Vec<u8> = (0..900_001_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     std::fs::write(folder.path("in"), &data).expect("a file can be written");
@@ -31,39 +32,73 @@ fn large_files_are_led_through_in_pieces() {
 }
 
 #[test]
-fn mistakes_are_shown_where_they_are() {
+fn errors_are_located() {
     let folder = Folder::with(&[("in", "abc"), ("bad.pipe", "step a u8\n  add r0, r9, 1\nend\n"), ("key", "k")]);
     let pipe = |steps: &str, rest: &str| folder.qj("pipe").arg(steps).args(rest.split_whitespace()).assert();
     pipe("copy | swop16", "-r in").code(1).stdout_eq("").stderr_eq(str![[r#"
-error: PIPE:1:8: no step `swop16`
-  copy | swop16
-         ^^^^^^
-help: did you mean `swap16`?
+error[P0001]: no step `swop16`
+ --> PIPE:1:8
+  |
+1 | copy | swop16
+  |        ^^^^^^
+  |
+  = help: did you mean `swap16`?
+
+1 error
 
 "#]]);
     pipe("a", "-s bad.pipe -r in").code(1).stderr_eq(str![[r#"
-error: bad.pipe:2:11: `r9` is no register
-    add r0, r9, 1
-            ^^
-help: a register is r0 to r7
+error[P0002]: `r9` is not a register
+ --> bad.pipe:2:11
+  |
+2 |   add r0, r9, 1
+  |           ^^
+  |
+  = help: a register is r0 to r7
 ...
 "#]]);
     std::fs::write(folder.path("a.pipe"), "step a u8\nend\n").expect("a file can be written");
     pipe("a", "-s a.pipe -s a.pipe -r in")
         .code(1)
-        .stderr_eq("error: `a.pipe` has a step `a`, as a file before\nhelp: give it another name\n");
-    pipe("xor stream", "-r in").code(2).stderr_eq("error: P0203: 0 key files for 1 step `xor stream`\n...");
+        .stderr_eq("error: `a.pipe` defines the step `a` of an earlier file\nhelp: give it another name\n");
+    pipe("xor stream", "-r in").code(2).stderr_eq("error[P0203]: 0 key files for 1 step `xor stream`\n...");
     pipe("xor stream", "-r in -k key -w out")
         .code(1)
-        .stderr_eq("error: P0204: a key file has fewer bytes than `in`\n...");
+        .stderr_eq("error[P0204]: a key file has fewer bytes than `in`\n...");
     pipe("count", "-r in -w out")
         .code(2)
-        .stderr_eq("error: this pipe writes nothing: all of its steps only look at the data\n...");
+        .stderr_eq("error: this pipe writes nothing: none of its steps changes or copies data\n...");
     pipe("count", "-r missing").code(1).stderr_eq("error: cannot open `missing`: [..]\n...");
     pipe("copy", "-r in -w none/out").code(1).stderr_eq("error: cannot write `none/out`: [..]\n...");
     let many = "copy |".repeat(8) + "copy";
-    pipe(&many, "-r in").code(2).stderr_eq("error: P0101: a pipe of 9 steps; the maximum is 8\n...");
-    assert!(!folder.path("out").exists(), "what goes wrong leaves no file");
+    pipe(&many, "-r in").code(2).stderr_eq("error[P0101]: a pipe of 9 steps; the maximum is 8\n...");
+    assert!(!folder.path("out").exists(), "an error leaves no output file");
+}
+
+#[test]
+fn errors_are_json_and_sarif_too() {
+    let folder = Folder::with(&[("in", "abc"), ("bad.pipe", "step a u8\n  add r0, r9, 1\nend\n")]);
+    let errors = |form: &str, steps: &str, rest: &str| -> Vec<Value> {
+        let command = folder.qj(&format!("--messages {form} pipe"));
+        let output = command.arg(steps).args(rest.split_whitespace()).output().expect("qj runs");
+        assert!(!output.status.success());
+        let text = String::from_utf8(output.stderr).expect("messages are text");
+        text.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
+    };
+    let lines = errors("json", "copy | swop16", "-s bad.pipe -r in");
+    let found: Vec<_> =
+        lines.iter().map(|line| (&line["code"], &line["file"], &line["line"], &line["column"])).collect();
+    let expected = [
+        (&json!("P0002"), &json!("bad.pipe"), &json!(2), &json!(11)),
+        (&json!("P0001"), &json!("PIPE"), &json!(1), &json!(8)),
+    ];
+    assert_eq!(found, expected);
+    let logs = errors("sarif", "copy | swop16", "-s bad.pipe -r in");
+    let [log] = &logs[..] else { panic!("one log for all texts: {logs:?}") };
+    assert_eq!(log["runs"][0]["results"].as_array().map(Vec::len), Some(2));
+    // Without a location.
+    let lines = errors("json", "xor stream", "-r in");
+    assert_eq!((&lines[0]["code"], &lines[0]["severity"]), (&json!("P0203"), &json!("error")));
 }
 
 #[test]

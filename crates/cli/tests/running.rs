@@ -158,7 +158,7 @@ help: give its C source or library: `--extern FILE.c`
 }
 
 #[test]
-fn a_deadlock_tells_who_waits_for_whom() {
+fn a_deadlock_report_lists_what_each_process_waits_for() {
     let program = "channel a(int);\nchannel b(int);\n\
                    process P { in(a, $x); out(b, x); }\nprocess Q { in(b, $x); out(a, x); }\n";
     let folder = Folder::with(&[("a.esp", program)]);
@@ -558,7 +558,7 @@ fn every_engine_runs_a_large_process() {
     }
 }
 
-/// A recorded run may have woken up in vain any number of times.
+/// A recorded run may have any number of spurious wakeups.
 #[test]
 fn replay_does_not_count_to_a_damaged_number() {
     const MERGE: &str = "channel i: int external out;\nchannel t(int) external out;\nchannel o: int external in;\n\
@@ -579,7 +579,7 @@ fn replay_does_not_count_to_a_damaged_number() {
 fn test_takes_nothing_for_a_test_that_is_none() {
     const ENDLESS: &str = "channel o: int external in;\nprocess p { out(o, 1); while (true) { yield; } }\n";
     let folder = Folder::with(&[("a.esp", ENDLESS), ("a.out", "old\n")]);
-    let stopped = "FAILED  ./a.esp\n        it was stopped after 1 seconds\n        help: [..]\n0 passed, 1 failed\n";
+    let stopped = "FAILED  ./a.esp\n        stopped after 1 seconds\n        help: [..]\n0 passed, 1 failed\n";
     folder.qj("test --timeout 1").assert().code(1).stdout_eq(stopped);
     folder.qj("test --timeout 1 --bless").assert().code(1).stdout_eq(stopped);
     assert_eq!(std::fs::read_to_string(folder.path("a.out")).expect("it is there"), "old\n");
@@ -587,7 +587,7 @@ fn test_takes_nothing_for_a_test_that_is_none() {
 
     let folder = Folder::with(&[("a.esp", ADD), ("a.in", "1 2\n"), ("a.out", "3\n"), ("a.x.out", "")]);
     folder.qj("test --bless").assert().code(1).stdout_eq(
-        "FAILED  ./a.esp\n        `qj run` refuses what lies beside the program:\n        error: the program has no \
+        "FAILED  ./a.esp\n        `qj run` rejects the files of the test:\n        error: the program has no \
          channel `x`\n...\n",
     );
     assert_eq!(std::fs::read_to_string(folder.path("a.out")).expect("it is there"), "3\n");
@@ -602,7 +602,7 @@ fn test_takes_nothing_for_a_test_that_is_none() {
 }
 
 #[test]
-fn a_command_that_is_put_away_leaves_nobody_behind() {
+fn a_terminated_command_leaves_no_child() {
     let sleep = format!("sleep 98{:05}", std::process::id());
     let program = format!(
         "channel o: u8 external in = \"exec:{sleep}; true\";\nprocess p {{ out(o, 1); while (true) {{ yield; }} }}\n"

@@ -103,14 +103,14 @@ help: make it with `qj profile pairs.esp -o foreign`
 
 "#]]);
     folder.qj("fastpath suggest pairs.esp --profile pairs.esp").assert().code(1).stderr_eq(str![[r#"
-error: `pairs.esp` is no profile: expected value at line 1 column 1
+error: `pairs.esp` is not a profile: expected value at line 1 column 1
 help: make it with `qj profile pairs.esp -o pairs.esp`
 
 "#]]);
     folder.qj("fastpath suggest pairs.esp --profile nowhere").assert().code(1);
     folder.qj("fastpath suggest pairs.esp --profile silent -o silent").assert().code(2).stderr_eq(str![[r#"
 error: `silent` is the profile: it would be overwritten
-help: give what is written another name
+help: give the output another name
 
 "#]]);
     folder.qj("profile pairs.esp --seed 1 -o p").assert().code(2).stderr_eq(str![[r#"

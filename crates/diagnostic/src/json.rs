@@ -20,7 +20,7 @@ pub fn json<C: Code>(sources: &SourceMap, diagnostics: &[Diagnostic<C>]) -> Stri
 /// | `line`, `column` | where it starts, from 1; columns count characters |
 /// | `end` | `{"line", "column"}`, one past the last character |
 /// | `labels` | further locations: `{"file", "line", "column", "end", "message"}` |
-/// | `help` | the way out, or `null` |
+/// | `help` | the help text, or `null` |
 pub fn json_object<C: Code>(sources: &SourceMap, diagnostic: &Diagnostic<C>) -> Value {
     let mut object = location(sources, diagnostic.span);
     object["code"] = diagnostic.code.name().into();

@@ -1,7 +1,11 @@
-//! Diagnostics: a stable code, a location, a cause and a way out, and their renderings as text with carets, JSON lines
-//! and SARIF. Knows no language; each crate that reads texts of users has codes of its own.
+//! Diagnostics: a stable code, a location, a cause and a help text, and their renderings as text with carets, JSON lines
+//! and SARIF. Knows no language; each crate that reads texts of users defines its own codes.
+//!
+//! The renderings are in the feature `render`. Libraries that only report diagnostics do without it, and then depend on
+//! no other crate.
 //!
 //! ```
+//! # #[cfg(feature = "render")] {
 //! use quaject_diagnostic::span::{SourceFile, SourceMap, Span};
 //! use quaject_diagnostic::{Code, Color, Diagnostic, Severity, human};
 //!
@@ -26,24 +30,32 @@
 //!   = help: `checksum`
 //!
 //! ");
+//! # }
 //! ```
 #![forbid(unsafe_code)]
 
 /// The examples of the README are tests.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "render"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+#[cfg(feature = "render")]
 mod json;
+#[cfg(feature = "render")]
 mod sarif;
 pub mod span;
+#[cfg(feature = "render")]
 mod text;
 
+#[cfg(feature = "render")]
 pub use json::{json, json_object};
+#[cfg(feature = "render")]
 pub use sarif::sarif;
+#[cfg(feature = "render")]
 pub use text::{Color, human};
 
-use span::Span;
+use span::{FileId, SourceFile, Span};
+use std::fmt;
 
 /// How serious a diagnostic is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -74,6 +86,11 @@ pub trait Code: Copy {
 
     /// How serious it is.
     fn severity(self) -> Severity;
+
+    /// Whether `qj explain` has a text on the code.
+    fn is_explained(self) -> bool {
+        false
+    }
 }
 
 /// One message about a text.
@@ -87,7 +104,7 @@ pub struct Diagnostic<C> {
     pub message: String,
     /// Further locations, each with a few words.
     pub labels: Vec<(Span, String)>,
-    /// The way out.
+    /// How to correct the text, or what to try.
     pub help: Option<String>,
 }
 
@@ -104,15 +121,38 @@ impl<C: Code> Diagnostic<C> {
         self
     }
 
-    /// Sets the way out.
+    /// Sets the help text.
     #[must_use]
     pub fn help(mut self, text: impl Into<String>) -> Diagnostic<C> {
         self.help = Some(text.into());
         self
     }
 
-    /// That of the code.
+    /// The severity of the code.
     pub fn severity(&self) -> Severity {
         self.code.severity()
     }
+
+    /// Moves all locations to another file of a source map. Readers of a single text report locations in the first file.
+    #[must_use]
+    pub fn in_file(mut self, file: FileId) -> Diagnostic<C> {
+        self.span.file = file;
+        self.labels.iter_mut().for_each(|(span, _)| span.file = file);
+        self
+    }
+
+    /// The message with its location in `text`, on one line, for programs without a source map:
+    /// ``line 1, column 8: no step named `chekcsum` ``.
+    pub fn located_message(&self, text: &str) -> String {
+        let start = SourceFile::new("", text).line_column(self.span.start);
+        format!("line {}, column {}: {}", start.line, start.column, self.message)
+    }
 }
+
+impl<C: Code> fmt::Display for Diagnostic<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code.name(), self.message)
+    }
+}
+
+impl<C: Code + fmt::Debug> std::error::Error for Diagnostic<C> {}

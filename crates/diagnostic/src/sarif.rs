@@ -1,4 +1,4 @@
-//! Diagnostics as a SARIF 2.1.0 log (OASIS), which code hosts and editors show beside the lines.
+//! Diagnostics as a SARIF 2.1.0 log (OASIS), which code hosts and editors show next to the lines.
 
 use crate::span::{SourceMap, Span};
 use crate::{Code, Diagnostic, Severity};

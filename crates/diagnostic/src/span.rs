@@ -1,4 +1,4 @@
-//! Places in source text. Knows nothing of what stands there.
+//! Source files, and locations in them as byte ranges and as lines and columns.
 
 /// A source file, by its position in the [`SourceMap`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
@@ -19,6 +19,15 @@ impl Span {
     /// The range from `start` to `end`, in bytes of `file`.
     pub fn new(file: FileId, start: u32, end: u32) -> Span {
         Span { file, start, end }
+    }
+
+    /// The range of `part` in `text`, of which it is a slice, in the first file of a source map. A part of another text has
+    /// an empty range at the start.
+    pub fn of_slice(text: &str, part: &str) -> Span {
+        let offset = (part.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
+        let is_inside = offset.checked_add(part.len()).is_some_and(|end| end <= text.len());
+        let range = if is_inside { offset..offset + part.len() } else { 0..0 };
+        Span::new(FileId(0), range.start as u32, range.end as u32)
     }
 
     /// The smallest range that holds both; `other` is ignored if it lies in another file.
@@ -47,8 +56,8 @@ pub struct SourceFile {
     /// The whole text.
     pub text: String,
     line_starts: Vec<u32>,
-    /// How many characters begin before each multiple of [`STRIDE`], so that a place in a line of a megabyte is found
-    /// without counting through it.
+    /// The number of characters before each multiple of [`STRIDE`], so that a column in a line of a megabyte is found
+    /// without counting all of its characters.
     characters: Vec<u32>,
 }
 
@@ -96,17 +105,17 @@ impl SourceFile {
         ((line + before) as u32, (line + before + length) as u32)
     }
 
-    /// How many characters begin before a byte offset.
+    /// The number of characters that begin before a byte offset.
     fn characters_before(&self, offset: u32) -> u32 {
         let offset = offset as usize;
-        // At the end of a text that fills its last stride there is no count; the one before it does.
+        // A text whose length is a multiple of the stride has no count for its end; the last one is used.
         let stride = (offset / STRIDE).min(self.characters.len().saturating_sub(1));
         let counted = self.characters.get(stride).copied().unwrap_or(0);
         counted + first_bytes(&self.text.as_bytes()[stride * STRIDE..offset])
     }
 }
 
-/// How many characters begin in these bytes of a text: all bytes but the second and later ones of a character.
+/// The number of characters that begin in these bytes of a text: all bytes except continuation bytes.
 fn first_bytes(bytes: &[u8]) -> u32 {
     bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count() as u32
 }
@@ -162,6 +171,13 @@ mod tests {
         let span = |start, end| Span::new(FileId(0), start, end);
         assert_eq!((at(1, 1), at(1, 3), at(1, 5), at(1, 6)), (span(0, 2), span(3, 5), span(5, 6), span(6, 8)));
         assert_eq!((at(3, 1), at(3, 4), at(4, 1), at(0, 0)), (span(15, 18), span(18, 18), span(18, 18), span(18, 18)));
+    }
+
+    #[test]
+    fn slices_have_ranges() {
+        let text = String::from("copy | count");
+        assert_eq!(Span::of_slice(&text, &text[7..]), Span::new(FileId(0), 7, 12));
+        assert_eq!(Span::of_slice(&text, "count"), Span::default());
     }
 
     #[test]

@@ -65,7 +65,7 @@ struct Location<'a> {
     kind: AnnotationKind,
 }
 
-/// A longer line is shown in part: no reader takes it in, and drawing it takes time.
+/// The limit above which a line is shown in part only: rendering takes time, and the text would not be legible.
 const MAX_LINE_BYTES: usize = 2_000;
 
 /// The piece of one file that holds the locations: whole lines, unless they are very long.
@@ -81,7 +81,7 @@ fn shown<'a>(file: &'a SourceFile, locations: &[&Location<'a>]) -> Vec<Element<'
     let shown = if longest <= MAX_LINE_BYTES {
         lines
     } else {
-        // Around the primary location only; it comes first.
+        // Around the primary location, which is the first.
         let around = range(locations[0].span);
         let start = around.start.saturating_sub(60).max(whole_lines(&file.text, around.clone()).start);
         let line_end = whole_lines(&file.text, around.start..around.start).end;
@@ -101,7 +101,7 @@ fn shown<'a>(file: &'a SourceFile, locations: &[&Location<'a>]) -> Vec<Element<'
     if longest <= MAX_LINE_BYTES {
         return vec![snippet.path(file.name.as_str()).into()];
     }
-    // The column within the part would mislead.
+    // The renderer would count columns from the start of the part.
     let at = file.line_column(locations[0].span.start);
     let origin = Origin::path(file.name.as_str()).line(at.line as usize).char_column(at.column as usize);
     vec![origin.into(), snippet.into()]

@@ -17,7 +17,7 @@ use crate::ports::Ports;
 use crate::run::{BUDGET, after, close, open, too_large};
 use crate::settings::{Settings, reserve};
 use crate::signals::Signals;
-use quaject_esp::{AdaptedProgram, Loader, NoSuggestion, Profile, Source, form_hot_path};
+use quaject_esp::{AdaptedProgram, Loader, Profile, Source, SuggestError, form_hot_path};
 use quaject_esp_exec::footprint::data_bytes;
 use quaject_esp_exec::interpreter::{Interpreter, OsrDirection};
 use quaject_esp_exec::path_counters::Tally;
@@ -320,12 +320,14 @@ fn use_machine_code(
 }
 
 /// Why there is no path, in one line.
-fn no_path(reason: &NoSuggestion) -> String {
+fn no_path(reason: &SuggestError) -> String {
     match reason {
-        NoSuggestion::Program(_) => "the program is too large with one".to_string(),
-        NoSuggestion::Silence => "nothing was communicated".to_string(),
-        NoSuggestion::Foreign(operation) => format!("`{}` has no `{}`", operation.process, operation.statement),
-        NoSuggestion::Alone(process) => format!("`{process}` does most, and communicates with no process often"),
-        NoSuggestion::Refused(report) => report.lines().next().unwrap_or("it cannot be made").to_string(),
+        SuggestError::Compile(_) => "the program is too large with one".to_string(),
+        SuggestError::NoCommunication => "nothing was communicated".to_string(),
+        SuggestError::UnknownOperation(operation) => {
+            format!("`{}` has no `{}`", operation.process, operation.statement)
+        }
+        SuggestError::NoPartner(process) => format!("`{process}` does most, and communicates with no process often"),
+        SuggestError::PathRefused(report) => report.lines().next().unwrap_or("it cannot be made").to_string(),
     }
 }

@@ -99,6 +99,10 @@ impl quaject_diagnostic::Code for Code {
     fn severity(self) -> Severity {
         if Code::name(self).starts_with('W') { Severity::Warning } else { Severity::Error }
     }
+
+    fn is_explained(self) -> bool {
+        true
+    }
 }
 
 /// One message about a program.

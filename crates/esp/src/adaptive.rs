@@ -2,7 +2,7 @@
 //! between the states of both forms (on-stack replacement). The decision when to do so is the runtime's.
 
 use crate::suggest::suggest_within;
-use crate::{Checked, Limits, Loader, NoOutput, NoSuggestion, Profile, Source, check, paths, verified};
+use crate::{Checked, CompileError, Limits, Loader, Profile, Source, SuggestError, check, paths, verified};
 use quaject_esp_exec::interpreter::OsrMap;
 use quaject_esp_ir::ir::Program;
 use quaject_esp_opt::path::{self, extract};
@@ -37,7 +37,7 @@ pub fn form_hot_path(
     checked: bool,
     profile: &Profile,
     before: &[String],
-) -> Result<AdaptedProgram, NoSuggestion> {
+) -> Result<AdaptedProgram, SuggestError> {
     let mut with_paths = source.clone();
     for text in before {
         with_paths.root.bytes.extend(format!("\n{text}").into_bytes());
@@ -45,7 +45,7 @@ pub fn form_hot_path(
     let suggestion = suggest_within(&with_paths, loader, profile, MAX_FUEL)?;
     with_paths.root.bytes.extend(format!("\n{}", suggestion.text).into_bytes());
     let Checked { sources, program, .. } = check(with_paths, loader);
-    let program = program.ok_or(NoSuggestion::Program(NoOutput::Errors))?;
+    let program = program.ok_or(SuggestError::Compile(CompileError::Diagnostics))?;
     let mut specifications = paths::specifications(&program.fast_paths, plain, &sources);
     let paths: Vec<String> = before.iter().cloned().chain([suggestion.text]).collect();
     // Others are the program's own.
@@ -57,7 +57,7 @@ pub fn form_hot_path(
     let made = extract(plain, &specifications, path::Options { checked, limits, ..path::Options::default() });
     if made.program.paths.is_empty() {
         let report: Vec<String> = made.extractions.iter().map(|extraction| extraction.text(plain)).collect();
-        return Err(NoSuggestion::Refused(report.join("\n")));
+        return Err(SuggestError::PathRefused(report.join("\n")));
     }
     let seams = OsrMap::new(plain, &made.without, &made.program);
     let program = verified(made.program);

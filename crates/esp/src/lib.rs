@@ -40,8 +40,8 @@ pub use quaject_esp_opt::path_exit::{ExitReason, IterationCountPlacement, PathEx
 pub use quaject_esp_opt::refusal::Refusal;
 pub use quaject_esp_syntax::check::Loader;
 pub use refinement::{RefinementModel, RefinementModels, refinement_models};
-pub use states::{NoPicture, states};
-pub use suggest::{NoSuggestion, Suggestion, suggest};
+pub use states::{DrawError, states};
+pub use suggest::{SuggestError, Suggestion, suggest};
 
 use pipeline::{Compilation, Pipeline};
 use quaject_esp_gen::c;
@@ -70,15 +70,15 @@ pub struct Compiled {
     pub sources: SourceMap,
     /// All diagnostics, sorted by location.
     pub diagnostics: Vec<Diagnostic>,
-    /// The outputs, or why there are none.
-    pub outputs: Result<Outputs, NoOutput>,
+    /// The outputs, or the reason why there are none.
+    pub outputs: Result<Outputs, CompileError>,
 }
 
-/// Why there is no output.
+/// Why a compilation has no output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NoOutput {
+pub enum CompileError {
     /// A diagnostic is an error.
-    Errors,
+    Diagnostics,
     /// The program has more instructions than its text justifies, as a very long list of numbers has.
     TooLarge {
         /// The maximum.
@@ -86,18 +86,18 @@ pub enum NoOutput {
     },
 }
 
-impl std::fmt::Display for NoOutput {
+impl std::fmt::Display for CompileError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            NoOutput::Errors => write!(f, "the program has errors"),
-            NoOutput::TooLarge { max_instructions } => {
-                write!(f, "the program has more than {max_instructions} instructions")
+            CompileError::Diagnostics => f.write_str("the program has errors"),
+            CompileError::TooLarge { max_instructions } => {
+                write!(f, "the program is too large: its text stands for more than {max_instructions} instructions")
             }
         }
     }
 }
 
-impl std::error::Error for NoOutput {}
+impl std::error::Error for CompileError {}
 
 /// The outputs of a compilation.
 #[derive(Clone, Debug)]
@@ -153,13 +153,15 @@ fn max_instructions(sources: &SourceMap) -> usize {
 /// Compiles a program: the stages, in order. The mode decides which of them do something.
 pub fn compile(source: Source, loader: &mut dyn Loader, options: &Options) -> Compiled {
     let Checked { sources, diagnostics, program } = check(source, loader);
-    let Some(mut program) = program else { return Compiled { sources, diagnostics, outputs: Err(NoOutput::Errors) } };
+    let Some(mut program) = program else {
+        return Compiled { sources, diagnostics, outputs: Err(CompileError::Diagnostics) };
+    };
     let pipeline = Pipeline::for_mode(options.mode);
     pipeline.retain_fast_paths(&mut program);
     let fast_paths = program.fast_paths.clone();
     let max_instructions = max_instructions(&sources);
     let Some(ir) = lower_within(program, &sources, max_instructions) else {
-        return Compiled { sources, diagnostics, outputs: Err(NoOutput::TooLarge { max_instructions }) };
+        return Compiled { sources, diagnostics, outputs: Err(CompileError::TooLarge { max_instructions }) };
     };
     let mut compilation = Compilation::new(pipeline, options, fast_paths, &sources, ir);
     compilation.optimise_bodies();

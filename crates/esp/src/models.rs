@@ -55,7 +55,7 @@ pub struct UnknownName {
 
 impl std::fmt::Display for UnknownName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "no {} named `{}`", self.what, self.name)
+        write!(f, "the program has no {} `{}`", self.what, self.name)
     }
 }
 

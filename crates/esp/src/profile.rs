@@ -84,7 +84,7 @@ impl Profile {
     /// Parses the output of [`Profile::text`].
     ///
     /// # Errors
-    /// Why the text is no profile, in words.
+    /// The reason why the text is not a profile.
     pub fn parse(text: &str) -> Result<Profile, String> {
         let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if value["kind"] != KIND {

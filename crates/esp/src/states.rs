@@ -12,36 +12,36 @@ use std::collections::BTreeMap;
 /// The maximal number of states of one picture.
 const MAX_STATES: usize = 400;
 
-/// Why there is no picture.
+/// Why a program cannot be drawn.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum NoPicture {
+pub enum DrawError {
     /// No process is fused, and there is no fast path.
-    Nothing,
+    Empty,
     /// There are too many states.
     TooLarge {
-        /// How many.
+        /// The number of states.
         states: usize,
-        /// How many can be drawn.
+        /// The maximum.
         max: usize,
     },
 }
 
-impl std::fmt::Display for NoPicture {
+impl std::fmt::Display for DrawError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            NoPicture::Nothing => write!(f, "the program has no fused process and no fast path"),
-            NoPicture::TooLarge { states, max } => write!(f, "{states} states; at most {max} can be drawn"),
+            DrawError::Empty => f.write_str("no process is fused, and there is no fast path"),
+            DrawError::TooLarge { states, max } => write!(f, "more than {max} states, at least {states}"),
         }
     }
 }
 
-impl std::error::Error for NoPicture {}
+impl std::error::Error for DrawError {}
 
 /// Draws the fused processes and fast paths of a program.
 ///
 /// # Errors
-/// Why there is no picture.
-pub fn states(program: &Program, extractions: &[Extraction]) -> Result<String, NoPicture> {
+/// Why a program cannot be drawn.
+pub fn states(program: &Program, extractions: &[Extraction]) -> Result<String, DrawError> {
     let mut picture = Picture { program, nodes: Vec::new(), edges: Vec::new() };
     for process in program.processes.iter().filter(|process| !process.members.is_empty()) {
         let first = picture.add(Node::state(&process.name, "begins"));
@@ -54,8 +54,8 @@ pub fn states(program: &Program, extractions: &[Extraction]) -> Result<String, N
         }
     }
     match picture.nodes.len() {
-        0 => Err(NoPicture::Nothing),
-        states if states > MAX_STATES => Err(NoPicture::TooLarge { states, max: MAX_STATES }),
+        0 => Err(DrawError::Empty),
+        states if states > MAX_STATES => Err(DrawError::TooLarge { states, max: MAX_STATES }),
         _ => Ok(picture::draw(&picture.nodes, picture.edges)),
     }
 }

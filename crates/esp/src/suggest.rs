@@ -10,7 +10,7 @@
 //! ```
 
 use crate::profile::{self, Profile, RARE, by_name, end};
-use crate::{Compiled, Emit, Limits, Loader, Mode, NoOutput, Options, Source, compile};
+use crate::{CompileError, Compiled, Emit, Limits, Loader, Mode, Options, Source, compile};
 use quaject_esp_exec::profile::Done;
 use quaject_esp_ir::ir::{Boundary, Direction, Operation, Program, SiteId, Terminator};
 use std::collections::{BTreeMap, HashMap};
@@ -40,44 +40,45 @@ pub struct Suggestion {
     pub report: String,
 }
 
-/// Why nothing is suggested.
+/// Why there is no suggestion.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum NoSuggestion {
+pub enum SuggestError {
     /// The program itself has errors.
-    Program(NoOutput),
+    Compile(CompileError),
     /// The profile has no communication.
-    Silence,
+    NoCommunication,
     /// The profile has an operation that the program lacks.
-    Foreign(profile::Operation),
-    /// The instance of the entry operation communicates with no other frequent enough.
-    Alone(String),
+    UnknownOperation(profile::Operation),
+    /// The process of the entry operation, which communicates with no other process often enough for a path.
+    NoPartner(String),
     /// No path could be formed; the report on the last attempt.
-    Refused(String),
+    PathRefused(String),
 }
 
-impl std::fmt::Display for NoSuggestion {
+impl std::fmt::Display for SuggestError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            NoSuggestion::Program(reason) => write!(f, "{reason}"),
-            NoSuggestion::Silence => write!(f, "the profile has no communication"),
-            NoSuggestion::Foreign(operation) => {
-                write!(f, "the program has no operation `{}` of `{}`", operation.statement, operation.process)
+            SuggestError::Compile(error) => write!(f, "{error}"),
+            SuggestError::NoCommunication => f.write_str("nothing was communicated"),
+            SuggestError::UnknownOperation(operation) => {
+                write!(f, "`{}` has no `{}`", operation.process, operation.statement)
             }
-            NoSuggestion::Alone(process) => {
-                write!(f, "`{process}` communicates with no other process often enough for a path")
+            SuggestError::NoPartner(process) => {
+                write!(f, "`{process}` communicates with no other process often enough for a fast path")
             }
-            NoSuggestion::Refused(report) => write!(f, "no path could be formed: {report}"),
+            SuggestError::PathRefused(report) => write!(f, "no fast path can be formed\n{report}"),
         }
     }
 }
 
-impl std::error::Error for NoSuggestion {
+impl std::error::Error for SuggestError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            NoSuggestion::Program(reason) => Some(reason),
-            NoSuggestion::Silence | NoSuggestion::Foreign(_) | NoSuggestion::Alone(_) | NoSuggestion::Refused(_) => {
-                None
-            }
+            SuggestError::Compile(error) => Some(error),
+            SuggestError::NoCommunication
+            | SuggestError::UnknownOperation(_)
+            | SuggestError::NoPartner(_)
+            | SuggestError::PathRefused(_) => None,
         }
     }
 }
@@ -85,8 +86,8 @@ impl std::error::Error for NoSuggestion {
 /// Suggests a fast path for the most frequent round of a profile.
 ///
 /// # Errors
-/// Why there is none.
-pub fn suggest(source: &Source, loader: &mut dyn Loader, profile: &Profile) -> Result<Suggestion, NoSuggestion> {
+/// [`SuggestError`] if there is none.
+pub fn suggest(source: &Source, loader: &mut dyn Loader, profile: &Profile) -> Result<Suggestion, SuggestError> {
     suggest_within(source, loader, profile, MAX_FUEL)
 }
 
@@ -96,14 +97,14 @@ pub(crate) fn suggest_within(
     loader: &mut dyn Loader,
     profile: &Profile,
     fuel: usize,
-) -> Result<Suggestion, NoSuggestion> {
+) -> Result<Suggestion, SuggestError> {
     let plain = compile(source.clone(), loader, &Options::new(Emit::Ir));
-    let program = plain.outputs.map_err(NoSuggestion::Program)?.ir;
+    let program = plain.outputs.map_err(SuggestError::Compile)?.ir;
     let hot = ResolvedProfile::new(&program, profile)?;
     let mut members = hot.members();
     let all: Vec<String> = members.iter().map(|member| program.instance_name(member.instance)).collect();
     if members.len() < 2 {
-        return Err(NoSuggestion::Alone(all.concat()));
+        return Err(SuggestError::NoPartner(all.concat()));
     }
     let texts: Vec<&str> = plain.sources.files().iter().map(|file| file.text.as_str()).collect();
     let name = free_name(&texts);
@@ -120,7 +121,7 @@ pub(crate) fn suggest_within(
         }
         members.pop();
     }
-    Err(NoSuggestion::Refused(refusal))
+    Err(SuggestError::PathRefused(refusal))
 }
 
 /// Forms the path of a specification; returns the report on it, or on its refusal.
@@ -163,12 +164,12 @@ struct ResolvedProfile<'a> {
 }
 
 impl ResolvedProfile<'_> {
-    fn new<'a>(program: &'a Program, profile: &Profile) -> Result<ResolvedProfile<'a>, NoSuggestion> {
+    fn new<'a>(program: &'a Program, profile: &Profile) -> Result<ResolvedProfile<'a>, SuggestError> {
         let names = by_name(program);
         let find = |operation: &profile::Operation| {
-            names.get(operation).copied().ok_or_else(|| NoSuggestion::Foreign(operation.clone()))
+            names.get(operation).copied().ok_or_else(|| SuggestError::UnknownOperation(operation.clone()))
         };
-        let entry = find(profile.entry.as_ref().ok_or(NoSuggestion::Silence)?)?;
+        let entry = find(profile.entry.as_ref().ok_or(SuggestError::NoCommunication)?)?;
         // Operations that the profile lacks were not executed.
         let mut counts: BTreeMap<Done, u64> = names.values().map(|done| (*done, 0)).collect();
         for (operation, count) in &profile.operations {

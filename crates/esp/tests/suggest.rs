@@ -1,7 +1,7 @@
 //! Fast paths that are found do as well as those that were written by hand: on the filter programs of the fast-paths paper
 //! and on its Figure 2, counted in steps of the flow IR, and they show the same as the program without.
 
-use quaject_esp::{Emit, File, Loader, Mode, NoSuggestion, Operation, Options, Profile, Source, compile, suggest};
+use quaject_esp::{Emit, File, Loader, Mode, Operation, Options, Profile, Source, SuggestError, compile, suggest};
 use quaject_esp_exec::interpreter::Interpreter;
 use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::Checks;
@@ -126,7 +126,7 @@ fn who_makes_a_path_too_large_is_left_out() {
 }
 
 /// What is said of a profile of one run of this program.
-fn refused(text: &str, change: impl Fn(&mut Profile)) -> NoSuggestion {
+fn refused(text: &str, change: impl Fn(&mut Profile)) -> SuggestError {
     let root = File { name: "p.esp".into(), bytes: text.into() };
     let plain = with(&root, None, Path::new("."));
     let (_, _, mut profile) = run(&plain, text);
@@ -139,12 +139,12 @@ fn refused(text: &str, change: impl Fn(&mut Profile)) -> NoSuggestion {
 fn nothing_to_suggest() {
     let echo = "// offer i 1\nchannel i(int) external out;\nchannel o(int) external in;\n\
                 process P { while { in(i, $x); out(o, x); } }\n";
-    assert_eq!(refused(&echo.replace("// offer", "// not"), |_| {}), NoSuggestion::Silence);
-    assert_eq!(refused(echo, |_| {}), NoSuggestion::Alone("P".into()));
+    assert_eq!(refused(&echo.replace("// offer", "// not"), |_| {}), SuggestError::NoCommunication);
+    assert_eq!(refused(echo, |_| {}), SuggestError::NoPartner("P".into()));
     let other = Operation { process: "P".into(), statement: "o/in@7".into() };
     let foreign = refused(echo, |profile| profile.operations.push((other.clone(), 1)));
-    assert_eq!(foreign, NoSuggestion::Foreign(other));
-    assert_eq!(refused("process P { }", |_| {}), NoSuggestion::Silence);
+    assert_eq!(foreign, SuggestError::UnknownOperation(other));
+    assert_eq!(refused("process P { }", |_| {}), SuggestError::NoCommunication);
 }
 
 #[test]

@@ -1,7 +1,9 @@
-//! Candidates for filters in the syntax of tcpdump, found in any text: lines and quoted pieces whose words all belong to the language.
-//! Such a candidate names no host or network that libpcap would have to resolve. The grammar itself is libpcap's.
+//! Finds candidates for filters in the syntax of tcpdump in any text: lines and quoted strings whose words all belong to
+//! the language. A candidate names no host or network that libpcap would have to resolve. Whether it is a filter is for
+//! libpcap to say.
 
-/// The words of the language, as `man pcap-filter` has them, and names of services and protocols that every system knows.
+/// The words of the language, as in `man pcap-filter`, and names of services and protocols that every system resolves
+/// locally. Sorted.
 const WORDS: &[&str] = &[
     "aarp",
     "action",

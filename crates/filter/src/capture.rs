@@ -1,4 +1,5 @@
-//! Packets of pcap and pcapng captures, and pcap captures of packets, on any `Read` and `Write`. Opens no file and knows no filter.
+//! Reads the packets of pcap and pcapng captures from any `Read`, and writes pcap captures to any `Write`. Opens no file
+//! and knows no filter. The formats are those of draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng.
 
 use pcap_parser::traits::PcapReaderIterator;
 use pcap_parser::{Block, PcapBlockOwned, PcapError, create_reader};
@@ -79,12 +80,38 @@ pub enum VisitError<E> {
     Visitor(E),
 }
 
+impl<E: fmt::Display> fmt::Display for VisitError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            VisitError::Capture(error) => write!(f, "the capture {error}"),
+            VisitError::Visitor(error) => error.fmt(f),
+        }
+    }
+}
+
+impl<E: std::error::Error> std::error::Error for VisitError<E> {}
+
+/// The first bytes of pcap files, with times in microseconds and in nanoseconds and in either byte order, and of pcapng
+/// files.
+const MAGIC: [[u8; 4]; 5] = [
+    [0xa1, 0xb2, 0xc3, 0xd4],
+    [0xd4, 0xc3, 0xb2, 0xa1],
+    [0xa1, 0xb2, 0x3c, 0x4d],
+    [0x4d, 0x3c, 0xb2, 0xa1],
+    [0x0a, 0x0d, 0x0d, 0x0a],
+];
+
+/// Whether a file that begins with these bytes is a capture.
+pub fn is_capture(first: &[u8]) -> bool {
+    MAGIC.iter().any(|magic| first.starts_with(magic))
+}
+
 /// Visits the packets of a capture in order.
 ///
 /// # Errors
 ///
-/// [`VisitError::Capture`] after the last readable packet of a capture that is truncated or damaged; [`VisitError::Visitor`] when the
-/// visitor fails.
+/// [`VisitError::Capture`] after the last readable packet of a capture that is truncated or damaged;
+/// [`VisitError::Visitor`] when the visitor fails.
 pub fn each_packet<E>(
     source: impl Read + Send + 'static,
     mut visit: impl FnMut(CapturedPacket<'_>) -> Result<(), E>,
@@ -106,21 +133,21 @@ pub fn each_packet<E>(
             }
             Err(PcapError::Eof) => return Ok(()),
             Err(error) => {
-                let room = ParserNeed::wanted(&error).map_err(|problem| failed(problem, packets))?;
-                room.make(&mut *reader, &mut capacity).map_err(|problem| failed(problem, packets))?;
+                let need = ParserNeed::of(&error).map_err(|problem| failed(problem, packets))?;
+                need.satisfy(&mut *reader, &mut capacity).map_err(|problem| failed(problem, packets))?;
             }
         }
     }
 }
 
-/// What the parser needs to go on behind an incomplete block.
+/// What the parser needs to complete a block.
 enum ParserNeed {
     MoreInput,
     LargerBuffer,
 }
 
 impl ParserNeed {
-    fn wanted<B>(error: &PcapError<B>) -> Result<ParserNeed, CaptureProblem> {
+    fn of<B>(error: &PcapError<B>) -> Result<ParserNeed, CaptureProblem> {
         match error {
             PcapError::Incomplete(_) => Ok(ParserNeed::MoreInput),
             PcapError::BufferTooSmall => Ok(ParserNeed::LargerBuffer),
@@ -131,7 +158,7 @@ impl ParserNeed {
         }
     }
 
-    fn make(self, reader: &mut dyn PcapReaderIterator, capacity: &mut usize) -> Result<(), CaptureProblem> {
+    fn satisfy(self, reader: &mut dyn PcapReaderIterator, capacity: &mut usize) -> Result<(), CaptureProblem> {
         match self {
             ParserNeed::MoreInput if reader.reader_exhausted() => return Err(CaptureProblem::Truncated),
             ParserNeed::MoreInput => {}
@@ -147,7 +174,7 @@ impl ParserNeed {
     }
 }
 
-/// The state that headers set for the packets behind them: of a pcap file, or of a section of a pcapng file.
+/// The state that headers set for the packets after them: of a pcap file, or of a section of a pcapng file.
 #[derive(Default)]
 struct CaptureSection {
     /// Of a pcap file.
@@ -167,7 +194,7 @@ impl CaptureSection {
     ) -> Result<Option<CapturedPacket<'b>>, CaptureProblem> {
         Ok(match block {
             PcapBlockOwned::LegacyHeader(header) => {
-                // The bits above hold the length of checksums behind frames.
+                // The bits above hold the length of the frame check sequence.
                 self.link_type = header.network.0 & 0x03ff_ffff;
                 self.nanoseconds = header.is_nanosecond_precision();
                 None
@@ -215,7 +242,7 @@ impl CaptureSection {
                 let interface = self.interface(usize::from(packet.interface))?;
                 Some(interface.packet(number, packet.time, packet.wire_length, packet.data))
             }
-            // Statistics, names and the like.
+            // Statistics, names, secrets: no packets.
             PcapBlockOwned::NG(_) => None,
         })
     }
@@ -308,7 +335,7 @@ pub fn write_header(to: &mut impl Write, link_type: i32) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a packet behind the header and other packets; the link type is the header's.
+/// Writes a packet after the header and other packets; the link type is the header's.
 pub fn write_packet(to: &mut impl Write, packet: &CapturedPacket<'_>) -> io::Result<()> {
     for word in [packet.seconds, packet.nanoseconds, packet.data.len() as u32, packet.wire_length] {
         to.write_all(&word.to_le_bytes())?;

@@ -1,77 +1,82 @@
-//! Rules: named filters in tcpdump's syntax, one a line. Reads them, has libpcap compile them, and finds the place in an
-//! expression that libpcap refuses, which libpcap does not report.
+//! Rules: named filters in the syntax of tcpdump, one per line. Reads them, compiles them with libpcap, and finds the
+//! location of an error in an expression, which libpcap does not report.
 //!
 //! ```text
 //! # a comment
 //! web:  tcp port 80 or tcp port 443
-//! udp port 53                            without a name it is called by its line
+//! udp port 53                            a rule without a name is named after its line
 //! ```
 
 use crate::bpf::Program;
 use crate::ir::Filter;
 use crate::pcap::{Pcap, PcapError};
+use quaject_diagnostic::span::Span;
+use quaject_diagnostic::{Code, Diagnostic, Severity};
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// A rule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rule {
-    /// What it is called.
+    /// The name.
     pub name: String,
-    /// Its line, from one.
+    /// The line, from one.
     pub line: usize,
-    /// The column at which the expression begins, in characters from one.
-    pub column: usize,
+    /// The location of the expression.
+    pub span: Span,
     /// The expression.
     pub expression: String,
 }
 
-/// How bad something is.
+/// The kinds of diagnostics about rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Severity {
-    /// The rule cannot be used.
-    Error,
-    /// It can, but hardly means what was meant.
-    Warning,
+pub enum RuleCode {
+    /// A name without an expression.
+    MissingExpression,
+    /// Two rules have one name.
+    DuplicateName,
+    /// libpcap rejects an expression.
+    InvalidExpression,
+    /// No packet matches an expression.
+    Unsatisfiable,
 }
 
-/// Something wrong with a rule.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mistake {
-    /// How bad it is.
-    pub severity: Severity,
-    /// The line, from one.
-    pub line: usize,
-    /// The column, in characters from one.
-    pub column: usize,
-    /// The cause.
-    pub message: String,
-    /// The way out.
-    pub help: &'static str,
-}
+impl Code for RuleCode {
+    fn name(self) -> &'static str {
+        match self {
+            RuleCode::MissingExpression => "F0101",
+            RuleCode::DuplicateName => "F0102",
+            RuleCode::InvalidExpression => "F0103",
+            RuleCode::Unsatisfiable => "F0104",
+        }
+    }
 
-impl std::fmt::Display for Mistake {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}:{}: {}", self.line, self.column, self.message)
+    fn severity(self) -> Severity {
+        match self {
+            RuleCode::MissingExpression | RuleCode::DuplicateName | RuleCode::InvalidExpression => Severity::Error,
+            RuleCode::Unsatisfiable => Severity::Warning,
+        }
     }
 }
 
-impl std::error::Error for Mistake {}
+/// A diagnostic about a rule. Its locations are in the first file of a source map.
+pub type RuleDiagnostic = Diagnostic<RuleCode>;
 
-/// A rule that can be used.
+/// A compiled rule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Compiled {
     /// The rule.
     pub rule: Rule,
-    /// What libpcap made of it; none if it says that nothing matches.
+    /// The program that libpcap compiled it to; none if libpcap reports that no packet matches.
     pub program: Option<Program>,
-    /// What that was taken apart into.
+    /// The tests of the program.
     pub filter: Filter,
 }
 
-/// Reads rules. Names are given once.
-pub fn read(text: &str) -> (Vec<Rule>, Vec<Mistake>) {
-    let (mut rules, mut mistakes) = (Vec::new(), Vec::new());
-    let mut names: HashMap<String, usize> = HashMap::new();
+/// Reads rules. Their names are unique.
+pub fn read(text: &str) -> (Vec<Rule>, Vec<RuleDiagnostic>) {
+    let (mut rules, mut diagnostics) = (Vec::new(), Vec::new());
+    let mut names: HashMap<String, Span> = HashMap::new();
     for (index, own) in text.lines().enumerate() {
         let line = index + 1;
         let content = own.trim();
@@ -79,31 +84,21 @@ pub fn read(text: &str) -> (Vec<Rule>, Vec<Mistake>) {
             continue;
         }
         let (name, expression) = split_name(content);
-        let before = own.len() - own.trim_start().len() + (content.len() - expression.len());
-        let column = own[..before].chars().count() + 1;
         if expression.is_empty() {
-            mistakes.push(Mistake {
-                severity: Severity::Error,
-                line,
-                column,
-                message: "a name without an expression".to_owned(),
-                help: "write an expression behind the name, as in `web: tcp port 80`",
-            });
+            let span = Span::of_slice(text, content);
+            let diagnostic = Diagnostic::new(RuleCode::MissingExpression, span, "a name without an expression");
+            diagnostics.push(diagnostic.help("write an expression after the name, as in `web: tcp port 80`"));
             continue;
         }
+        let span = name.map_or_else(|| Span::of_slice(text, content), |name| Span::of_slice(text, name));
         let name = name.map_or_else(|| format!("line-{line}"), str::to_owned);
-        if let Some(first) = names.insert(name.clone(), line) {
-            mistakes.push(Mistake {
-                severity: Severity::Error,
-                line,
-                column: 1,
-                message: format!("`{name}` is the name of the rule in line {first} too"),
-                help: "give each rule a name of its own",
-            });
+        if let Some(first) = names.insert(name.clone(), span) {
+            let diagnostic = Diagnostic::new(RuleCode::DuplicateName, span, format!("`{name}` names two rules"));
+            diagnostics.push(diagnostic.label(first, "the first rule").help("give each rule a name of its own"));
         }
-        rules.push(Rule { name, line, column, expression: expression.to_owned() });
+        rules.push(Rule { name, line, span: Span::of_slice(text, expression), expression: expression.to_owned() });
     }
-    (rules, mistakes)
+    (rules, diagnostics)
 }
 
 /// A word before a colon and a blank is a name; expressions have no such thing.
@@ -119,45 +114,39 @@ fn split_name(line: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// Compiles rules for packets of a link type. All are checked, also after an error in one.
-pub fn compile(pcap: &Pcap, rules: &[Rule], link_type: i32) -> (Vec<Compiled>, Vec<Mistake>) {
-    let (mut compiled, mut mistakes) = (Vec::new(), Vec::new());
+/// Compiles rules for packets of a link type. An error in a rule does not prevent the check of the others.
+pub fn compile(pcap: &Pcap, rules: &[Rule], link_type: i32) -> (Vec<Compiled>, Vec<RuleDiagnostic>) {
+    let (mut compiled, mut diagnostics) = (Vec::new(), Vec::new());
     for rule in rules {
-        let outcome = pcap.compile(&rule.expression, link_type);
-        let mistake = |severity, at: usize, message: String, help| Mistake {
-            severity,
-            line: rule.line,
-            column: rule.column + at,
-            message,
-            help,
+        let unsatisfiable = || {
+            Diagnostic::new(RuleCode::Unsatisfiable, rule.span, "no packet can match this expression")
+                .help("look for contradictory tests, or use another link type")
         };
-        let never = || {
-            let message = "no packet can match this".to_owned();
-            mistake(Severity::Warning, 0, message, "look for tests that contradict each other, or another link type")
-        };
-        match outcome {
+        match pcap.compile(&rule.expression, link_type) {
             Ok(program) => {
                 let filter = Filter::of_program(&program);
                 if filter.is_empty() {
-                    mistakes.push(never());
+                    diagnostics.push(unsatisfiable());
                 }
                 compiled.push(Compiled { rule: rule.clone(), program: Some(program), filter });
             }
             Err(PcapError(message)) if message.contains("rejects all packets") => {
-                mistakes.push(never());
+                diagnostics.push(unsatisfiable());
                 compiled.push(Compiled { rule: rule.clone(), program: None, filter: Filter::Any(Vec::new()) });
             }
             Err(PcapError(message)) => {
-                let at = place(pcap, &rule.expression, link_type, &message);
-                let help = "the syntax is that of `man pcap-filter`";
-                mistakes.push(mistake(Severity::Error, at, message, help));
+                let at = error_range(pcap, &rule.expression, link_type, &message);
+                let start = rule.span.start + at.start as u32;
+                let span = Span { start, end: start + at.len() as u32, ..rule.span };
+                let diagnostic = Diagnostic::new(RuleCode::InvalidExpression, span, message);
+                diagnostics.push(diagnostic.help("the syntax is described in `man pcap-filter`"));
             }
         }
     }
-    (compiled, mistakes)
+    (compiled, diagnostics)
 }
 
-/// What could follow a beginning of an expression, so that it is whole.
+/// Completions of a prefix of an expression.
 const ENDINGS: [&str; 16] = [
     "",
     " ip",
@@ -176,24 +165,25 @@ const ENDINGS: [&str; 16] = [
     " 1/8",
     " mask 255.0.0.0",
 ];
-/// The same behind a bracket that is still open, before it is closed.
+/// Completions within an open bracket.
 const ENDINGS_INSIDE: [&str; 3] = ["", " 1", "1"];
-/// So many beginnings one after the other may be without an ending in the list, though nothing is wrong with them.
-const UNLISTED: usize = 3;
+/// The limit on consecutive correct prefixes that no completion of the list completes.
+const MAX_INCOMPLETE: usize = 3;
 
-/// Where libpcap stops to understand an expression, in characters: the first word behind the longest beginning that can be
-/// completed.
-fn place(pcap: &Pcap, expression: &str, link_type: i32, message: &str) -> usize {
-    // Some messages quote what they are about.
+/// The byte range of the error in an expression: the first word after the longest prefix that has a completion. Found by
+/// binary search over prefixes.
+fn error_range(pcap: &Pcap, expression: &str, link_type: i32, message: &str) -> Range<usize> {
+    // Some messages quote the word in question.
     let quoted = message.split(['\'', '"']).nth(1).filter(|word| !word.is_empty());
     let words = words(expression);
-    let whole = |quoted: &str| words.iter().find(|own| expression[own.start..own.end] == *quoted).map(|own| own.start);
-    if let Some(at) = quoted.and_then(|word| whole(word).or_else(|| expression.find(word))) {
-        return expression[..at].chars().count();
+    let word = |quoted: &str| words.iter().find(|own| expression[own.start..own.end] == *quoted).cloned();
+    let substring = |quoted: &str| expression.find(quoted).map(|at| at..at + quoted.len());
+    if let Some(range) = quoted.and_then(|quoted| word(quoted).or_else(|| substring(quoted))) {
+        return range;
     }
-    // What only the optimizer refuses is wrong as a whole.
+    // An expression that only the optimizer rejects is wrong as a whole.
     if pcap.understands(expression, link_type) {
-        return 0;
+        return 0..expression.len();
     }
     let completes = |count: usize| {
         let Some(last) = count.checked_sub(1).and_then(|last| words.get(last)) else { return true };
@@ -209,9 +199,9 @@ fn place(pcap: &Pcap, expression: &str, link_type: i32, message: &str) -> usize 
             ENDINGS_INSIDE.iter().any(|ending| understands(format!("{ending}{brackets} = 0")))
         }
     };
-    // The longest of a beginning and a few after it that can be completed.
-    let near = |count: usize| (count..=(count + UNLISTED).min(words.len())).rev().find(|count| completes(*count));
-    // Up to what is wrong, there is always one; behind it, none. `good` has one, `bad` has none.
+    // The longest prefix with a completion among a prefix and the next few.
+    let near = |count: usize| (count..=(count + MAX_INCOMPLETE).min(words.len())).rev().find(|count| completes(*count));
+    // Every prefix before the error has such a neighbour, none after it has: `good` has one, `bad` has none.
     let (mut good, mut bad) = (0, words.len() + 1);
     while bad - good > 1 {
         let middle = good + (bad - good) / 2;
@@ -220,13 +210,12 @@ fn place(pcap: &Pcap, expression: &str, link_type: i32, message: &str) -> usize 
             None => bad = middle,
         }
     }
-    let at = words.get(good).map_or(expression.len(), |wrong| wrong.start);
-    expression[..at].chars().count()
+    words.get(good).cloned().unwrap_or(expression.len()..expression.len())
 }
 
-/// Words and signs, by their bytes.
-fn words(text: &str) -> Vec<std::ops::Range<usize>> {
-    let mut words: Vec<std::ops::Range<usize>> = Vec::new();
+/// The byte ranges of words and signs.
+fn words(text: &str) -> Vec<Range<usize>> {
+    let mut words: Vec<Range<usize>> = Vec::new();
     let mut joins = false;
     for (at, character) in text.char_indices() {
         let end = at + character.len_utf8();
@@ -247,24 +236,25 @@ mod tests {
 
     #[test]
     fn names_are_words_before_a_colon_and_a_blank() {
-        let (rules, mistakes) =
-            read("# none\n\n web:  tcp port 80\nether host 00:11:22:33:44:55\nhost ::1\n a-b.c: udp\nx:\nweb: ip\n");
-        let seen: Vec<_> =
-            rules.iter().map(|rule| (rule.name.as_str(), rule.line, rule.column, rule.expression.as_str())).collect();
+        let text = "# none\n\n web:  tcp port 80\nether host 00:11:22:33:44:55\nhost ::1\n a-b.c: udp\nx:\nweb: ip\n";
+        let (rules, diagnostics) = read(text);
+        let seen: Vec<_> = rules.iter().map(|rule| (rule.name.as_str(), rule.line, rule.expression.as_str())).collect();
         let expected = [
-            ("web", 3, 8, "tcp port 80"),
-            ("line-4", 4, 1, "ether host 00:11:22:33:44:55"),
-            ("line-5", 5, 1, "host ::1"),
-            ("a-b.c", 6, 9, "udp"),
-            ("web", 8, 6, "ip"),
+            ("web", 3, "tcp port 80"),
+            ("line-4", 4, "ether host 00:11:22:33:44:55"),
+            ("line-5", 5, "host ::1"),
+            ("a-b.c", 6, "udp"),
+            ("web", 8, "ip"),
         ];
         assert_eq!(seen, expected);
-        let lines: Vec<_> = mistakes.iter().map(|mistake| (mistake.line, mistake.message.as_str())).collect();
-        assert_eq!(lines, [(7, "a name without an expression"), (8, "`web` is the name of the rule in line 3 too")]);
+        assert!(rules.iter().all(|rule| text[rule.span.start as usize..rule.span.end as usize] == rule.expression));
+        let messages: Vec<_> = diagnostics.iter().map(|diagnostic| diagnostic.located_message(text)).collect();
+        let expected = ["line 7, column 1: a name without an expression", "line 8, column 1: `web` names two rules"];
+        assert_eq!(messages, expected);
     }
 
     #[test]
-    fn words_and_signs_are_distinguished() {
+    fn words_and_signs_are_separated() {
         let text = "tcp[13]&2 != 0 and é";
         let found: Vec<&str> = words(text).into_iter().map(|word| &text[word]).collect();
         assert_eq!(found, ["tcp", "[", "13", "]", "&", "2", "!", "=", "0", "and", "é"]);

@@ -19,22 +19,22 @@ use std::fmt::Write as _;
 /// Offsets that code can reach: what the verifier lets be added to a pointer to the packet, twice.
 pub const REACH: u64 = 0x7fff;
 
-/// What cannot be exported.
+/// A filter that XDP cannot execute.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Unwritable {
-    /// Which filter, counted from zero.
+pub struct XdpError {
+    /// The index of the filter, from zero.
     pub filter: usize,
 }
 
-impl fmt::Display for Unwritable {
+impl fmt::Display for XdpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the kernel runs no program that jumps backwards, as this one does")
     }
 }
 
-impl std::error::Error for Unwritable {}
+impl std::error::Error for XdpError {}
 
-impl Unwritable {
+impl XdpError {
     /// The way out.
     pub fn help(&self) -> &'static str {
         "leave out `protochain`, or name the headers that may come"
@@ -90,8 +90,8 @@ char qj_license[] __attribute__((section("license"), used)) = "Dual MIT/GPL";
 /// C for these filters, the first with the highest priority. Names are for people.
 ///
 /// # Errors
-/// [`Unwritable`] if a filter is a program with loops.
-pub fn source(filters: &[(&str, &Filter)]) -> Result<String, Unwritable> {
+/// [`XdpError`] if a filter is a program with loops.
+pub fn source(filters: &[(&str, &Filter)]) -> Result<String, XdpError> {
     let mut text = String::new();
     let _ = writeln!(
         text,
@@ -112,7 +112,7 @@ pub fn source(filters: &[(&str, &Filter)]) -> Result<String, Unwritable> {
                 text.push_str("    return 0;\n}\n");
             }
             Filter::Program(own) if own.is_acyclic() => program(&mut text, own),
-            Filter::Program(_) => return Err(Unwritable { filter: number }),
+            Filter::Program(_) => return Err(XdpError { filter: number }),
         }
     }
     text.push_str("\nQJ_INLINE __u32 qj_rule(const __u8 *data, const __u8 *end) {\n    (void)data, (void)end;\n");

@@ -5,7 +5,7 @@
 
 mod runner;
 
-use crate::error::{Error, TextError};
+use crate::error::{Error, TextDiagnostic};
 use crate::handler::{Handler, Verdict};
 use crate::ir::VerifyError;
 use crate::ir::text::Definitions;
@@ -54,11 +54,14 @@ impl From<VerifyError> for Failure {
     }
 }
 
-impl From<Vec<TextError>> for Failure {
-    fn from(mistakes: Vec<TextError>) -> Failure {
-        let lines = mistakes.iter().map(|mistake| format!("{mistake}\nhelp: {}", mistake.help));
-        Failure(TEXT, lines.collect::<Vec<_>>().join("\n"))
+/// The failure of reading a text.
+fn text_failure(text: &str, diagnostics: &[TextDiagnostic]) -> Failure {
+    let mut lines = Vec::new();
+    for diagnostic in diagnostics {
+        lines.push(diagnostic.located_message(text));
+        lines.extend(diagnostic.help.iter().map(|help| format!("help: {help}")));
     }
+    Failure(TEXT, lines.join("\n"))
 }
 
 thread_local! {
@@ -135,8 +138,8 @@ unsafe extern "C" fn qj_definitions_read(text: *const c_char, place: *mut *mut q
     // SAFETY: the pointers are valid, as the header demands.
     unsafe {
         let made = string(text).and_then(|text| match Definitions::read(text) {
-            (definitions, mistakes) if mistakes.is_empty() => Ok(qj_definitions(definitions)),
-            (_, mistakes) => Err(mistakes.into()),
+            (definitions, diagnostics) if diagnostics.is_empty() => Ok(qj_definitions(definitions)),
+            (_, diagnostics) => Err(text_failure(text, &diagnostics)),
         });
         give(made, place)
     }
@@ -231,8 +234,8 @@ unsafe extern "C" fn qj_pipe_of_text(
     unsafe {
         let steps = definitions.as_ref().map_or(&[][..], |definitions| &definitions.0.steps);
         let made = string(text).and_then(|text| match read_pipe(text, steps) {
-            (steps, mistakes) if mistakes.is_empty() => qj_pipe::of(&steps),
-            (_, mistakes) => Err(mistakes.into()),
+            (steps, diagnostics) if diagnostics.is_empty() => qj_pipe::of(&steps),
+            (_, diagnostics) => Err(text_failure(text, &diagnostics)),
         });
         give(made, place)
     }

@@ -1,5 +1,7 @@
-//! What can go wrong between a list of steps and its run, each with a code and a way out.
+//! The errors of composing and running pipes, and the codes of diagnostics about pipes in text form. Each has a code and a
+//! help text.
 
+use quaject_diagnostic::{Code, Diagnostic, Severity};
 use std::fmt;
 
 /// Why a pipe cannot be composed or run.
@@ -13,7 +15,7 @@ pub enum Error {
     TooManyStreams(usize),
     /// Users' steps have more instructions together than [`MAX_PIPE_INSTRUCTIONS`](crate::ir::MAX_PIPE_INSTRUCTIONS).
     TooManyInstructions(usize),
-    /// A step of the user's has elements of 64 bits, the machine's registers have 32.
+    /// A user's step has elements of 64 bits; the registers of the machine have 32.
     WideElement,
     /// The pipe writes as many bytes as it reads, but the target has another length.
     Target {
@@ -22,54 +24,69 @@ pub enum Error {
         /// Bytes of the target.
         target: usize,
     },
-    /// Source and target share bytes and are not the same bytes.
+    /// Source and target overlap without being equal.
     Overlap,
-    /// The pipe was given another number of key streams than it has steps that want one.
+    /// The number of key streams differs from the number of steps that need one.
     Streams {
-        /// Steps that want a key stream.
+        /// Steps that need a key stream.
         wanted: usize,
-        /// Key streams given.
+        /// Key streams passed.
         given: usize,
     },
     /// A key stream is shorter than the data.
     StreamLength {
-        /// Which, from 0.
+        /// Its index, from 0.
         stream: usize,
         /// Its bytes.
         length: usize,
         /// Bytes of data.
         data: usize,
     },
-    /// A piece after one whose bytes are not a multiple of eight.
+    /// A piece follows one whose length is no multiple of eight.
     Piece {
         /// Bytes of all pieces before.
         before: u64,
     },
-    /// A handler was given another number of buffers than it was checked for.
+    /// The number of buffers differs from the number that the handler was verified for.
     Buffers {
-        /// Buffers it was checked for.
+        /// Buffers that it was verified for.
         wanted: usize,
-        /// Buffers given.
+        /// Buffers passed.
         given: usize,
     },
     /// Generated code could not be written.
     Code(quaject_vcode::Error),
 }
 
-/// An error in a text: where and what.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TextError {
-    /// The line, from 1.
-    pub line: usize,
-    /// The column in characters, from 1.
-    pub column: usize,
-    /// How many characters are wrong.
-    pub length: usize,
-    /// What is wrong.
-    pub message: String,
-    /// The way out.
-    pub help: String,
+/// The kinds of diagnostics about pipes and definitions of steps and handlers in text form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextCode {
+    /// A pipe has a step that is unknown or malformed.
+    Pipe,
+    /// A definition, or an instruction in it, is malformed.
+    Definition,
+    /// A definition is well-formed, but the verifier rejects it.
+    Verification,
 }
+
+impl Code for TextCode {
+    fn name(self) -> &'static str {
+        match self {
+            TextCode::Pipe => "P0001",
+            TextCode::Definition => "P0002",
+            TextCode::Verification => "P0003",
+        }
+    }
+
+    fn severity(self) -> Severity {
+        match self {
+            TextCode::Pipe | TextCode::Definition | TextCode::Verification => Severity::Error,
+        }
+    }
+}
+
+/// A diagnostic about a text. Its locations are in the first file of a source map.
+pub type TextDiagnostic = Diagnostic<TextCode>;
 
 impl Error {
     /// The code of this kind of error, as `P0101`.
@@ -90,7 +107,7 @@ impl Error {
         }
     }
 
-    /// What to do about it.
+    /// The help text.
     pub fn help(&self) -> String {
         match self {
             Error::TooManySteps(_) | Error::TooManyInstructions(_) => "run two pipes, one after the other".into(),
@@ -147,11 +164,3 @@ impl From<quaject_vcode::Error> for Error {
         Error::Code(error)
     }
 }
-
-impl fmt::Display for TextError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "line {}, column {}: {}", self.line, self.column, self.message)
-    }
-}
-
-impl std::error::Error for TextError {}

@@ -1,10 +1,12 @@
 //! The text form of a pipe: steps between bars, as in `copy | checksum | swap32`.
 
-use crate::error::TextError;
+use crate::error::{TextCode, TextDiagnostic};
 use crate::ir::UserStep;
 use crate::step::{Key, Step};
+use quaject_diagnostic::Diagnostic;
+use quaject_diagnostic::span::Span;
 
-/// The steps by name, without the one that has a key.
+/// The steps by name, except `xor`, which has a key.
 const STEPS: [(&str, Step); 7] = [
     ("copy", Step::Copy),
     ("checksum", Step::Checksum),
@@ -15,58 +17,50 @@ const STEPS: [(&str, Step); 7] = [
     ("count", Step::Count),
 ];
 
-/// Whether there is such a step, whatever users define.
+/// Whether a step of this name is built in.
 pub(crate) fn is_built_in(name: &str) -> bool {
     name == "xor" || STEPS.iter().any(|(own, _)| *own == name)
 }
 
-/// Reads a pipe. `steps` are the user's, known by their names. Steps that are wrong are left out, and what is wrong with
-/// them is reported.
+/// Reads a pipe. `steps` are the user's steps, referenced by their names. A malformed step is omitted and reported.
 ///
 /// ```
 /// use quaject_pipe::{Key, Step, read_pipe};
 ///
-/// let (steps, mistakes) = read_pipe("copy | checksum | xor 0xa5", &[]);
+/// let (steps, diagnostics) = read_pipe("copy | checksum | xor 0xa5", &[]);
 /// assert_eq!(steps, [Step::Copy, Step::Checksum, Step::Xor(Key::repeat(&[0xa5])?)]);
-/// assert!(mistakes.is_empty());
-/// let (_, mistakes) = read_pipe("copy | chekcsum", &[]);
-/// assert_eq!(mistakes[0].to_string(), "line 1, column 8: no step `chekcsum`");
-/// assert_eq!(mistakes[0].help, "did you mean `checksum`?");
+/// assert!(diagnostics.is_empty());
+/// let text = "copy | chekcsum";
+/// let (_, diagnostics) = read_pipe(text, &[]);
+/// assert_eq!(diagnostics[0].located_message(text), "line 1, column 8: no step `chekcsum`");
+/// assert_eq!(diagnostics[0].help.as_deref(), Some("did you mean `checksum`?"));
 /// # Ok::<(), quaject_pipe::Error>(())
 /// ```
-pub fn read_pipe(text: &str, steps: &[UserStep]) -> (Vec<Step>, Vec<TextError>) {
-    let (mut found, mut mistakes) = (Vec::new(), Vec::new());
-    let mut start = 0;
+pub fn read_pipe(text: &str, steps: &[UserStep]) -> (Vec<Step>, Vec<TextDiagnostic>) {
+    let (mut found, mut diagnostics) = (Vec::new(), Vec::new());
     for part in text.split('|') {
+        // The location of an empty part is after its blanks.
+        let start = part.trim_start();
         match read_step(part.trim(), steps) {
             Ok(step) => found.push(step),
             Err((message, help)) => {
-                let at = start + (part.len() - part.trim_start().len());
-                let (line, column) = place(text, at);
-                mistakes.push(TextError { line, column, length: part.trim().chars().count().max(1), message, help });
+                let span = Span::of_slice(text, start.trim_end());
+                diagnostics.push(Diagnostic::new(TextCode::Pipe, span, message).help(help));
             }
         }
-        start += part.len() + 1;
     }
-    (found, mistakes)
+    (found, diagnostics)
 }
 
-fn place(text: &str, at: usize) -> (usize, usize) {
-    let before = text.get(..at).unwrap_or(text);
-    let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-    (line, column)
-}
-
-/// A step, or what is wrong and the way out.
+/// A step, or a message and a help text.
 fn read_step(text: &str, users: &[UserStep]) -> Result<Step, (String, String)> {
     let mut words = text.split_whitespace();
     let Some(name) = words.next() else {
-        return Err(("nothing between two bars".into(), "write a step, or one bar less".into()));
+        return Err(("nothing between two bars".into(), "write a step, or remove a bar".into()));
     };
     let argument = words.next();
     if let Some(more) = words.next() {
-        return Err((format!("`{more}` says nothing here"), "put a bar between steps".into()));
+        return Err((format!("unexpected `{more}`"), "put a bar between steps".into()));
     }
     if name == "xor" {
         return xor(argument);
@@ -76,7 +70,7 @@ fn read_step(text: &str, users: &[UserStep]) -> Result<Step, (String, String)> {
     match (built_in.or_else(user), argument) {
         (Some(step), None) => Ok(step),
         (Some(_), Some(argument)) => {
-            Err((format!("`{name}` takes nothing, not `{argument}`"), "put a bar between steps".into()))
+            Err((format!("`{name}` takes no argument; found `{argument}`"), "put a bar between steps".into()))
         }
         (None, _) => {
             let names = STEPS.iter().map(|(own, _)| *own).chain(["xor"]).chain(users.iter().map(UserStep::name));
@@ -96,7 +90,7 @@ fn xor(argument: Option<&str>) -> Result<Step, (String, String)> {
     if argument == "stream" {
         return Ok(Step::Xor(Key::Stream));
     }
-    let no_key = || (format!("`{argument}` is no key"), help.to_string());
+    let no_key = || (format!("`{argument}` is not a key"), help.to_string());
     let digits = argument.strip_prefix("0x").filter(|digits| digits.is_ascii() && digits.len() % 2 == 0);
     let digits = digits.ok_or_else(no_key)?;
     let byte = |at: usize| digits.get(at..at + 2).filter(|two| !two.starts_with('+'));
@@ -106,7 +100,7 @@ fn xor(argument: Option<&str>) -> Result<Step, (String, String)> {
     key.map(Step::Xor).map_err(|error| (error.to_string(), help.to_string()))
 }
 
-/// Letters to change, leave out or put in, to make one word of the other.
+/// The Levenshtein distance of two words.
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().take(64).collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

@@ -1,8 +1,9 @@
-//! Functions as text: every instruction for every machine, mistakes, and stepping.
+//! Functions in text form: every instruction for every machine, diagnostics, and stepping.
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
 use std::fmt::Write as _;
 
+use quaject_diagnostic::Code as _;
 use quaject_vcode::text::step::{ParameterValue, Stepper};
 use quaject_vcode::text::{MACHINES, Part, read};
 use quaject_vcode::{Family, Instruction, OperandKind, Type};
@@ -51,8 +52,8 @@ fn every_instruction_is_read_and_assembled_for_every_machine() {
         let _ = writeln!(text, "{}", line(instruction));
     }
     text.push_str("end:\n  retv\n");
-    let (functions, mistakes) = read(&text);
-    assert_eq!(mistakes, []);
+    let (functions, diagnostics) = read(&text);
+    assert_eq!(diagnostics, []);
     let [function] = &functions[..] else { panic!("there is one function") };
     assert_eq!(function.statements.len(), Instruction::all().len() + 1);
     for target in &MACHINES {
@@ -84,8 +85,8 @@ over:
   movnzu value, a0, a0
   retu value
 ";
-    let (functions, mistakes) = read(text);
-    assert_eq!(mistakes, []);
+    let (functions, diagnostics) = read(text);
+    assert_eq!(diagnostics, []);
     let run = |index: u64| {
         let mut stepper = Stepper::new(&functions[0], &[ParameterValue::Bits(index)]).expect("one argument");
         loop {
@@ -102,25 +103,30 @@ over:
 }
 
 #[test]
-fn all_errors_are_reported_together_and_nothing_panics() {
+fn all_errors_of_a_text_are_reported() {
     let text =
         "x\nfunction a %q\n addi a, b\n addz a,b,c\nfoo:\nfoo:\n j bar\n seti a0, 99999999999\nreg 1x\nlocal v w";
-    let (_, mistakes) = read(text);
-    let reported: Vec<(usize, usize, &str)> =
-        mistakes.iter().map(|mistake| (mistake.line, mistake.column, mistake.message.as_str())).collect();
+    let (_, diagnostics) = read(text);
+    let found: Vec<String> = diagnostics
+        .iter()
+        .map(|found| {
+            let part = &text[found.span.start as usize..found.span.end as usize];
+            format!("{} {part}: {}", found.code.name(), found.located_message(text))
+        })
+        .collect();
     assert_eq!(
-        reported,
+        found,
         [
-            (1, 1, "`x` stands before the first function"),
-            (2, 12, "the signature is malformed: `%q`"),
-            (3, 2, "`addi` has 2 operands"),
-            (4, 2, "no instruction named `addz`"),
-            (6, 1, "`foo` is declared twice"),
-            (7, 4, "no label named `bar`"),
-            (8, 7, "no variable named `a0`"),
-            (8, 11, "`99999999999` is no constant of the type i"),
-            (9, 5, "`1x` is no name"),
-            (10, 9, "`w` is no type"),
+            "V0001 x: line 1, column 1: `x` is outside of a function",
+            "V0001 %q: line 2, column 12: the signature is malformed: `%q`",
+            "V0004 addi: line 3, column 2: `addi` has 2 operands",
+            "V0002 addz: line 4, column 2: no instruction named `addz`",
+            "V0003 foo: line 6, column 1: `foo` is declared twice",
+            "V0002 bar: line 7, column 4: no label named `bar`",
+            "V0002 a0: line 8, column 7: no variable named `a0`",
+            "V0004 99999999999: line 8, column 11: `99999999999` is not a constant of the type i",
+            "V0001 1x: line 9, column 5: `1x` is not a name",
+            "V0002 w: line 10, column 9: `w` is not a type",
         ]
     );
 }
@@ -145,7 +151,7 @@ fn mangled_text_never_panics() {
         let (functions, _) = read(&text);
         for function in &functions {
             for target in &MACHINES {
-                // Right or wrong, it ends.
+                // The result does not matter; the assembler must not panic.
                 if let Ok(listing) = (target.assemble)(function) {
                     listing.rows(target.table);
                 }
@@ -164,8 +170,8 @@ fn mangled_text_never_panics() {
 
 /// Steps to the end; every step as one line.
 fn steps(text: &str, arguments: &[ParameterValue]) -> Vec<String> {
-    let (functions, mistakes) = read(text);
-    assert_eq!(mistakes, []);
+    let (functions, diagnostics) = read(text);
+    assert_eq!(diagnostics, []);
     let mut stepper = Stepper::new(&functions[0], arguments).expect("the arguments match");
     let mut lines = Vec::new();
     loop {

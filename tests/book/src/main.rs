@@ -90,7 +90,7 @@ fn documents() -> Vec<PathBuf> {
     let chapters = fs::read_dir(root().join("docs/book/src")).expect("the book has chapters");
     let mut paths: Vec<PathBuf> = chapters.map(|entry| entry.expect("chapters are readable").path()).collect();
     paths.retain(|path| path.extension().is_some_and(|ending| ending == "md") && !path.ends_with("SUMMARY.md"));
-    paths.extend(["README.md", "examples/README.md"].map(|path| root().join(path)));
+    paths.extend(["README.md", "crates/cli/README.md", "examples/README.md"].map(|path| root().join(path)));
     paths.sort();
     paths
 }

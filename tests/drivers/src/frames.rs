@@ -253,7 +253,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     (
         "\nlow: ip and ip6\n",
         "union { low: bytes[<=64] }",
-        "error: sort.rules:2:6: no packet can match this\n  low: ip and ip6\n       ^\n",
+        "error: sort.rules:2:6: no packet can match this expression\n  low: ip and ip6\n       ^\n",
     ),
     ("# none\n", "union { low: bytes[<=64] }", "error: `sort.rules` has no rule\n"),
     ("other: ip\n", "union { low: bytes[<=64] }", "error: `sort.rules`, line 1: a rule called `other`\n"),

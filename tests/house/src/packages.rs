@@ -53,7 +53,10 @@ pub fn untested_readmes(packages: &[Package], files: &[SourceFile]) -> Vec<Strin
         };
         let has_example = content.lines().any(|line| line == "```" || line == "```rust");
         let library = text(format!("{folder}/src/lib.rs")).unwrap_or_default();
-        if has_example && !library.contains("include_str!(\"../README.md\")") {
+        // Commands are run with the book's.
+        let is_run_with_the_book =
+            text("tests/book/src/main.rs".to_owned()).is_some_and(|book| book.contains(&format!("\"{readme}\"")));
+        if has_example && !library.contains("include_str!(\"../README.md\")") && !is_run_with_the_book {
             complaints.push(format!("{readme}: no test runs its example"));
         }
     }

@@ -1,7 +1,8 @@
-//! `qj asm`
+//! `qj asm`: shows the machine code of portable instructions, or executes them step by step.
 
 use crate::arguments::Asm;
 use crate::terminal::{CliError, Status, Terminal, print};
+use quaject_diagnostic::span::{SourceFile, SourceMap};
 use quaject_esp_run::HostError;
 use quaject_esp_run::files::read_text;
 use quaject_vcode::Type;
@@ -9,18 +10,15 @@ use quaject_vcode::text::step::{ParameterValue, Stepper};
 use quaject_vcode::text::{Function, Listing, MACHINES, Part, TargetMachine, read};
 use std::fmt::Write as _;
 
-/// Where the machine instructions begin.
+/// The column of the machine instructions.
 const COLUMN: usize = 34;
 
 pub(crate) fn asm(terminal: &Terminal, arguments: Asm) -> Result<Status, CliError> {
     let text = read_text(&arguments.file)?;
-    let (functions, mistakes) = read(&text);
-    for mistake in &mistakes {
-        let place = format!("{}:{}:{}", arguments.file.display(), mistake.line, mistake.column);
-        let error = HostError::new(format!("{place}: {}", mistake.message));
-        terminal.print_error(&HostError { help: mistake.help.clone(), ..error });
-    }
-    if !mistakes.is_empty() {
+    let (functions, diagnostics) = read(&text);
+    let mut sources = SourceMap::default();
+    sources.add(SourceFile::new(arguments.file.display().to_string(), text));
+    if terminal.diagnostics(&sources, &diagnostics) > 0 {
         return Ok(Status::Failed);
     }
     let mut status = Status::Done;
@@ -55,7 +53,7 @@ fn targets(names: &[String]) -> Result<Vec<&'static TargetMachine>, CliError> {
             None => {
                 let known: Vec<&str> = MACHINES.iter().map(|target| target.name).collect();
                 let error = HostError::usage(format!("no machine named `{name}`"));
-                return Err(CliError::from(error.help(format!("there are {}, and `all`", known.join(", ")))));
+                return Err(CliError::from(error.help(format!("known machines: {}, and `all`", known.join(", ")))));
             }
         }
     }
@@ -77,7 +75,7 @@ fn show(output: &mut String, target: &'static TargetMachine, function: &Function
             Part::Epilogue => "(epilogue)",
             Part::Constants => "(constants)",
             Part::Statement(number) => {
-                // Statements that became no instruction of their own are shown all the same.
+                // Statements without machine code are shown too.
                 for skipped in &function.statements[shown..number] {
                     line(output, &skipped.text, "");
                 }
@@ -102,7 +100,7 @@ fn line(output: &mut String, portable: &str, machine: &str) {
     output.push('\n');
 }
 
-/// The most steps that are shown: a function may never end.
+/// The limit on steps: a function may not terminate.
 const MAX_STEPS: usize = 10_000;
 
 fn step(terminal: &Terminal, functions: &[Function], values: &[String]) -> Result<Status, CliError> {
@@ -115,7 +113,7 @@ fn step(terminal: &Terminal, functions: &[Function], values: &[String]) -> Resul
     for (value, ty) in values.iter().zip(&function.parameters) {
         match argument(*ty, value) {
             Some(argument) => arguments.push(argument),
-            None => return Err(CliError::from(HostError::usage(format!("`{value}` is no argument of this type")))),
+            None => return Err(CliError::from(HostError::usage(format!("`{value}` is not an argument of this type")))),
         }
     }
     let mut stepper =
@@ -151,7 +149,7 @@ fn step(terminal: &Terminal, functions: &[Function], values: &[String]) -> Resul
     Ok(Status::Fault)
 }
 
-/// Reads an argument: a number, or numbers in brackets that a pointer points to.
+/// Parses an argument: a number, or numbers in brackets as the target of a pointer.
 fn argument(ty: Type, text: &str) -> Option<ParameterValue> {
     match ty {
         Type::F => text.parse::<f32>().ok().map(|value| ParameterValue::Bits(u64::from(value.to_bits()))),
@@ -173,12 +171,12 @@ fn argument(ty: Type, text: &str) -> Option<ParameterValue> {
         Type::Ul => text.parse::<u64>().ok().map(ParameterValue::Bits),
         Type::C | Type::Uc | Type::S | Type::Us | Type::I | Type::U | Type::L => {
             let value = text.parse::<i64>().ok()?;
-            let fits = match ty {
+            let is_in_range = match ty {
                 Type::U => u32::try_from(value).is_ok(),
                 Type::L => true,
                 _ => i32::try_from(value).is_ok(),
             };
-            fits.then_some(ParameterValue::Bits(value as u64))
+            is_in_range.then_some(ParameterValue::Bits(value as u64))
         }
     }
 }

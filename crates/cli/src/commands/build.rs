@@ -1,9 +1,9 @@
 //! `qj build`
 
-use super::run::{FAST_PATHS, UNASKED, checks, chosen, manual, options, paths, tell_manual};
+use super::run::{DEFAULT_MODE, FAST_PATHS, checks, chosen, manual, options, paths, print_extern_help};
 use super::{compile, reject_aliased_files};
 use crate::arguments::{Build, EmitForm, ModeChoice, StyleChoice, UnrollChoice};
-use crate::terminal::{CliError, Status, Terminal, deliver, print, say};
+use crate::terminal::{CliError, Status, Terminal, print, print_message, write_output};
 use quaject_esp::{Dump, Dumped, Emit, Emitted, Optimiser, Options, Outputs, Unrolling};
 use quaject_esp_gen::{RUNTIME_HEADER, c};
 use quaject_esp_run::HostError;
@@ -11,97 +11,123 @@ use quaject_esp_run::files::write_file;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Messages a ring of the style `post` holds unless `--ring` says another number.
-const RING: u32 = 16;
+/// The default of `--ring`.
+const RING_MESSAGES: u32 = 16;
 
 pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, CliError> {
-    let (mode, why) = mode(&arguments);
-    refuse_idle_options(&arguments, mode)?;
+    let (mode, reason) = mode(&arguments);
+    refuse_options_without_effect(&arguments, mode)?;
     reject_aliased_files(&arguments.file, arguments.output.as_deref())?;
     let stem = arguments
         .file
         .file_stem()
         .filter(|stem| *stem != "-")
         .map_or_else(|| "program".to_string(), |stem| stem.to_string_lossy().into_owned());
-    let compilation = |emit| {
-        let dump = Dump { passes: arguments.dump.clone() };
-        options(emit, mode, &arguments.coding, arguments.checked).map(|options| Options {
-            optimiser: Optimiser::On,
-            unrolling: match (arguments.unroll, mode) {
-                (Some(UnrollChoice::Off), _) => Unrolling::Off,
-                (Some(UnrollChoice::Auto), _) => Unrolling::On,
-                // Unrolling costs more code than `auto` spends by default, and tables.
-                (None, ModeChoice::Auto) => Unrolling::Off,
-                (None, ModeChoice::Process | ModeChoice::Direct | ModeChoice::Fastpath | ModeChoice::Automata) => {
-                    Unrolling::On
-                }
-            },
-            dump,
-            ..options
-        })
-    };
-    let fast_paths = &arguments.coding.fast_paths;
+    let build = Compilation { terminal, arguments: &arguments, mode, reason, stem };
     match arguments.emit {
-        EmitForm::Ir => {
-            let (_, outputs) = compile(terminal, &arguments.file, fast_paths, &compilation(Emit::IrText)?)?;
-            let Emitted::IrText(text) = &outputs.emitted else { unreachable!("asked for text") };
-            let dumped: String = outputs.dumped.iter().map(dumped).collect();
-            deliver(arguments.output.as_deref(), if arguments.dump.is_empty() { text } else { &dumped })?;
-        }
+        EmitForm::Ir => build.emit_ir()?,
         EmitForm::Promela => return super::promela::emit_promela(terminal, &arguments, checks(arguments.checked)),
-        EmitForm::C => {
-            let c_options = c::Options {
-                prefix: arguments.prefix.clone(),
-                header_name: format!("{stem}.h"),
-                style: match arguments.style {
-                    Some(StyleChoice::Poll) => c::Style::Poll,
-                    Some(StyleChoice::Post) => c::Style::Post { ring: arguments.ring.unwrap_or(RING) },
-                    Some(StyleChoice::SansIo) | None => c::Style::SansIo,
-                },
-                checks: checks(arguments.checked),
-                ..c::Options::default()
-            };
-            let folder = arguments.output.clone().unwrap_or_else(|| PathBuf::from("."));
-            refuse_file(&folder, &stem)?;
-            let (_, outputs) =
-                compile(terminal, &arguments.file, fast_paths, &compilation(Emit::C(c_options.clone()))?)?;
-            let Emitted::C(generated) = &outputs.emitted else { unreachable!("asked for C") };
-            write_c(&folder, &stem, generated)?;
-            if arguments.report {
-                print(attempts(mode, why, &outputs).as_bytes())?;
-                let mut report = generated.report.clone();
-                quaject_esp_run::measure_code(&outputs.ir, &c_options, &mut report);
-                print(report.to_string().as_bytes())?;
-            }
-        }
-        EmitForm::Exe => {
-            let compilation = Options { manual: manual(&arguments.externs), ..compilation(Emit::Ir)? };
-            let (_, outputs) = compile(terminal, &arguments.file, fast_paths, &compilation)?;
-            tell_manual(mode, &outputs);
-            let path = arguments.output.clone().unwrap_or_else(|| PathBuf::from(&stem));
-            let mut report =
-                quaject_esp_run::build_executable(&outputs.ir, checks(arguments.checked), &arguments.externs, &path)?;
-            if arguments.report {
-                print(attempts(mode, why, &outputs).as_bytes())?;
-                let c_options = quaject_esp_run::c_options(checks(arguments.checked));
-                quaject_esp_run::measure_code(&outputs.ir, &c_options, &mut report);
-                print(report.to_string().as_bytes())?;
-            }
-        }
-    }
-    if arguments.report && arguments.emit == EmitForm::Ir {
-        say("help: `--report` tells about generated C: add `--emit c`\n");
+        EmitForm::C => build.emit_c()?,
+        EmitForm::Exe => build.emit_executable()?,
     }
     Ok(Status::Done)
 }
 
-/// The program after a pass.
+/// One compilation, with what the command line says about it.
+struct Compilation<'a> {
+    terminal: &'a Terminal,
+    arguments: &'a Build,
+    mode: ModeChoice,
+    /// Of the mode, if the command line does not name it.
+    reason: Option<&'static str>,
+    /// The name of the output without its ending.
+    stem: String,
+}
+
+impl Compilation<'_> {
+    fn options(&self, emit: Emit) -> Result<Options, CliError> {
+        let arguments = self.arguments;
+        let unrolling = match (arguments.unroll, self.mode) {
+            (Some(UnrollChoice::Off), _) => Unrolling::Off,
+            (Some(UnrollChoice::Auto), _) => Unrolling::On,
+            // Unrolling costs more code than `auto` spends by default, and tables.
+            (None, ModeChoice::Auto) => Unrolling::Off,
+            (None, ModeChoice::Process | ModeChoice::Direct | ModeChoice::Fastpath | ModeChoice::Automata) => {
+                Unrolling::On
+            }
+        };
+        let dump = Dump { passes: arguments.dump.clone() };
+        let options = options(emit, self.mode, &arguments.coding, arguments.checked)?;
+        Ok(Options { optimiser: Optimiser::On, unrolling, dump, ..options })
+    }
+
+    fn compile(&self, options: &Options) -> Result<Outputs, CliError> {
+        let fast_paths = &self.arguments.coding.fast_paths;
+        compile(self.terminal, &self.arguments.file, fast_paths, options).map(|(_, outputs)| outputs)
+    }
+
+    fn emit_ir(&self) -> Result<(), CliError> {
+        let outputs = self.compile(&self.options(Emit::IrText)?)?;
+        let Emitted::IrText(text) = &outputs.emitted else { unreachable!("the options ask for text") };
+        let dumped: String = outputs.dumped.iter().map(dumped).collect();
+        let text = if self.arguments.dump.is_empty() { text } else { &dumped };
+        write_output(self.arguments.output.as_deref(), text)?;
+        if self.arguments.report {
+            print_message("help: `--report` describes generated C: add `--emit c`\n");
+        }
+        Ok(())
+    }
+
+    fn emit_c(&self) -> Result<(), CliError> {
+        let arguments = self.arguments;
+        let c_options = c::Options {
+            prefix: arguments.prefix.clone(),
+            header_name: format!("{}.h", self.stem),
+            style: match arguments.style {
+                Some(StyleChoice::Poll) => c::Style::Poll,
+                Some(StyleChoice::Post) => c::Style::Post { ring: arguments.ring.unwrap_or(RING_MESSAGES) },
+                Some(StyleChoice::SansIo) | None => c::Style::SansIo,
+            },
+            checks: checks(arguments.checked),
+            ..c::Options::default()
+        };
+        let folder = arguments.output.clone().unwrap_or_else(|| PathBuf::from("."));
+        refuse_file(&folder, &self.stem)?;
+        let outputs = self.compile(&self.options(Emit::C(c_options.clone()))?)?;
+        let Emitted::C(generated) = &outputs.emitted else { unreachable!("the options ask for C") };
+        write_c(&folder, &self.stem, generated)?;
+        self.report(&outputs, &c_options, generated.report.clone())
+    }
+
+    fn emit_executable(&self) -> Result<(), CliError> {
+        let externs = &self.arguments.externs;
+        let outputs = self.compile(&Options { manual: manual(externs), ..self.options(Emit::Ir)? })?;
+        print_extern_help(self.mode, &outputs);
+        let path = self.arguments.output.clone().unwrap_or_else(|| PathBuf::from(&self.stem));
+        let checks = checks(self.arguments.checked);
+        let report = quaject_esp_run::build_executable(&outputs.ir, checks, externs, &path)?;
+        self.report(&outputs, &quaject_esp_run::c_options(checks), report)
+    }
+
+    /// Prints the report on the generated C, if the command line asks for it.
+    fn report(&self, outputs: &Outputs, options: &c::Options, mut report: c::Report) -> Result<(), CliError> {
+        if !self.arguments.report {
+            return Ok(());
+        }
+        let mode = chosen(self.mode, self.reason, outputs) + &paths(outputs);
+        print(if mode.is_empty() { mode } else { mode + "\n" }.as_bytes())?;
+        quaject_esp_run::measure_code(&outputs.ir, options, &mut report);
+        print(report.to_string().as_bytes())
+    }
+}
+
+/// The text of a program after a pass.
 fn dumped(dumped: &Dumped) -> String {
     format!("== {}, round {}\n{}\n", dumped.pass, dumped.round + 1, dumped.text)
 }
 
-/// Refuses options of other forms: whoever gives one expects it to do something.
-fn refuse_idle_options(arguments: &Build, mode: ModeChoice) -> Result<(), CliError> {
+/// Rejects options that the output format or the mode would ignore.
+fn refuse_options_without_effect(arguments: &Build, mode: ModeChoice) -> Result<(), CliError> {
     let options = [
         ("--style", arguments.style.is_some(), EmitForm::C, "c"),
         ("--ring", arguments.ring.is_some(), EmitForm::C, "c"),
@@ -121,13 +147,13 @@ fn refuse_idle_options(arguments: &Build, mode: ModeChoice) -> Result<(), CliErr
         }
         None if arguments.ring.is_some() && arguments.style != Some(StyleChoice::Post) => {
             let error = HostError::usage("`--ring` has no meaning here");
-            Err(CliError::from(error.help("it is for `--style post`, where interrupts put messages into rings")))
+            Err(CliError::from(error.help("it is for `--style post`, whose interrupts post messages to rings")))
         }
         None => Ok(()),
     }
 }
 
-/// Whether processes become one in this mode.
+/// Whether a mode fuses processes.
 fn fuses(mode: ModeChoice) -> bool {
     match mode {
         ModeChoice::Automata | ModeChoice::Auto => true,
@@ -135,25 +161,19 @@ fn fuses(mode: ModeChoice) -> bool {
     }
 }
 
-/// How the processes become code, and why if nobody has asked for that: the forms for people show them as written.
+/// The mode, with the reason if the command line does not name it. IR and models show the processes as written.
 fn mode(arguments: &Build) -> (ModeChoice, Option<&'static str>) {
     match (arguments.coding.mode, arguments.emit) {
         (Some(mode), _) => (mode, None),
         (None, EmitForm::C | EmitForm::Exe) if !arguments.coding.fast_paths.is_empty() => {
             (ModeChoice::Fastpath, Some(FAST_PATHS))
         }
-        (None, EmitForm::C | EmitForm::Exe) => (ModeChoice::Auto, Some(UNASKED)),
+        (None, EmitForm::C | EmitForm::Exe) => (ModeChoice::Auto, Some(DEFAULT_MODE)),
         (None, EmitForm::Ir | EmitForm::Promela) => (ModeChoice::Process, None),
     }
 }
 
-/// What became of the processes, before what the C of them takes.
-fn attempts(mode: ModeChoice, why: Option<&str>, outputs: &Outputs) -> String {
-    let text = chosen(mode, why, outputs) + &paths(outputs);
-    if text.is_empty() { text } else { text + "\n" }
-}
-
-/// Refuses the name of a C file where a folder is meant, unless there is such a folder.
+/// Rejects the name of a C file for the output folder, unless there is such a folder.
 fn refuse_file(folder: &Path, stem: &str) -> Result<(), CliError> {
     let looks_like_file = folder.extension().is_some_and(|extension| extension == "c" || extension == "h");
     if !looks_like_file || folder.is_dir() {
@@ -168,7 +188,7 @@ fn refuse_file(folder: &Path, stem: &str) -> Result<(), CliError> {
     Err(CliError::from(HostError::usage(cause).help(help)))
 }
 
-/// The C file, its header and the run-time header.
+/// Writes the C file, its header and the run-time header.
 fn write_c(folder: &Path, stem: &str, generated: &c::Output) -> Result<(), HostError> {
     let headers = folder.join("quaject");
     fs::create_dir_all(&headers).map_err(|error| HostError::file("make", headers.display(), &error))?;

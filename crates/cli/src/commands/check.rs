@@ -1,4 +1,4 @@
-//! `qj check`
+//! `qj check`: reports the diagnostics of programs.
 
 use super::verify::quick_check::quick_check;
 use crate::arguments::Check;
@@ -15,7 +15,7 @@ pub(crate) fn check(terminal: &Terminal, arguments: Check) -> Result<Status, Cli
                 if errors > 0 || (arguments.verify && quick_check(file)?) {
                     status = Status::Failed;
                 }
-                // The process ends soon, and taking large programs apart takes longer than checking small ones.
+                // The process ends soon; dropping a large program takes longer than checking a small one.
                 std::mem::forget(checked);
             }
             Err(error) => {

@@ -1,4 +1,4 @@
-//! `qj completions` and `qj man`: documents made from the arguments themselves.
+//! `qj completions` and `qj man`: documents generated from the command line's definition.
 
 use crate::arguments::{Arguments, Completions};
 use crate::terminal::{CliError, Status, print};
@@ -18,7 +18,7 @@ pub(crate) fn man() -> Result<Status, CliError> {
     print(&page).map(|()| Status::Done)
 }
 
-/// One page for all commands: each one's description, options and examples as a section of its own.
+/// One page for all commands, with a section of description, options and examples for each.
 fn page() -> io::Result<Vec<u8>> {
     let mut command = Arguments::command();
     command.build();
@@ -37,7 +37,7 @@ fn page() -> io::Result<Vec<u8>> {
     Ok(page)
 }
 
-/// A section for each command below this one, and for those below it.
+/// Adds a section for each subcommand, recursively.
 fn add_commands(above: &Command, path: &str, page: &mut Vec<u8>) -> io::Result<()> {
     for command in above.get_subcommands().filter(|command| command.get_name() != "help") {
         let mut section = Vec::new();
@@ -59,17 +59,17 @@ fn add_commands(above: &Command, path: &str, page: &mut Vec<u8>) -> io::Result<(
 /// Keeps the lines of tables and examples, which begin with blanks, from being filled.
 fn unfilled(section: &str) -> String {
     let mut text = String::new();
-    let mut inside = false;
+    let mut is_unfilled = false;
     for line in section.lines() {
         let indented = line.starts_with("  ");
-        if indented != inside {
+        if indented != is_unfilled {
             text.push_str(if indented { ".nf\n" } else { ".fi\n" });
-            inside = indented;
+            is_unfilled = indented;
         }
         text.push_str(line);
         text.push('\n');
     }
-    if inside {
+    if is_unfilled {
         text.push_str(".fi\n");
     }
     text

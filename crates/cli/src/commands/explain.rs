@@ -1,4 +1,4 @@
-//! `qj explain`
+//! `qj explain`: prints the explanation of a diagnostic's code.
 
 use crate::arguments::Explain;
 use crate::terminal::{CliError, Status, print};

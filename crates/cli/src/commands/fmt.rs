@@ -1,7 +1,7 @@
-//! `qj fmt`
+//! `qj fmt`: formats programs.
 
 use crate::arguments::Fmt;
-use crate::terminal::{CliError, Status, Terminal, print, say};
+use crate::terminal::{CliError, Status, Terminal, print, print_message};
 use quaject_esp_run::files::{read_bytes, write_file};
 use quaject_esp_syntax::check::decode;
 use quaject_esp_syntax::format::format;
@@ -16,9 +16,9 @@ pub(crate) fn fmt(terminal: &Terminal, arguments: Fmt) -> Result<Status, CliErro
         match format_file(terminal, file, arguments.check) {
             Ok(Status::Done) => {}
             Ok(other) => status = other,
-            Err(CliError { status: found, error: Some(error) }) => {
-                terminal.print_error(&error);
-                status = found;
+            Err(CliError { status: failed, code, error: Some(error) }) => {
+                terminal.print_coded_error(code, &error);
+                status = failed;
             }
             Err(stop) => return Err(stop),
         }
@@ -51,7 +51,7 @@ fn format_file(terminal: &Terminal, path: &Path, check: bool) -> Result<Status, 
     match (check, standard) {
         (true, _) if formatted == *text => Ok(Status::Done),
         (true, _) => {
-            say(&format!("{name} is not formatted; run `qj fmt {}`\n", if standard { "-" } else { &name }));
+            print_message(&format!("{name} is not formatted; run `qj fmt {}`\n", if standard { "-" } else { &name }));
             Ok(Status::Failed)
         }
         (false, true) => print(formatted.as_bytes()).map(|()| Status::Done),

@@ -1,9 +1,9 @@
-//! `qj graph`
+//! `qj graph`: draws a program, or the result of fusion and of the extraction of fast paths.
 
 use super::run::options;
 use crate::arguments::{Graph, ModeChoice};
-use crate::terminal::{CliError, Status, Terminal, deliver};
-use quaject_esp::{Emit, NoPicture, Optimiser, Options};
+use crate::terminal::{CliError, Status, Terminal, write_output};
+use quaject_esp::{DrawError, Emit, Optimiser, Options};
 use quaject_esp_run::HostError;
 use quaject_esp_run::disk::open_program;
 
@@ -12,7 +12,7 @@ pub(crate) fn graph(terminal: &Terminal, arguments: Graph) -> Result<Status, Cli
     let mode = arguments.coding.mode.unwrap_or(ModeChoice::Process);
     let picture = match mode {
         ModeChoice::Process | ModeChoice::Direct => {
-            // What is refused of modes is refused of this picture, too.
+            // Rejects options that contradict the mode.
             options(Emit::Ir, mode, &arguments.coding, false)?;
             let (source, mut disk) = open_program(&arguments.file, &arguments.coding.fast_paths)?;
             let checked = quaject_esp::check(source, &mut disk);
@@ -22,19 +22,19 @@ pub(crate) fn graph(terminal: &Terminal, arguments: Graph) -> Result<Status, Cli
         }
         ModeChoice::Fastpath | ModeChoice::Automata | ModeChoice::Auto => states(terminal, mode, &arguments)?,
     };
-    deliver(arguments.output.as_deref(), &picture)?;
+    write_output(arguments.output.as_deref(), &picture)?;
     Ok(Status::Done)
 }
 
-/// What processes have become.
+/// A picture of fused processes and fast paths.
 fn states(terminal: &Terminal, mode: ModeChoice, arguments: &Graph) -> Result<String, CliError> {
     let compilation = Options { optimiser: Optimiser::On, ..options(Emit::Ir, mode, &arguments.coding, false)? };
     let (_, outputs) = super::compile(terminal, &arguments.file, &arguments.coding.fast_paths, &compilation)?;
-    quaject_esp::states(&outputs.ir, &outputs.extractions).map_err(|reason| {
-        CliError::from(match reason {
-            NoPicture::Nothing => HostError::new("nothing was made of the processes that could be drawn")
-                .help("`qj build --emit c --report` with this mode says why"),
-            NoPicture::TooLarge { states, max } => HostError::new(format!("more than {max} states, at least {states}"))
+    quaject_esp::states(&outputs.ir, &outputs.extractions).map_err(|error| {
+        CliError::from(match error {
+            DrawError::Empty => HostError::new("no process is fused, and there is no fast path to draw")
+                .help("`qj build --emit c --report` with this mode lists the reasons"),
+            DrawError::TooLarge { states, max } => HostError::new(format!("more than {max} states, at least {states}"))
                 .help("`--growth` makes smaller ones; `qj build --emit c --report` counts them"),
         })
     })

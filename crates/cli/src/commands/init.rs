@@ -1,4 +1,4 @@
-//! `qj init`
+//! `qj init`: creates a project from a template.
 
 use crate::arguments::Init;
 use crate::terminal::{CliError, Status, print};
@@ -25,7 +25,7 @@ pub(crate) fn init(arguments: Init) -> Result<Status, CliError> {
         .unwrap_or_else(|| "main".to_string());
     let files = [("esp", PROGRAM), ("in", INPUT), ("out", OUTPUT)]
         .map(|(ending, text)| (folder.join(format!("{name}.{ending}")), text.replace("main", &name)));
-    // Look first, so that either all files are written or none.
+    // Checked before the first file is written, so that either all files are written or none.
     if let Some((path, _)) = files.iter().find(|(path, _)| path.symlink_metadata().is_ok()) {
         return Err(CliError::from(
             HostError::usage(format!("`{}` exists already", path.display()))
@@ -35,7 +35,7 @@ pub(crate) fn init(arguments: Init) -> Result<Status, CliError> {
     fs::create_dir_all(folder).map_err(|error| CliError::from(HostError::file("make", folder.display(), &error)))?;
     for (count, (path, text)) in files.iter().enumerate() {
         if let Err(error) = write_file(path, text.as_bytes()) {
-            // They are ours: without the rest they would only be in the way of the next attempt.
+            // An incomplete project would prevent the next attempt.
             files[..count].iter().for_each(|(path, _)| drop(fs::remove_file(path)));
             return Err(CliError::from(error));
         }
@@ -45,7 +45,7 @@ pub(crate) fn init(arguments: Init) -> Result<Status, CliError> {
     Ok(Status::Done)
 }
 
-/// A path as one types it after `cd`.
+/// A path, quoted for a shell where necessary.
 fn shell_word(path: &Path) -> String {
     let text = path.display().to_string();
     let text = if text.starts_with('-') { format!("./{text}") } else { text };

@@ -1,33 +1,34 @@
-//! `qj pipe`
+//! `qj pipe`: reads steps, applies them to a file, and prints their results.
 
 use crate::arguments::{Pipe as Arguments, StoreChoice};
 use crate::terminal::{CliError, Status, Terminal, print};
+use quaject_diagnostic::span::{SourceFile, SourceMap};
 use quaject_esp_ir::text::counted;
 use quaject_esp_run::HostError;
 use quaject_esp_run::files::{NewFile, read_bytes, read_text};
 use quaject_pipe::{
-    Composer, Definitions, Error, Options, Outcome, Pipe, Report, Step, Store, TextError, UserStep, read_pipe,
+    Composer, Definitions, Error, Options, Outcome, Pipe, Report, Step, Store, TextDiagnostic, UserStep, read_pipe,
 };
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::time::Instant;
 
-/// Bytes that are read at once: a multiple of eight, as pieces of a run are, and small enough for the caches.
+/// The size of a piece of data: a multiple of eight, as a run requires, and within the caches.
 const PIECE_BYTES: usize = 256 << 10;
 
 pub(crate) fn pipe(terminal: &Terminal, arguments: Arguments) -> Result<Status, CliError> {
     let Some(steps) = read_steps(terminal, &arguments)? else { return Ok(Status::Failed) };
-    let compose = |steps: &[Step]| Composer::global().and_then(|composer| composer.compose(steps)).map_err(refused);
+    let compose = |steps: &[Step]| Composer::global().and_then(|composer| composer.compose(steps)).map_err(pipe_error);
     let pipe = compose(&steps)?;
     if arguments.explain {
         let store = arguments.store.map_or(Store::Cached, Store::from);
-        print(pipe.explain(store).map_err(refused)?.as_bytes())?;
+        print(pipe.explain(store).map_err(pipe_error)?.as_bytes())?;
         return Ok(Status::Done);
     }
     if arguments.bench {
         let separate = steps.iter().map(|step| compose(std::slice::from_ref(step))).collect::<Result<Vec<_>, _>>()?;
-        print(bench(&pipe, &separate).map_err(refused)?.as_bytes())?;
+        print(bench(&pipe, &separate).map_err(pipe_error)?.as_bytes())?;
         return Ok(Status::Done);
     }
     run(&pipe, &arguments)
@@ -43,53 +44,47 @@ impl From<StoreChoice> for Store {
     }
 }
 
-fn refused(error: Error) -> CliError {
-    CliError::from(HostError::usage(format!("{}: {error}", error.code())).help(error.help()))
+fn pipe_error(error: Error) -> CliError {
+    CliError::from(HostError::usage(error.to_string()).help(error.help())).code(error.code())
 }
 
-/// The steps of the pipe; none if something is wrong with them, which has been said.
+/// The steps of the pipe; none if the pipe or a file of steps has an error, which is reported.
 fn read_steps(terminal: &Terminal, arguments: &Arguments) -> Result<Option<Vec<Step>>, CliError> {
-    let mut users: Vec<UserStep> = Vec::new();
-    let mut wrong = false;
-    for file in &arguments.steps {
-        let text = read_text(file)?;
-        let (found, mistakes) = Definitions::read(&text);
-        wrong |= !mistakes.is_empty();
-        mistakes.iter().for_each(|mistake| show(terminal, &file.display().to_string(), &text, mistake));
+    let mut sources = SourceMap::default();
+    let (mut users, mut diagnostics): (Vec<UserStep>, Vec<TextDiagnostic>) = (Vec::new(), Vec::new());
+    let mut is_duplicate = false;
+    for path in &arguments.steps {
+        let text = read_text(path)?;
+        let (found, errors) = Definitions::read(&text);
+        let file = sources.add(SourceFile::new(path.display().to_string(), text));
+        diagnostics.extend(errors.into_iter().map(|error| error.in_file(file)));
         for step in found.steps {
             if users.iter().any(|own| own.name() == step.name()) {
-                let error =
-                    HostError::new(format!("`{}` has a step `{}`, as a file before", file.display(), step.name()));
-                terminal.print_error(&error.help("give it another name"));
-                wrong = true;
+                let error = format!("`{}` defines the step `{}` of an earlier file", path.display(), step.name());
+                terminal.print_error(&HostError::new(error).help("give it another name"));
+                is_duplicate = true;
             }
             users.push(step);
         }
     }
-    let (steps, mistakes) = read_pipe(&arguments.pipe, &users);
-    mistakes.iter().for_each(|mistake| show(terminal, "PIPE", &arguments.pipe, mistake));
-    Ok((!wrong && mistakes.is_empty()).then_some(steps))
+    let (steps, errors) = read_pipe(&arguments.pipe, &users);
+    let file = sources.add(SourceFile::new("PIPE", arguments.pipe.as_str()));
+    diagnostics.extend(errors.into_iter().map(|error| error.in_file(file)));
+    terminal.diagnostics(&sources, &diagnostics);
+    Ok((!is_duplicate && diagnostics.is_empty()).then_some(steps))
 }
 
-/// A mistake under the line that it is in.
-fn show(terminal: &Terminal, name: &str, text: &str, mistake: &TextError) {
-    let line = text.lines().nth(mistake.line - 1).unwrap_or_default().replace('\t', " ");
-    let caret = format!("{:width$}{}", "", "^".repeat(mistake.length), width = mistake.column - 1);
-    let cause = format!("{name}:{}:{}: {}\n  {line}\n  {caret}", mistake.line, mistake.column, mistake.message);
-    terminal.print_error(&HostError::new(cause).help(mistake.help.clone()));
-}
-
-/// Leads a file through the pipe, a piece at a time.
+/// Processes a file piece by piece.
 fn run(pipe: &Pipe, arguments: &Arguments) -> Result<Status, CliError> {
     if arguments.write.is_some() && !pipe.writes() {
-        let error = HostError::usage("this pipe writes nothing: all of its steps only look at the data");
+        let error = HostError::usage("this pipe writes nothing: none of its steps changes or copies data");
         return Err(CliError::from(error.help("leave `-w` out, or add the step `copy`")));
     }
     let keys = arguments.key.iter().map(|path| read_bytes(path)).collect::<Result<Vec<_>, _>>()?;
     if keys.len() != pipe.streams() {
-        let (steps, given) = (counted(pipe.streams() as u64, "step"), keys.len());
-        let error = HostError::usage(format!("P0203: {given} key files for {steps} `xor stream`"));
-        return Err(CliError::from(error.help("give `--key FILE` once for each, in order")));
+        let steps = counted(pipe.streams() as u64, "step");
+        let error = HostError::usage(format!("{} key files for {steps} `xor stream`", keys.len()));
+        return Err(CliError::from(error.help("give one `--key FILE` for each, in order")).code("P0203"));
     }
     let (mut source, name): (Box<dyn Read>, String) = match &arguments.read {
         Some(path) if path.as_os_str() != "-" => {
@@ -111,13 +106,13 @@ fn run(pipe: &Pipe, arguments: &Arguments) -> Result<Status, CliError> {
         let bytes =
             fill(&mut *source, &mut from).map_err(|error| CliError::from(HostError::file("read", &name, &error)))?;
         if keys.iter().any(|key| key.len() < done + bytes) {
-            let error = HostError::new(format!("P0204: a key file has fewer bytes than `{name}`"));
-            return Err(CliError::from(error.help("give a key stream as long as the data")));
+            let error = HostError::new(format!("a key file has fewer bytes than `{name}`"));
+            return Err(CliError::from(error.help("give a key stream as long as the data")).code("P0204"));
         }
         let streams: Vec<&[u8]> = keys.iter().map(|key| &key[done..]).collect();
         let options = Options { store: arguments.store.map(Store::from), streams: &streams, ..Options::default() };
         let target = if pipe.writes() { &mut to[..bytes] } else { &mut [][..] };
-        pass.piece(&from[..bytes], target, options).map_err(refused)?;
+        pass.piece(&from[..bytes], target, options).map_err(pipe_error)?;
         if pipe.writes() {
             match &mut file {
                 Some(file) => file
@@ -131,13 +126,13 @@ fn run(pipe: &Pipe, arguments: &Arguments) -> Result<Status, CliError> {
             break;
         }
     }
-    let text = findings(pipe.steps(), pass.end());
+    let text = result_lines(pipe.steps(), pass.end());
     let data_on_output = pipe.writes() && file.is_none();
     if let Some(file) = file {
         file.finish()?;
     }
     if data_on_output {
-        // The data are on standard output already; what has been found out about them must not be among them.
+        // Standard output holds the data, so the results go to standard error.
         let _ = io::stderr().write_all(text.as_bytes());
         return Ok(Status::Done);
     }
@@ -145,7 +140,7 @@ fn run(pipe: &Pipe, arguments: &Arguments) -> Result<Status, CliError> {
     Ok(Status::Done)
 }
 
-/// Fills the buffer as far as there are data.
+/// Reads until the buffer is full or the data end.
 fn fill(source: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -159,8 +154,8 @@ fn fill(source: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// A line for each step that found something out.
-fn findings(steps: &[Step], report: &Report) -> String {
+/// The results of the steps, one per line.
+fn result_lines(steps: &[Step], report: &Report) -> String {
     let mut text = String::new();
     for (step, outcome) in steps.iter().zip(report.outcomes()) {
         let _ = match outcome {
@@ -174,7 +169,7 @@ fn findings(steps: &[Step], report: &Report) -> String {
     text
 }
 
-/// How fast the pipe is beside its steps one after the other, each composed by itself.
+/// The throughput of the pipe, compared with its steps composed and applied separately.
 fn bench(pipe: &Pipe, separate: &[Pipe]) -> Result<String, Error> {
     let mut text = format!("{:>9} {:>12} {:>16} {:>8}\n", "bytes", "pipe GB/s", "separate GB/s", "ratio");
     for bytes in [1536, 4 << 10, 64 << 10, 1 << 20, 16 << 20] {
@@ -186,17 +181,17 @@ fn bench(pipe: &Pipe, separate: &[Pipe]) -> Result<String, Error> {
                 times.push(time(pipes, &source, &mut target, &key)?);
             }
         }
-        let [composed, apart] = times.map(|mut times| {
+        let [composed, separate] = times.map(|mut times| {
             times.sort_by(f64::total_cmp);
             bytes as f64 / times[times.len() / 2]
         });
-        let _ = writeln!(text, "{bytes:>9} {composed:>12.2} {apart:>16.2} {:>8.2}", composed / apart);
+        let _ = writeln!(text, "{bytes:>9} {composed:>12.2} {separate:>16.2} {:>8.2}", composed / separate);
     }
-    text.push_str("medians of 11 alternating runs, data as warm as the run before leaves them\n");
+    text.push_str("medians of 11 alternating runs; caches as the previous run leaves them\n");
     Ok(text)
 }
 
-/// Nanoseconds of one run of all `pipes`, the first from source to target, the others where its result is.
+/// Nanoseconds of one run of all `pipes`: the first from source to target, the others in place.
 fn time(pipes: &[Pipe], source: &[u8], target: &mut [u8], key: &[u8]) -> Result<f64, Error> {
     let calls = ((4 << 20) / source.len()).max(1);
     let mut runners: Vec<_> = pipes.iter().map(|pipe| (pipe, pipe.runner())).collect();

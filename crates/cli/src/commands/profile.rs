@@ -1,10 +1,10 @@
-//! `qj profile` and `qj fastpath`
+//! `qj profile` and `qj fastpath`: record a profile, and suggest a fast path from it.
 
-use super::run::{settings, tell, tell_notes};
-use super::{compile, refused, reject_aliased_files};
+use super::run::{print_notes, report_outcome, settings};
+use super::{compile, compile_error, reject_aliased_files};
 use crate::arguments::{self, Fastpath, FastpathCommand, Suggest};
-use crate::terminal::{CliError, Status, Terminal, deliver, say};
-use quaject_esp::{Emit, NoSuggestion, Options, Profile, Suggestion, suggest};
+use crate::terminal::{CliError, Status, Terminal, print_message, write_output};
+use quaject_esp::{Emit, Options, Profile, SuggestError, Suggestion, suggest};
 use quaject_esp_run::HostError;
 use quaject_esp_run::disk::open_program;
 use quaject_esp_run::files::{is_same_file, read_text, write_file};
@@ -18,9 +18,9 @@ pub(crate) fn profile(terminal: &Terminal, arguments: arguments::Profile) -> Res
     let (report, run) = quaject_esp_run::profile(&outputs.ir, &settings)?;
     let profile = Profile::new(&outputs.ir, &run);
     write_file(&arguments.output, profile.text().as_bytes())?;
-    tell_notes(&report);
-    say(&format!("note: {}\n", profile.summary()));
-    Ok(tell(terminal, &outputs.ir, &sources, report.outcome))
+    print_notes(&report);
+    print_message(&format!("note: {}\n", profile.summary()));
+    Ok(report_outcome(terminal, &outputs.ir, &sources, report.outcome))
 }
 
 pub(crate) fn fastpath(terminal: &Terminal, arguments: Fastpath) -> Result<Status, CliError> {
@@ -34,7 +34,7 @@ fn suggest_for(terminal: &Terminal, arguments: Suggest) -> Result<Status, CliErr
     if arguments.output.as_deref().is_some_and(|output| is_same_file(&arguments.profile, output)) {
         let error =
             HostError::usage(format!("`{}` is the profile: it would be overwritten", arguments.profile.display()));
-        return Err(CliError::from(error.help("give what is written another name")));
+        return Err(CliError::from(error.help("give the output another name")));
     }
     let (source, mut disk) = open_program(&arguments.file, &[])?;
     let checked = quaject_esp::check(source.clone(), &mut disk);
@@ -44,56 +44,56 @@ fn suggest_for(terminal: &Terminal, arguments: Suggest) -> Result<Status, CliErr
     }
     let text = read_text(&arguments.profile)?;
     let profile = Profile::parse(&text).map_err(|cause| {
-        let cause = format!("`{}` is no profile: {cause}", arguments.profile.display());
-        CliError::from(HostError::new(cause).help(anew(&arguments)))
+        let cause = format!("`{}` is not a profile: {cause}", arguments.profile.display());
+        CliError::from(HostError::new(cause).help(profile_again_help(&arguments)))
     })?;
     match suggest(&source, &mut disk, &profile) {
         Ok(suggestion) => {
             let output = arguments.output.as_deref();
             if arguments.json {
-                deliver(output, &format!("{}\n", json(&suggestion)))?;
+                write_output(output, &format!("{}\n", json(&suggestion)))?;
             } else {
-                deliver(output, &suggestion.text)?;
-                say(&notes(&suggestion, &arguments.file, output));
+                write_output(output, &suggestion.text)?;
+                print_message(&notes(&suggestion, &arguments.file, output));
             }
             Ok(Status::Done)
         }
-        Err(NoSuggestion::Program(reason)) => Err(refused(&arguments.file, reason)),
-        Err(reason) => Err(CliError::from(error(&reason, &arguments))),
+        Err(SuggestError::Compile(reason)) => Err(compile_error(&arguments.file, reason)),
+        Err(reason) => Err(CliError::from(suggestion_error(&reason, &arguments))),
     }
 }
 
-fn anew(arguments: &Suggest) -> String {
+fn profile_again_help(arguments: &Suggest) -> String {
     format!("make it with `qj profile {} -o {}`", arguments.file.display(), arguments.profile.display())
 }
 
-/// Why there is no suggestion, and what can be done.
-fn error(reason: &NoSuggestion, arguments: &Suggest) -> HostError {
+/// The error of a missing suggestion, with its help.
+fn suggestion_error(reason: &SuggestError, arguments: &Suggest) -> HostError {
     let (file, profile) = (arguments.file.display(), arguments.profile.display());
     match reason {
-        NoSuggestion::Program(_) => HostError::new(format!("`{file}` is wrong")),
-        NoSuggestion::Silence => HostError::new(format!("nothing was communicated in `{profile}`"))
+        SuggestError::Compile(_) => HostError::new(format!("`{file}` has errors")),
+        SuggestError::NoCommunication => HostError::new(format!("nothing was communicated in `{profile}`"))
             .help("profile a run with real input: `--bind CHANNEL=DRIVER:ARG`"),
-        NoSuggestion::Foreign(operation) => HostError::new(format!(
+        SuggestError::UnknownOperation(operation) => HostError::new(format!(
             "`{profile}` is of another program: `{file}` has no `{}` in `{}`",
             operation.statement, operation.process
         ))
-        .help(anew(arguments)),
-        NoSuggestion::Alone(process) => {
-            HostError::new(format!("`{process}` does most, and talks to no other process often enough for a fast path"))
-                .help("a fast path makes one of several processes; profile a run in which they talk")
+        .help(profile_again_help(arguments)),
+        SuggestError::NoPartner(process) => {
+            HostError::new(format!("`{process}` communicates with no other process often enough for a fast path"))
+                .help("a fast path connects several processes; profile a run in which they communicate")
         }
-        NoSuggestion::Refused(report) => HostError::new(format!(
-            "no fast path of the most frequent round can be made\n{report}"
-        ))
-        .help("write one by hand, of fewer processes: `qj build --report --mode fastpath` tells what hinders it"),
+        SuggestError::PathRefused(report) => {
+            HostError::new(format!("no fast path for the most frequent iteration can be formed\n{report}"))
+                .help("write one by hand, with fewer processes: `qj build --report --mode fastpath` lists the reasons")
+        }
     }
 }
 
 fn notes(suggestion: &Suggestion, file: &Path, output: Option<&Path>) -> String {
     let mut text = String::new();
     for process in &suggestion.left_out {
-        text += &format!("note: with `{process}` the path could not be made: it is left out\n");
+        text += &format!("note: `{process}` is left out: with it no path could be formed\n");
     }
     text += &format!("note: {}\n", suggestion.report.lines().next().unwrap_or_default());
     if let Some(output) = output {

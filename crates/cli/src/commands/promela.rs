@@ -2,7 +2,7 @@
 
 use super::verify::models::{choose_model_help, open_models};
 use crate::arguments::Build;
-use crate::terminal::{CliError, Status, Terminal, deliver, say};
+use crate::terminal::{CliError, Status, Terminal, print_message, write_output};
 use quaject_esp::{LoweredModels, ModelSelection};
 use quaject_esp_exec::observer::Observer;
 use quaject_esp_exec::step::Checks;
@@ -20,10 +20,10 @@ pub(crate) fn emit_promela(terminal: &Terminal, arguments: &Build, checks: Check
         return Err(CliError::from(HostError::usage("the program has several models").help(choose_model_help(models))));
     };
     let Some(text) = generate(terminal, &modelled, model, checks, None) else { return Ok(Status::Failed) };
-    deliver(arguments.output.as_deref(), &text.text)?;
+    write_output(arguments.output.as_deref(), &text.text)?;
     for approximation in &text.approximations {
         let place = location_text(&model.program, approximation.location);
-        say(&format!("note: {place}: {}\n", approximation.what));
+        print_message(&format!("note: {place}: {}\n", approximation.what));
     }
     Ok(Status::Done)
 }

@@ -1,6 +1,6 @@
-//! `qj replay`
+//! `qj replay`: repeats a recorded run, or shows a counterexample.
 
-use super::run::tell;
+use super::run::report_outcome;
 use crate::arguments::Replay;
 use crate::terminal::{CliError, Status, Terminal};
 use quaject_esp::{Compiled, Emit, Options};
@@ -26,14 +26,14 @@ pub(crate) fn replay(terminal: &Terminal, arguments: Replay) -> Result<Status, C
     let errors: Vec<_> =
         diagnostics.into_iter().filter(|diagnostic| diagnostic.severity() == Severity::Error).collect();
     terminal.diagnostics(&sources, &errors);
-    let outputs = outputs.map_err(|reason| super::refused(&arguments.file, reason))?;
+    let outputs = outputs.map_err(|reason| super::compile_error(&arguments.file, reason))?;
 
     let mut output = BufWriter::new(io::stdout().lock());
-    let ending = quaject_esp_run::replay(&outputs.ir, &settings, recording, &mut output)?;
-    // A reader that has gone away has seen enough.
+    let outcome = quaject_esp_run::replay(&outputs.ir, &settings, recording, &mut output)?;
+    // A closed pipe does not change the result of the replay.
     let _ = output.flush();
-    match ending {
+    match outcome {
         RunOutcome::Failed(difference) => Err(CliError::from(difference)),
-        ending => Ok(tell(terminal, &outputs.ir, &sources, ending)),
+        outcome => Ok(report_outcome(terminal, &outputs.ir, &sources, outcome)),
     }
 }

@@ -1,8 +1,8 @@
-//! `qj run`, and what it shares with `qj replay`: how a run's end is told.
+//! `qj run`, and the reports on the outcome of a run that other commands share.
 
-use super::{compile, refused, reject_aliased_files};
+use super::{compile, compile_error, reject_aliased_files};
 use crate::arguments::{self, Coding, DebugTool, ModeChoice, Run, RunOptions};
-use crate::terminal::{CliError, Status, Terminal, say};
+use crate::terminal::{CliError, Status, Terminal, print_message};
 use clap::ValueEnum;
 use quaject_esp::{
     CodeGrowth, Compiled, Emit, Extraction, Limits, ManualPaths, Mode, Optimiser, Options, Outputs, Refusal,
@@ -24,19 +24,21 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, CliErro
     if let (Some(_), Engine::C) = (&arguments.record, settings.engine) {
         return Err(CliError::from(
             HostError::usage("`--record` needs the interpreter")
-                .help("leave out `--engine c`: every engine does the same"),
+                .help("leave out `--engine c`: all engines have the same semantics"),
         ));
     }
     if arguments.record.is_some() && mode != ModeChoice::Process {
         return Err(CliError::from(
-            HostError::usage("`--record` needs `--mode process`: a recording counts what processes ask the world for")
-                .help("leave out `--mode`: what is recorded can be replayed as often as you like"),
+            HostError::usage(
+                "`--record` needs `--mode process`: a recording counts the requests of processes to the environment",
+            )
+            .help("leave out `--mode`"),
         ));
     }
     reject_aliased_files(&arguments.file, arguments.record.as_deref())?;
     let manual = manual(&arguments.options.externs);
     let optimiser = match (settings.engine, mode) {
-        // The reference; and what is recorded is replayed by it.
+        // The reference, which also replays recordings.
         (Engine::Interpreter, ModeChoice::Process) => Optimiser::Off,
         _ if arguments.record.is_some() => Optimiser::Off,
         (Engine::Interpreter | Engine::C | Engine::Jit | Engine::Best, _) => Optimiser::On,
@@ -44,10 +46,10 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, CliErro
     let compilation = options(Emit::Ir, mode, &arguments.coding, arguments.options.checked)?;
     let compilation = Options { manual, optimiser, ..compilation };
     let (sources, outputs) = compile(terminal, &arguments.file, &arguments.coding.fast_paths, &compilation)?;
-    tell_manual(mode, &outputs);
+    print_extern_help(mode, &outputs);
     let program = &outputs.ir;
     if arguments.report {
-        say(&report(mode, why, &outputs, settings.engine));
+        print_message(&report(mode, why, &outputs, settings.engine));
     }
     let report = match &arguments.record {
         None => quaject_esp_run::run(program, &settings)?,
@@ -63,22 +65,24 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, CliErro
             report
         }
     };
-    tell_notes(&report);
+    print_notes(&report);
     if arguments.report {
         let made = outputs.extractions.iter().filter(|extraction| extraction.result.is_ok());
-        made.zip(&report.paths).for_each(|(extraction, runs)| say(&format!("{}\n", extraction.run_summary(runs))));
+        made.zip(&report.paths)
+            .for_each(|(extraction, runs)| print_message(&format!("{}\n", extraction.run_summary(runs))));
     }
-    Ok(tell(terminal, program, &sources, report.outcome))
+    Ok(report_outcome(terminal, program, &sources, report.outcome))
 }
 
-/// How the processes are run, and why if nobody has asked for that: as they are written where it is about them.
+/// The mode of a run, with the reason if the command line does not name it. Options that concern the processes as
+/// written select `process`.
 fn mode(arguments: &Run) -> (ModeChoice, Option<&'static str>) {
     if let Some(mode) = arguments.coding.mode {
         return (mode, None);
     }
     let asked_for = [
-        (arguments.record.is_some(), ModeChoice::Process, "as `--record` is of the processes"),
-        (arguments.options.seed.is_some(), ModeChoice::Process, "as `--seed` is of the processes"),
+        (arguments.record.is_some(), ModeChoice::Process, "as `--record` records the processes as written"),
+        (arguments.options.seed.is_some(), ModeChoice::Process, "as `--seed` schedules the processes as written"),
         (!arguments.coding.fast_paths.is_empty(), ModeChoice::Fastpath, FAST_PATHS),
         (
             arguments.engine == Some(arguments::Engine::Interp),
@@ -88,17 +92,17 @@ fn mode(arguments: &Run) -> (ModeChoice, Option<&'static str>) {
     ];
     match asked_for.into_iter().find(|(is_given, ..)| *is_given) {
         Some((_, mode, why)) => (mode, Some(why)),
-        None => (ModeChoice::Auto, Some(UNASKED)),
+        None => (ModeChoice::Auto, Some(DEFAULT_MODE)),
     }
 }
 
-/// Why `auto` is the mode.
-pub(super) const UNASKED: &str = "as no mode was asked for";
+/// The reason for the mode `auto`.
+pub(super) const DEFAULT_MODE: &str = "the default";
 
-/// Why `fastpath` is the mode.
-pub(super) const FAST_PATHS: &str = "as `--fast-paths` asks for it";
+/// The reason for the mode `fastpath`.
+pub(super) const FAST_PATHS: &str = "because of `--fast-paths`";
 
-/// What was chosen and why, and what became of the processes; `why` is told where the mode was not asked for.
+/// The mode, with the reason if the command line does not name it, and the results of fusion and unrolling.
 pub(super) fn chosen(mode: ModeChoice, why: Option<&str>, outputs: &Outputs) -> String {
     let attempts = outputs.fusion_attempts.iter().map(|attempt| attempt.text(&outputs.ir));
     let unrolled = outputs.unroll_attempts.iter().map(|attempt| attempt.text(&outputs.ir));
@@ -106,29 +110,29 @@ pub(super) fn chosen(mode: ModeChoice, why: Option<&str>, outputs: &Outputs) -> 
     mode.into_iter().chain(attempts).chain(unrolled).map(|line| line + "\n").collect()
 }
 
-/// What became of fast paths.
+/// The results of the extraction of fast paths.
 pub(super) fn paths(outputs: &Outputs) -> String {
     outputs.extractions.iter().map(|extraction| extraction.text(&outputs.ir) + "\n").collect()
 }
 
-/// As it is asked for.
+/// The name of a mode on the command line.
 fn name(mode: ModeChoice) -> String {
     mode.to_possible_value().map_or_else(String::new, |value| value.get_name().to_string())
 }
 
-/// What is told before a run: nothing of what it counts.
+/// The report before a run, without the fast paths that the run counts.
 fn report(mode: ModeChoice, why: Option<&str>, outputs: &Outputs, engine: Engine) -> String {
     let is_counted = |extraction: &&Extraction| extraction.result.is_ok() && engine != Engine::C;
     let paths = outputs.extractions.iter().filter(|extraction| !is_counted(extraction));
     let paths: String = paths.map(|extraction| extraction.text(&outputs.ir) + "\n").collect();
     let text = chosen(mode, why, outputs) + &paths;
     match text.is_empty() && outputs.extractions.is_empty() {
-        true => format!("mode: {}, as it was asked for\n", name(mode)),
+        true => format!("mode: {}, as requested\n", name(mode)),
         false => text,
     }
 }
 
-/// A run that finds its fast paths itself.
+/// A run that forms fast paths while it runs.
 fn adaptive(terminal: &Terminal, arguments: &Run) -> Result<Status, CliError> {
     only_adaptive(arguments)?;
     let settings = run_settings(arguments)?;
@@ -136,24 +140,24 @@ fn adaptive(terminal: &Terminal, arguments: &Run) -> Result<Status, CliError> {
     let options = options(Emit::Ir, ModeChoice::Process, &arguments.coding, arguments.options.checked)?;
     let Compiled { sources, diagnostics, outputs } = quaject_esp::compile(source.clone(), &mut disk, &options);
     terminal.diagnostics(&sources, &diagnostics);
-    let program = outputs.map_err(|reason| refused(&arguments.file, reason))?.ir;
+    let program = outputs.map_err(|reason| compile_error(&arguments.file, reason))?.ir;
     let mut report = |line: &str| {
         if arguments.report {
-            say(&format!("{line}\n"));
+            print_message(&format!("{line}\n"));
         }
     };
     let report = quaject_esp_run::adapt(&program, &settings, &source, &mut disk, &mut report)?;
-    tell_notes(&report);
-    Ok(tell(terminal, &program, &sources, report.outcome))
+    print_notes(&report);
+    Ok(report_outcome(terminal, &program, &sources, report.outcome))
 }
 
-/// Refuses what `--adaptive` does not go with.
+/// Rejects options that contradict `--adaptive`.
 fn only_adaptive(arguments: &Run) -> Result<(), HostError> {
     let (coding, options) = (&arguments.coding, &arguments.options);
     let refusals = [
         (
             arguments.engine == Some(arguments::Engine::C),
-            "`--adaptive` does not go with `--engine c`: compiled C does not change",
+            "`--adaptive` and `--engine c` are incompatible: compiled C does not change",
             "leave out `--engine`, or find paths with `qj profile` and `qj fastpath suggest`",
         ),
         (
@@ -164,16 +168,16 @@ fn only_adaptive(arguments: &Run) -> Result<(), HostError> {
         (
             !coding.fast_paths.is_empty(),
             "`--adaptive` finds the fast paths itself",
-            "leave out `--fast-paths`, or `--adaptive` and say `--mode fastpath`",
+            "leave out `--fast-paths`, or replace `--adaptive` by `--mode fastpath`",
         ),
         (
             arguments.record.is_some(),
-            "`--adaptive` does not go with `--record`: a recording counts what processes ask the world for",
+            "`--adaptive` and `--record` are incompatible: a recording counts the requests of processes to the environment",
             "leave out one of them",
         ),
         (
             options.seed.is_some(),
-            "`--adaptive` does not go with `--seed`: paths are of the order that programs have by themselves",
+            "`--adaptive` and `--seed` are incompatible: fast paths follow the default schedule",
             "leave out one of them",
         ),
     ];
@@ -183,29 +187,29 @@ fn only_adaptive(arguments: &Run) -> Result<(), HostError> {
     }
 }
 
-/// Says what people should know beside how a run report.
-pub(super) fn tell_notes(report: &RunReport) {
+/// Prints the notes of a run.
+pub(super) fn print_notes(report: &RunReport) {
     for note in &report.notes {
-        say(&format!("note: {note}\n"));
+        print_message(&format!("note: {note}\n"));
     }
 }
 
-/// What becomes of fast paths that are C functions, with these files.
+/// Whether fast paths that are C functions are called: these files define them.
 pub(super) fn manual(externs: &[PathBuf]) -> ManualPaths {
     if externs.is_empty() { ManualPaths::Omit } else { ManualPaths::Call }
 }
 
-/// Says what would make fast paths in C run, which have been told to be left out.
-pub(super) fn tell_manual(mode: ModeChoice, outputs: &Outputs) {
+/// Prints which file is missing for fast paths that are C functions; a warning has named the paths.
+pub(super) fn print_extern_help(mode: ModeChoice, outputs: &Outputs) {
     let asked_for = outputs.extractions.iter().filter(|_| mode == ModeChoice::Fastpath);
     for extraction in asked_for {
         if let Err(Refusal::ManualPath { function }) = &extraction.result {
-            say(&format!("help: give the file that defines `{function}`: `--extern FILE.c`\n"));
+            print_message(&format!("help: give the file that defines `{function}`: `--extern FILE.c`\n"));
         }
     }
 }
 
-/// What to compile a program to, as it was asked for.
+/// The options of the compiler.
 pub(crate) fn options(emit: Emit, mode: ModeChoice, coding: &Coding, checked: bool) -> Result<Options, CliError> {
     let mode = match mode {
         ModeChoice::Process => Mode::Process,
@@ -231,7 +235,7 @@ pub(crate) fn checks(checked: bool) -> Checks {
     if checked { Checks::On } else { Checks::Off }
 }
 
-/// What is decided about a run.
+/// The settings of a run.
 fn run_settings(arguments: &Run) -> Result<Settings, CliError> {
     let settings = settings(&arguments.options, arguments.engine);
     let debug_info = match (arguments.debug_info, settings.engine) {
@@ -247,7 +251,7 @@ fn run_settings(arguments: &Run) -> Result<Settings, CliError> {
     Ok(Settings { engine: Engine::Jit, debug_info, ..settings })
 }
 
-/// `engine`: none asks for the best there is.
+/// The settings that all runs share; without an engine, the fastest one of this machine.
 pub(super) fn settings(options: &RunOptions, engine: Option<arguments::Engine>) -> Settings {
     Settings {
         engine: match engine {
@@ -267,16 +271,21 @@ pub(super) fn settings(options: &RunOptions, engine: Option<arguments::Engine>) 
     }
 }
 
-/// Says how a run report, if that needs words, and what the status is.
-pub(crate) fn tell(terminal: &Terminal, program: &Program, sources: &SourceMap, ending: RunOutcome) -> Status {
-    match ending {
+/// Prints a fault or an error that ended a run; its exit status.
+pub(crate) fn report_outcome(
+    terminal: &Terminal,
+    program: &Program,
+    sources: &SourceMap,
+    outcome: RunOutcome,
+) -> Status {
+    match outcome {
         RunOutcome::Exit(status) => Status::Exit(status),
         RunOutcome::Fault(fault) => {
             let line_of = |place: Location| {
                 let text = &sources.files().get(place.file as usize)?.text;
                 text.lines().nth(place.line.checked_sub(1)? as usize).map(str::to_string)
             };
-            say(&render_fault(&fault, program, &line_of, &|word| terminal.bold_red(word)));
+            print_message(&render_fault(&fault, program, &line_of, &|word| terminal.bold_red(word)));
             Status::Fault
         }
         RunOutcome::Failed(error) => {

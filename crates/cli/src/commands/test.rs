@@ -1,11 +1,10 @@
-//! `qj test`: runs programs that lie beside their input and expected output, each in a process of its own, as its
-//! user would run it.
+//! `qj test`: runs programs on the input files in their folders, each in a process of its own, and compares their output
+//! with the expected output.
 
 use crate::arguments::{Engine, Test};
 use crate::terminal::{CliError, Status, Terminal, print_verdict};
 use quaject_esp_run::HostError;
 use quaject_esp_run::files::{read_bytes, write_file};
-use rustix::process::{Pid, Signal, kill_process};
 use similar::TextDiff;
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -16,26 +15,27 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Differences longer than this are cut: the first lines tell what is wrong.
-const SHOWN_LINES: usize = 40;
+/// The limit on the lines of a difference.
+const MAX_SHOWN_LINES: usize = 40;
 
-/// How long a program that was asked to stop may take.
-const MERCY: Duration = Duration::from_secs(2);
+/// The time between SIGTERM and SIGKILL for a program that exceeds its time limit.
+#[cfg(unix)]
+const TERMINATION_GRACE: Duration = Duration::from_secs(2);
 
-/// A program and what lies beside it.
+/// A program with the files of its test.
 struct Case {
     program: PathBuf,
     /// Names and files of channels, `NAME.CHANNEL.in`.
     inputs: Vec<(String, PathBuf)>,
-    /// Likewise `NAME.CHANNEL.out`.
+    /// Names and files of channels, `NAME.CHANNEL.out`.
     outputs: Vec<(String, PathBuf)>,
 }
 
-/// The lines that tell what is wrong, or why the test could not be made.
+/// The lines of a report on a failed test, none if it passed; or the reason why the test could not be run.
 type Outcome = Result<Vec<String>, HostError>;
 
-/// What a run produced.
-struct Produced {
+/// The output of a run.
+struct RunOutput {
     status: String,
     output: Vec<u8>,
     error: Vec<u8>,
@@ -43,58 +43,88 @@ struct Produced {
 }
 
 pub(crate) fn test(terminal: &Terminal, arguments: Test) -> Result<Status, CliError> {
-    let mut cases = Vec::new();
-    for path in &arguments.paths {
-        let metadata =
-            path.metadata().map_err(|error| CliError::from(HostError::file("read", path.display(), &error)))?;
-        if metadata.is_dir() {
-            search(path, &mut cases)?;
-        } else {
-            match Case::of(path.clone())? {
-                Some(case) => cases.push(case),
-                None => {
-                    let expected = path.with_extension("out");
-                    if !arguments.bless {
-                        return Err(CliError::from(
-                            HostError::usage(format!(
-                                "`{}` is no test: there is no `{}`",
-                                path.display(),
-                                expected.display()
-                            ))
-                            .help("write what the program should say into it, or let `qj test --bless` do so"),
-                        ));
-                    }
-                    cases.push(Case { program: path.clone(), inputs: Vec::new(), outputs: Vec::new() });
-                }
-            }
-        }
-    }
+    let cases = selected_cases(&arguments)?;
     let mut engines = arguments.engine.clone();
     engines.dedup();
     let jobs: Vec<(&Case, Engine)> =
         cases.iter().flat_map(|case| engines.iter().map(move |engine| (case, *engine))).collect();
     if jobs.is_empty() {
         return Err(CliError::from(
-            HostError::usage("there are no tests here")
-                .help("a test is a NAME.esp with a NAME.out beside it; `qj test --help` tells more"),
+            HostError::usage("no tests found")
+                .help("a test is a NAME.esp with a NAME.out in the same folder; see `qj test --help`"),
         ));
     }
-    let myself = std::env::current_exe()
+    let outcomes = run_in_parallel(&jobs, &arguments)?;
+    let (mut passed, mut failed) = (0, 0);
+    let mut report = String::new();
+    for ((case, engine), outcome) in jobs.iter().zip(outcomes) {
+        let name = if engines.len() > 1 {
+            format!("{} ({})", case.program.display(), engine_name(*engine))
+        } else {
+            case.program.display().to_string()
+        };
+        let lines = match outcome {
+            Ok(lines) => lines,
+            Err(error) => error.to_string().lines().map(str::to_string).collect(),
+        };
+        if lines.is_empty() {
+            passed += 1;
+            report.push_str(&format!("ok      {name}\n"));
+            continue;
+        }
+        failed += 1;
+        report.push_str(&format!("{}  {name}\n", terminal.bold_red("FAILED")));
+        for line in lines {
+            report.push_str(&format!("        {}\n", terminal.difference(&line)));
+        }
+    }
+    report.push_str(&format!("{passed} passed, {failed} failed\n"));
+    print_verdict(report.as_bytes())?;
+    Ok(if failed == 0 { Status::Done } else { Status::Failed })
+}
+
+/// The tests that the command line selects. With `--bless` a program that is named becomes a test.
+fn selected_cases(arguments: &Test) -> Result<Vec<Case>, CliError> {
+    let mut cases = Vec::new();
+    for path in &arguments.paths {
+        let metadata =
+            path.metadata().map_err(|error| CliError::from(HostError::file("read", path.display(), &error)))?;
+        if metadata.is_dir() {
+            find_cases(path, &mut cases)?;
+            continue;
+        }
+        match Case::of(path.clone())? {
+            Some(case) => cases.push(case),
+            None if arguments.bless => {
+                cases.push(Case { program: path.clone(), inputs: Vec::new(), outputs: Vec::new() });
+            }
+            None => {
+                let (path, expected) = (path.display(), path.with_extension("out"));
+                let cause = format!("`{path}` is no test: there is no `{}`", expected.display());
+                let help = "write the expected output to it, or run `qj test --bless`";
+                return Err(CliError::from(HostError::usage(cause).help(help)));
+            }
+        }
+    }
+    Ok(cases)
+}
+
+/// Runs tests in parallel, each worker taking the next job; the outcomes in the order of the jobs.
+fn run_in_parallel(jobs: &[(&Case, Engine)], arguments: &Test) -> Result<Vec<Outcome>, CliError> {
+    let qj = std::env::current_exe()
         .map_err(|error| CliError::from(HostError::new(format!("cannot find qj itself: {error}"))))?;
     let limit = Duration::from_secs(arguments.timeout);
-
-    // Each worker takes the next job; results are printed in the order of jobs.
     let next = AtomicUsize::new(0);
-    let results: Mutex<Vec<Option<Outcome>>> = Mutex::new(jobs.iter().map(|_| None).collect());
+    let outcomes: Mutex<Vec<Option<Outcome>>> = Mutex::new(jobs.iter().map(|_| None).collect());
     let work = || {
         loop {
-            // Relaxed: the number alone matters; results are handed over by the mutex and the end of the scope.
+            // Relaxed: the number alone matters; outcomes are handed over by the mutex and the end of the scope.
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some((case, engine)) = jobs.get(index) else { return };
-            let result = case
-                .run(&myself, *engine, limit)
-                .and_then(|produced| if arguments.bless { case.bless(produced) } else { case.compare(&produced) });
-            results.lock().expect("no worker panics while it holds the lock")[index] = Some(result);
+            let outcome = case
+                .run(&qj, *engine, limit)
+                .and_then(|output| if arguments.bless { case.bless(output) } else { case.compare(&output) });
+            outcomes.lock().expect("no worker panics while it holds the lock")[index] = Some(outcome);
         }
     };
     std::thread::scope(|scope| {
@@ -102,34 +132,8 @@ pub(crate) fn test(terminal: &Terminal, arguments: Test) -> Result<Status, CliEr
             scope.spawn(work);
         }
     });
-
-    let mut failed = 0;
-    let mut report = String::new();
-    let results = results.into_inner().expect("no worker panics while it holds the lock");
-    for ((case, engine), result) in jobs.iter().zip(results) {
-        let name = if engines.len() > 1 {
-            format!("{} ({})", case.program.display(), engine_name(*engine))
-        } else {
-            case.program.display().to_string()
-        };
-        let lines = match result.expect("the workers have done every job") {
-            Ok(lines) => lines,
-            Err(error) => error.to_string().lines().map(str::to_string).collect(),
-        };
-        if lines.is_empty() {
-            report.push_str(&format!("ok      {name}\n"));
-        } else {
-            failed += 1;
-            report.push_str(&format!("{}  {name}\n", terminal.bold_red("FAILED")));
-            for line in lines {
-                report.push_str(&format!("        {}\n", terminal.difference(&line)));
-            }
-        }
-    }
-    let passed = jobs.len() - failed;
-    report.push_str(&format!("{passed} passed, {failed} failed\n"));
-    print_verdict(report.as_bytes())?;
-    Ok(if failed == 0 { Status::Done } else { Status::Failed })
+    let outcomes = outcomes.into_inner().expect("no worker panics while it holds the lock");
+    Ok(outcomes.into_iter().map(|outcome| outcome.expect("the workers have done every job")).collect())
 }
 
 fn engine_name(engine: Engine) -> &'static str {
@@ -140,8 +144,8 @@ fn engine_name(engine: Engine) -> &'static str {
     }
 }
 
-/// All tests in a folder and those below it, in order of their names. Hidden folders and links are passed over.
-fn search(folder: &Path, cases: &mut Vec<Case>) -> Result<(), HostError> {
+/// Finds all tests in a folder and its subfolders, in order of their names. Hidden folders and links are skipped.
+fn find_cases(folder: &Path, cases: &mut Vec<Case>) -> Result<(), HostError> {
     let unreadable = |error| HostError::file("read", folder.display(), &error);
     let mut entries: Vec<_> =
         fs::read_dir(folder).map_err(unreadable)?.collect::<Result<_, _>>().map_err(unreadable)?;
@@ -151,7 +155,7 @@ fn search(folder: &Path, cases: &mut Vec<Case>) -> Result<(), HostError> {
         let path = entry.path();
         let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
         if kind.is_dir() && !hidden && entry.file_name() != "target" {
-            search(&path, cases)?;
+            find_cases(&path, cases)?;
         } else if kind.is_file() && path.extension() == Some(OsStr::new("esp")) {
             cases.extend(Case::of(path)?);
         }
@@ -186,27 +190,28 @@ impl Case {
         Ok(is_test.then_some(case))
     }
 
-    fn beside(&self, ending: &str) -> PathBuf {
+    /// The file `NAME.ENDING`.
+    fn file(&self, ending: &str) -> PathBuf {
         self.program.with_extension(ending)
     }
 
-    /// A text beside the program, if there is one.
-    fn text_beside(&self, ending: &str) -> Result<Option<String>, HostError> {
-        let path = self.beside(ending);
-        let bytes = read_if_there(&path)?;
+    /// The text of `NAME.ENDING`, if the file exists.
+    fn text(&self, ending: &str) -> Result<Option<String>, HostError> {
+        let path = self.file(ending);
+        let bytes = read_optional(&path)?;
         let not_text = |_| HostError::new(format!("`{}` is not UTF-8", path.display())).help("write it as text");
         bytes.map(|bytes| String::from_utf8(bytes).map_err(not_text)).transpose()
     }
 
-    /// Runs the program as its user would.
-    fn run(&self, myself: &Path, engine: Engine, limit: Duration) -> Result<Produced, HostError> {
-        let failed = |error: io::Error| HostError::new(format!("cannot run it: {error}"));
+    /// Runs the program by `qj run`.
+    fn run(&self, qj: &Path, engine: Engine, limit: Duration) -> Result<RunOutput, HostError> {
+        let failed = |error: io::Error| HostError::new(format!("cannot run the program: {error}"));
         let folder = match self.program.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             Some(_) | None => Path::new("."),
         };
         let scratch = tempfile::tempdir().map_err(failed)?;
-        let mut command = Command::new(myself);
+        let mut command = Command::new(qj);
         command.current_dir(folder).args(["run", "--color", "never", "--checked", "--clock", "virtual", "--engine"]);
         command.arg(engine_name(engine)).arg(self.program.file_name().unwrap_or_default());
         for (channel, path) in &self.inputs {
@@ -215,17 +220,17 @@ impl Case {
         for (channel, _) in &self.outputs {
             command.arg("--bind").arg(format!("{channel}=data:{}", scratch.path().join(channel).display()));
         }
-        if let Some(arguments) = self.text_beside("args")? {
+        if let Some(arguments) = self.text("args")? {
             command.args(arguments.lines().filter(|line| !line.is_empty()));
         }
-        let input = open_if_there(&self.beside("in"))?.map_or_else(Stdio::null, Stdio::from);
+        let input = open_optional(&self.file("in"))?.map_or_else(Stdio::null, Stdio::from);
         let output = scratch.path().join(".output");
         let error = scratch.path().join(".error");
         command.stdin(input);
         command.stdout(File::create(&output).map_err(failed)?).stderr(File::create(&error).map_err(failed)?);
         let status = wait(command.spawn().map_err(failed)?, limit).map_err(failed)?.ok_or_else(|| {
-            HostError::new(format!("it was stopped after {} seconds", limit.as_secs()))
-                .help("a test has to end by itself; `--timeout SECONDS` gives it longer")
+            HostError::new(format!("stopped after {} seconds", limit.as_secs()))
+                .help("a test must terminate; `--timeout SECONDS` sets the limit")
         })?;
         let mut channels = Vec::new();
         for (channel, path) in &self.outputs {
@@ -235,55 +240,60 @@ impl Case {
             }
             channels.push((path.clone(), produced));
         }
-        Ok(Produced { status: describe(status), output: read_bytes(&output)?, error: read_bytes(&error)?, channels })
+        Ok(RunOutput {
+            status: status_text(status),
+            output: read_bytes(&output)?,
+            error: read_bytes(&error)?,
+            channels,
+        })
     }
 
-    /// The lines that tell how a run differs from what was expected: none if it does not.
-    fn compare(&self, produced: &Produced) -> Outcome {
+    /// Compares a run with the expected output.
+    fn compare(&self, produced: &RunOutput) -> Outcome {
         let mut lines = Vec::new();
-        let status = self.text_beside("status")?.unwrap_or_else(|| "0".to_string());
+        let status = self.text("status")?.unwrap_or_else(|| "0".to_string());
         if status.trim() != produced.status {
             lines.push(format!("exit status: expected {}, got {}", status.trim(), produced.status));
         }
-        let output = read_if_there(&self.beside("out"))?.unwrap_or_default();
+        let output = read_optional(&self.file("out"))?.unwrap_or_default();
         difference("standard output", &output, &produced.output, &mut lines);
         for (path, produced) in &produced.channels {
             difference(&path.display().to_string(), &read_bytes(path)?, produced, &mut lines);
         }
-        match read_if_there(&self.beside("err"))? {
+        match read_optional(&self.file("err"))? {
             Some(error) => difference("standard error", &error, &produced.error, &mut lines),
             None if lines.is_empty() => {}
             None => {
-                // Nobody said what it should be, but it may tell why the rest is wrong.
+                // Not compared without an expected text, but it may explain the other differences.
                 let error = String::from_utf8_lossy(&produced.error).into_owned();
-                lines.extend(error.lines().take(SHOWN_LINES).map(|line| format!("| {line}")));
+                lines.extend(error.lines().take(MAX_SHOWN_LINES).map(|line| format!("| {line}")));
             }
         }
         Ok(lines)
     }
 
-    /// Makes what was produced what is expected.
-    fn bless(&self, produced: Produced) -> Outcome {
-        // A program may `exit(2)`, but then nobody complains.
+    /// Writes the output of a run as the expected output.
+    fn bless(&self, produced: RunOutput) -> Outcome {
+        // Status 2 is an error of `qj run` only with its message: a program may `exit(2)`.
         if produced.status == "2" && produced.error.starts_with(b"error: ") {
-            let complaint = String::from_utf8_lossy(&produced.error).into_owned();
-            return Ok(["`qj run` refuses what lies beside the program:"]
+            let message = String::from_utf8_lossy(&produced.error).into_owned();
+            return Ok(["`qj run` rejects the files of the test:"]
                 .into_iter()
-                .chain(complaint.lines().take(SHOWN_LINES))
+                .chain(message.lines().take(MAX_SHOWN_LINES))
                 .map(str::to_string)
                 .collect());
         }
-        if !produced.output.is_empty() || self.beside("out").exists() || produced.channels.is_empty() {
-            write_file(&self.beside("out"), &produced.output)?;
+        if !produced.output.is_empty() || self.file("out").exists() || produced.channels.is_empty() {
+            write_file(&self.file("out"), &produced.output)?;
         }
-        let status = self.beside("status");
+        let status = self.file("status");
         if produced.status != "0" {
             write_file(&status, format!("{}\n", produced.status).as_bytes())?;
         } else if status.exists() {
             fs::remove_file(&status).map_err(|error| HostError::file("remove", status.display(), &error))?;
         }
-        if self.beside("err").exists() {
-            write_file(&self.beside("err"), &produced.error)?;
+        if self.file("err").exists() {
+            write_file(&self.file("err"), &produced.error)?;
         }
         for (path, produced) in &produced.channels {
             write_file(path, produced)?;
@@ -292,45 +302,51 @@ impl Case {
     }
 }
 
-/// A file that need not be there. What is there must be a file: nobody waits for the other end of a pipe.
-fn open_if_there(path: &Path) -> Result<Option<File>, HostError> {
+/// Opens an optional file. Another kind of file is an error: opening a pipe would block.
+fn open_optional(path: &Path) -> Result<Option<File>, HostError> {
     match path.metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Ok(metadata) if !metadata.is_file() => {
-            Err(HostError::new(format!("`{}` is not a file", path.display())).help("put a file there, or nothing"))
+            Err(HostError::new(format!("`{}` is not a file", path.display()))
+                .help("replace it by a file, or remove it"))
         }
         Ok(_) | Err(_) => File::open(path).map(Some).map_err(|error| HostError::file("read", path.display(), &error)),
     }
 }
 
-fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, HostError> {
-    open_if_there(path)?.map(|_| read_bytes(path)).transpose()
+fn read_optional(path: &Path) -> Result<Option<Vec<u8>>, HostError> {
+    open_optional(path)?.map(|_| read_bytes(path)).transpose()
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, HostError> {
     std::path::absolute(path).map_err(|error| HostError::file("find", path.display(), &error))
 }
 
-/// An exit status in words: the number, or the signal.
-fn describe(status: ExitStatus) -> String {
-    match (status.code(), std::os::unix::process::ExitStatusExt::signal(&status)) {
-        (Some(code), _) => code.to_string(),
-        (None, Some(signal)) => format!("killed by signal {signal}"),
-        (None, None) => status.to_string(),
+/// The text of an exit status: the number, or the signal.
+fn status_text(status: ExitStatus) -> String {
+    #[cfg(unix)]
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+        return format!("killed by signal {signal}");
     }
+    status.code().map_or_else(|| status.to_string(), |code| code.to_string())
 }
 
-/// Waits for a process, but not for ever: one that is late is asked to stop, so that it puts its own children away, and
-/// then made to.
+/// Waits for a process until a time limit; none if it was exceeded. Such a process receives SIGTERM, so that it can
+/// terminate its own children, and then SIGKILL.
 fn wait(mut child: Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
     if let Some(status) = wait_until(&mut child, Instant::now() + limit)? {
         return Ok(Some(status));
     }
-    kill_process(Pid::from_child(&child), Signal::TERM)?;
-    if wait_until(&mut child, Instant::now() + MERCY)?.is_none() {
-        child.kill()?;
-        child.wait()?;
+    #[cfg(unix)]
+    {
+        use rustix::process::{Pid, Signal, kill_process};
+        kill_process(Pid::from_child(&child), Signal::TERM)?;
+        if wait_until(&mut child, Instant::now() + TERMINATION_GRACE)?.is_some() {
+            return Ok(None);
+        }
     }
+    child.kill()?;
+    child.wait()?;
     Ok(None)
 }
 
@@ -364,11 +380,11 @@ fn difference(what: &str, expected: &[u8], produced: &[u8], lines: &mut Vec<Stri
     let diff = TextDiff::configure().timeout(Duration::from_secs(1)).diff_lines(expected, produced);
     let text = diff.unified_diff().context_radius(2).to_string();
     let count = text.lines().count();
-    lines.extend(text.split('\n').take(count.min(SHOWN_LINES)).map(|line| line.replace('\r', "\\r")));
-    if count > SHOWN_LINES {
-        lines.push(format!("... {} more lines", count - SHOWN_LINES));
+    lines.extend(text.split('\n').take(count.min(MAX_SHOWN_LINES)).map(|line| line.replace('\r', "\\r")));
+    if count > MAX_SHOWN_LINES {
+        lines.push(format!("... {} more lines", count - MAX_SHOWN_LINES));
     }
     if !expected.is_empty() && !produced.is_empty() && expected.ends_with('\n') != produced.ends_with('\n') {
-        lines.push("(only one of the two ends with a line end)".to_string());
+        lines.push("(only one of the two ends with a newline)".to_string());
     }
 }

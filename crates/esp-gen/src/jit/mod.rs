@@ -72,27 +72,27 @@ pub struct Origin {
 
 /// Why a process has no machine code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Refused {
+pub enum JitError {
     /// It exceeds the limits on values and instructions.
     TooLarge,
     /// The assembler reported an error.
-    Unwritten(Error),
+    Assembler(Error),
 }
 
-impl std::fmt::Display for Refused {
+impl std::fmt::Display for JitError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Refused::TooLarge => write!(f, "it is too large to be compiled at once"),
-            Refused::Unwritten(error) => write!(f, "{error}"),
+            JitError::TooLarge => write!(f, "it is too large to be compiled at once"),
+            JitError::Assembler(error) => write!(f, "{error}"),
         }
     }
 }
 
-impl std::error::Error for Refused {
+impl std::error::Error for JitError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Refused::TooLarge => None,
-            Refused::Unwritten(error) => Some(error),
+            JitError::TooLarge => None,
+            JitError::Assembler(error) => Some(error),
         }
     }
 }
@@ -105,7 +105,7 @@ const MAX_VALUES: usize = 1 << 20;
 /// Compiles a process of a verified program to `buffer`, which is as large as the code may be.
 ///
 /// # Errors
-/// [`Refused`] if it has no machine code.
+/// [`JitError`] if it has no machine code.
 pub fn compile<M: Machine>(
     program: &Program,
     process: &Process,
@@ -113,14 +113,14 @@ pub fn compile<M: Machine>(
     checks: Checks,
     buffer: &mut [u8],
     room: &mut Room<M>,
-) -> Result<Code, Refused>
+) -> Result<Code, JitError>
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float> + Extension,
 {
     let body = &process.body;
     let instructions: usize = body.blocks.iter().map(|block| block.instructions.len() + 1).sum();
     if body.values.len() > MAX_VALUES || body.values.len().saturating_mul(instructions) > MAX_LIVENESS_BITS {
-        return Err(Refused::TooLarge);
+        return Err(JitError::TooLarge);
     }
     let slots = extents.slots(body);
     let layout = CodeLayout::new(body);
@@ -146,10 +146,10 @@ where
         let locations = allocator.assign(register_count::<M>());
         match emit::<M>(&analyses, &locations, buffer, room) {
             Ok(code) => return Ok(code),
-            Err(Failure::Error(error)) => return Err(Refused::Unwritten(error)),
+            Err(Failure::Error(error)) => return Err(JitError::Assembler(error)),
             // Each round keeps one web fewer in registers, so this ends.
             Err(Failure::Shortage(point)) if allocator.evict(point) => {}
-            Err(Failure::Shortage(_)) => return Err(Refused::Unwritten(Error::Registers)),
+            Err(Failure::Shortage(_)) => return Err(JitError::Assembler(Error::Registers)),
         }
     }
 }

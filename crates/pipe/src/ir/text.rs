@@ -16,8 +16,10 @@
 //! ```
 
 use super::{Condition, Element, Instruction, Operand, Operation, Order, Program, Register, Total, UserStep};
-use crate::error::TextError;
+use crate::error::{TextCode, TextDiagnostic};
 use crate::text::is_built_in;
+use quaject_diagnostic::Diagnostic;
+use quaject_diagnostic::span::Span;
 
 /// What a text holds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -29,52 +31,46 @@ pub struct Definitions {
 }
 
 impl Definitions {
-    /// Reads definitions, and says what is wrong with those that are left out.
-    pub fn read(text: &str) -> (Definitions, Vec<TextError>) {
-        let mut reader = Parser { found: Definitions::default(), mistakes: Vec::new(), open: None, line: 0, last: "" };
-        for (number, line) in text.lines().enumerate() {
-            reader.line = number + 1;
-            reader.last = line;
+    /// Reads definitions. Malformed ones are omitted and reported.
+    pub fn read(text: &str) -> (Definitions, Vec<TextDiagnostic>) {
+        let mut reader = Parser { text, found: Definitions::default(), diagnostics: Vec::new(), open: None };
+        for line in text.lines() {
             let code = line.split('#').next().unwrap_or_default();
             if !code.trim().is_empty()
-                && let Err(mistake) = reader.read_line(code)
+                && let Err(diagnostic) = reader.read_line(code)
             {
-                reader.mistakes.push(mistake);
+                reader.diagnostics.push(diagnostic);
             }
         }
         if let Some(open) = reader.open.take() {
-            reader.line = open.line;
-            let mistake = reader.at(open.header, "this definition has no `end`", "write `end` below its last line");
-            reader.mistakes.push(mistake);
+            let diagnostic = reader.at(open.header, "this definition has no `end`", "write `end` below its last line");
+            reader.diagnostics.push(diagnostic);
         }
-        reader.mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
-        (reader.found, reader.mistakes)
+        reader.diagnostics.sort_by_key(|diagnostic| diagnostic.span.start);
+        (reader.found, reader.diagnostics)
     }
 }
 
 /// A definition that is being read.
 struct OpenDefinition<'t> {
     header: &'t str,
-    line: usize,
     name: String,
     /// `None` for a handler.
     element: Option<Element>,
     instructions: Vec<Instruction>,
-    /// The line of each instruction, and its text.
-    places: Vec<(usize, &'t str)>,
+    /// The text of each instruction.
+    places: Vec<&'t str>,
     labels: Vec<(&'t str, usize)>,
-    /// Jumps whose labels may come later: the instruction, the label.
+    /// Jumps to labels that may be defined later: the instruction, the label.
     jumps: Vec<(usize, &'t str)>,
-    mistakes: usize,
+    is_malformed: bool,
 }
 
 struct Parser<'t> {
+    text: &'t str,
     found: Definitions,
-    mistakes: Vec<TextError>,
+    diagnostics: Vec<TextDiagnostic>,
     open: Option<OpenDefinition<'t>>,
-    line: usize,
-    /// The whole line, to count columns in.
-    last: &'t str,
 }
 
 const OPERATIONS: [(&str, Operation); 10] = [
@@ -115,29 +111,20 @@ fn of_table<T: Copy>(table: &[(&str, T)], word: &str) -> Option<T> {
 }
 
 impl<'t> Parser<'t> {
-    /// A mistake at a part of the line.
-    fn at(&self, part: &str, message: impl Into<String>, help: impl Into<String>) -> TextError {
-        // A part is a slice of the line, or of an earlier one; then the mistake is at its start.
-        let offset = (part.as_ptr() as usize).wrapping_sub(self.last.as_ptr() as usize);
-        let before = self.last.get(..offset).unwrap_or_default();
-        TextError {
-            line: self.line,
-            column: before.chars().count() + 1,
-            length: part.chars().count().max(1),
-            message: message.into(),
-            help: help.into(),
-        }
+    /// A diagnostic about a part of the text.
+    fn at(&self, part: &str, message: impl Into<String>, help: impl Into<String>) -> TextDiagnostic {
+        Diagnostic::new(TextCode::Definition, Span::of_slice(self.text, part), message).help(help)
     }
 
-    fn read_line(&mut self, code: &'t str) -> Result<(), TextError> {
+    fn read_line(&mut self, code: &'t str) -> Result<(), TextDiagnostic> {
         let code = code.trim();
         let (word, rest) = code.split_once(char::is_whitespace).unwrap_or((code, &code[code.len()..]));
         match (word, &self.open) {
             ("step" | "handler", Some(open)) => {
                 let message = format!("`{}` has no `end`", open.name);
-                let mistake = self.at(word, message, "definitions do not lie in each other");
+                let diagnostic = self.at(word, message, "definitions do not nest");
                 self.open = None;
-                self.mistakes.push(mistake);
+                self.diagnostics.push(diagnostic);
                 self.begin(word, rest)
             }
             ("step" | "handler", None) => self.begin(word, rest),
@@ -148,29 +135,28 @@ impl<'t> Parser<'t> {
             (_, Some(_)) => {
                 let outcome = self.instruction(code, word, rest);
                 if let (Err(_), Some(open)) = (&outcome, &mut self.open) {
-                    open.mistakes += 1;
+                    open.is_malformed = true;
                 }
                 outcome
             }
         }
     }
 
-    fn begin(&mut self, word: &'t str, rest: &'t str) -> Result<(), TextError> {
+    fn begin(&mut self, word: &'t str, rest: &'t str) -> Result<(), TextDiagnostic> {
         let mut words = rest.split_whitespace();
         let Some(name) = words.next() else {
             return Err(self.at(word, format!("a {word} without a name"), format!("write `{word} NAME`")));
         };
-        // A definition that begins wrongly is read all the same, so that its lines are not mistakes too.
+        // A definition with a malformed header is read, so that its lines are not reported too.
         let mut open = OpenDefinition {
             header: word,
-            line: self.line,
             name: name.into(),
             element: None,
             instructions: Vec::new(),
             places: Vec::new(),
             labels: Vec::new(),
             jumps: Vec::new(),
-            mistakes: 0,
+            is_malformed: false,
         };
         let mut outcome = Ok(());
         let is_taken = match word {
@@ -180,10 +166,10 @@ impl<'t> Parser<'t> {
         if is_taken {
             outcome = Err(self.at(name, format!("a second {word} `{name}`"), "give it another name"));
         } else if word == "step" && is_built_in(name) {
-            outcome = Err(self.at(name, format!("there is a step `{name}` without this"), "give it another name"));
+            outcome = Err(self.at(name, format!("`{name}` is a built-in step"), "give it another name"));
         } else if !is_name(name) {
             outcome =
-                Err(self.at(name, format!("`{name}` is no name"), "a name is a letter, then letters, digits and _"));
+                Err(self.at(name, format!("`{name}` is not a name"), "a name is a letter, then letters, digits and _"));
         } else if word == "step" {
             let element = words.next();
             open.element = element.and_then(read_element);
@@ -195,15 +181,14 @@ impl<'t> Parser<'t> {
             }
         }
         if let (Ok(()), Some(more)) = (&outcome, words.next()) {
-            outcome =
-                Err(self.at(more, format!("`{more}` says nothing here"), "instructions go on lines of their own"));
+            outcome = Err(self.at(more, format!("unexpected `{more}`"), "write each instruction on a line of its own"));
         }
-        open.mistakes = usize::from(outcome.is_err());
+        open.is_malformed = outcome.is_err();
         self.open = Some(open);
         outcome
     }
 
-    fn end(&mut self) -> Result<(), TextError> {
+    fn end(&mut self) -> Result<(), TextDiagnostic> {
         let Some(mut open) = self.open.take() else { return Ok(()) };
         for (instruction, label) in std::mem::take(&mut open.jumps) {
             match open.labels.iter().find(|(name, _)| *name == label) {
@@ -212,20 +197,13 @@ impl<'t> Parser<'t> {
                     _ => {}
                 },
                 None => {
-                    let (line, text) = open.places[instruction];
-                    let mistake = TextError {
-                        line,
-                        column: 1 + text.find(label).map_or(0, |at| text[..at].chars().count()),
-                        length: label.chars().count(),
-                        message: format!("no label `{label}`"),
-                        help: format!("write `{label}:` before the instruction to go to"),
-                    };
-                    self.mistakes.push(mistake);
-                    open.mistakes += 1;
+                    let help = format!("write `{label}:` before the target of the jump");
+                    self.diagnostics.push(self.at(label, format!("no label `{label}`"), help));
+                    open.is_malformed = true;
                 }
             }
         }
-        if open.mistakes > 0 {
+        if open.is_malformed {
             return Ok(());
         }
         let program = Program { name: open.name, instructions: open.instructions };
@@ -234,22 +212,21 @@ impl<'t> Parser<'t> {
             Some(element) => match UserStep::new(program, element) {
                 Ok(step) => self.found.steps.push(step),
                 Err(flaw) => {
-                    let (line, text) = flaw.instruction.map_or((open.line, self.last), |number| open.places[number]);
-                    let column = 1 + text.chars().take_while(|letter| letter.is_whitespace()).count();
-                    let length = text.split('#').next().unwrap_or_default().trim().chars().count().max(1);
-                    return Err(TextError { line, column, length, message: flaw.message, help: flaw.help });
+                    let part = flaw.instruction.map_or(open.header, |number| open.places[number]);
+                    let span = Span::of_slice(self.text, part);
+                    return Err(Diagnostic::new(TextCode::Verification, span, flaw.message).help(flaw.help));
                 }
             },
         }
         Ok(())
     }
 
-    fn instruction(&mut self, code: &'t str, word: &'t str, rest: &'t str) -> Result<(), TextError> {
+    fn instruction(&mut self, code: &'t str, word: &'t str, rest: &'t str) -> Result<(), TextDiagnostic> {
         if let Some(label) = code.strip_suffix(':') {
             if !is_name(label) {
                 return Err(self.at(
                     label,
-                    format!("`{label}` is no label"),
+                    format!("`{label}` is not a label"),
                     "a label is a letter, then letters, digits and _",
                 ));
             }
@@ -263,12 +240,11 @@ impl<'t> Parser<'t> {
         }
         let operands = Operands { reader: self, word, rest, list: split(rest) };
         let (instruction, jump) = operands.read()?;
-        let (line, last) = (self.line, self.last);
         if let Some(open) = &mut self.open {
             if let Some(label) = jump {
                 open.jumps.push((open.instructions.len(), label));
             }
-            open.places.push((line, last));
+            open.places.push(code);
             open.instructions.push(instruction);
         }
         Ok(())
@@ -299,7 +275,7 @@ fn split(rest: &str) -> Vec<&str> {
     rest.split([',', ' ', '\t']).filter(|word| !word.is_empty()).collect()
 }
 
-/// A number: decimal, or hexadecimal behind `0x`.
+/// A number: decimal, or hexadecimal after `0x`.
 pub(crate) fn read_number(word: &str) -> Option<u64> {
     match word.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+')),
@@ -316,7 +292,7 @@ struct Operands<'r, 't> {
 }
 
 impl<'t> Operands<'_, 't> {
-    fn read(self) -> Result<(Instruction, Option<&'t str>), TextError> {
+    fn read(self) -> Result<(Instruction, Option<&'t str>), TextDiagnostic> {
         let plain = |instruction| Ok((instruction, None));
         if let Some(operation) = of_table(&OPERATIONS, self.word) {
             self.count(3, "add r0, r1, 7")?;
@@ -394,7 +370,7 @@ impl<'t> Operands<'_, 't> {
         }
     }
 
-    fn count(&self, wanted: usize, example: &str) -> Result<(), TextError> {
+    fn count(&self, wanted: usize, example: &str) -> Result<(), TextDiagnostic> {
         if self.list.len() == wanted {
             return Ok(());
         }
@@ -403,29 +379,29 @@ impl<'t> Operands<'_, 't> {
         Err(self.reader.at(part, message, format!("for example `{example}`")))
     }
 
-    fn wrong(&self, index: usize, what: &str, help: &str) -> TextError {
+    fn wrong(&self, index: usize, what: &str, help: &str) -> TextDiagnostic {
         let part = self.list[index];
-        self.reader.at(part, format!("`{part}` is no {what}"), format!("a {what} is {help}"))
+        self.reader.at(part, format!("`{part}` is not a {what}"), format!("a {what} is {help}"))
     }
 
-    fn register(&self, index: usize) -> Result<Register, TextError> {
+    fn register(&self, index: usize) -> Result<Register, TextDiagnostic> {
         register(self.list[index]).ok_or_else(|| self.wrong(index, "register", "r0 to r7"))
     }
 
-    fn operand(&self, index: usize) -> Result<Operand, TextError> {
+    fn operand(&self, index: usize) -> Result<Operand, TextDiagnostic> {
         let word = self.list[index];
         let constant = || read_number(word).map(Operand::Constant);
         register(word).map(Operand::Register).or_else(constant).ok_or_else(|| {
-            self.wrong(index, "register or number", "r0 to r7, decimal, or hexadecimal behind 0x, below 2 to the 64")
+            self.wrong(index, "register or number", "r0 to r7, decimal, or hexadecimal after 0x, below 2 to the 64")
         })
     }
 
-    fn index(&self, index: usize) -> Result<usize, TextError> {
+    fn index(&self, index: usize) -> Result<usize, TextDiagnostic> {
         let number = read_number(self.list[index]).and_then(|number| usize::try_from(number).ok());
         number.ok_or_else(|| self.wrong(index, "number", "counted from 0"))
     }
 
-    fn element(&self, index: usize) -> Result<Element, TextError> {
+    fn element(&self, index: usize) -> Result<Element, TextDiagnostic> {
         read_element(self.list[index]).ok_or_else(|| self.wrong(index, "element", ELEMENTS))
     }
 }

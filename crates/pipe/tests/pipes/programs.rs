@@ -1,4 +1,4 @@
-//! Steps and handlers as text: what they do, and what is said of those that are wrong.
+//! Steps and handlers in text form: their effects, and the diagnostics about malformed ones.
 
 use quaject_pipe::cross;
 use quaject_pipe::handler::{Handler, Verdict};
@@ -9,23 +9,27 @@ use quaject_test_support::Random;
 use quaject_vcode::Features;
 
 fn definitions(text: &str) -> Definitions {
-    let (found, mistakes) = Definitions::read(text);
-    assert!(mistakes.is_empty(), "{mistakes:?}");
+    let (found, diagnostics) = Definitions::read(text);
+    assert!(diagnostics.is_empty(), "{diagnostics:?}");
     found
 }
 
-/// Everything that is said of a text, a line for each mistake.
-fn mistakes(text: &str) -> Vec<String> {
+/// The diagnostics about a text, one per line.
+fn diagnostics(text: &str) -> Vec<String> {
     Definitions::read(text)
         .1
         .iter()
-        .map(|mistake| format!("{mistake} ({}); {}", mistake.length, mistake.help))
+        .map(|found| {
+            let part = &text[found.span.start as usize..found.span.end as usize];
+            let help = found.help.as_deref().unwrap_or_default();
+            format!("{} ({}); {help}", found.located_message(text), part.chars().count())
+        })
         .collect()
 }
 
 fn compose(text: &str, steps: &[UserStep]) -> Pipe {
-    let (steps, mistakes) = read_pipe(text, steps);
-    assert!(mistakes.is_empty(), "{mistakes:?}");
+    let (steps, diagnostics) = read_pipe(text, steps);
+    assert!(diagnostics.is_empty(), "{diagnostics:?}");
     Composer::global().expect("the system gives code memory").compose(&steps).expect("the steps are a pipe")
 }
 
@@ -43,7 +47,7 @@ fn a_step_changes_elements_and_totals_them() {
 }
 
 #[test]
-fn errors_in_a_text_have_a_location() {
+fn errors_in_a_text_are_located() {
     for (text, wanted) in [
         ("step\n", "line 1, column 1: a step without a name (4); write `step NAME`"),
         (
@@ -63,8 +67,8 @@ fn errors_in_a_text_have_a_location() {
             "step a u8\n  add r0, r0, 300\nend\n",
             "line 2, column 3: 300 does not fit an element of 8 bits (15); use wider elements, or a smaller number",
         ),
-        ("step copy u8\nend\n", "line 1, column 6: there is a step `copy` without this (4); give it another name"),
-        ("step xor u8\nend\n", "line 1, column 6: there is a step `xor` without this (3); give it another name"),
+        ("step copy u8\nend\n", "line 1, column 6: `copy` is a built-in step (4); give it another name"),
+        ("step xor u8\nend\n", "line 1, column 6: `xor` is a built-in step (3); give it another name"),
         ("step a u8\nend\nstep a u8\nend\n", "line 3, column 6: a second step `a` (1); give it another name"),
         (
             "handler h\n  drop\nend\nhandler h\n  drop\nend\n",
@@ -80,42 +84,43 @@ fn errors_in_a_text_have_a_location() {
             "step a u8\n  add r0, r0\nend\n",
             "line 2, column 7: 2 operands; `add` has 3 (6); for example `add r0, r1, 7`",
         ),
-        ("step a u8\n  add r0, r8, 1\nend\n", "line 2, column 11: `r8` is no register (2); a register is r0 to r7"),
+        ("step a u8\n  add r0, r8, 1\nend\n", "line 2, column 11: `r8` is not a register (2); a register is r0 to r7"),
         (
             "handler h\n  goto there\nend\n",
-            "line 2, column 8: no label `there` (5); write `there:` before the instruction to go to",
+            "line 2, column 8: no label `there` (5); write `there:` before the target of the jump",
         ),
         (
             "handler h\n\u{e9}\n  \u{e9}: x\nend\n",
             "line 2, column 1: no instruction `\u{e9}` (1); set add sub mul and or xor min max shl shr, total in steps; load if goto deliver found reply send accept drop in handlers",
         ),
     ] {
-        assert_eq!(mistakes(text)[0], wanted, "{text}");
+        assert_eq!(diagnostics(text)[0], wanted, "{text}");
     }
-    let all = mistakes("handler h\n  add\n  frob r1\n  set r1, 99999999999999999999\nend\nstep b u7\nend\n");
+    let all = diagnostics("handler h\n  add\n  frob r1\n  set r1, 99999999999999999999\nend\nstep b u7\nend\n");
     assert_eq!(all.len(), 4, "{all:#?}");
 }
 
 #[test]
-fn errors_in_a_pipe_have_a_location() {
+fn errors_in_a_pipe_are_located() {
     for (text, wanted, help) in [
-        ("", "line 1, column 1: nothing between two bars", "write a step, or one bar less"),
-        ("copy |", "line 1, column 7: nothing between two bars", "write a step, or one bar less"),
+        ("", "line 1, column 1: nothing between two bars", "write a step, or remove a bar"),
+        ("copy |", "line 1, column 7: nothing between two bars", "write a step, or remove a bar"),
         ("copy |  swap", "line 1, column 9: no step `swap`", "did you mean `swap16`?"),
         (
             "copy |\n aes",
             "line 2, column 2: no step `aes`",
             "there are copy, checksum, crc32c, swap16, swap32, swap64, count, xor",
         ),
-        ("copy fast", "line 1, column 1: `copy` takes nothing, not `fast`", "put a bar between steps"),
-        ("copy a b", "line 1, column 1: `b` says nothing here", "put a bar between steps"),
+        ("copy fast", "line 1, column 1: `copy` takes no argument; found `fast`", "put a bar between steps"),
+        ("copy a b", "line 1, column 1: unexpected `b`", "put a bar between steps"),
     ] {
-        let (_, mistakes) = read_pipe(text, &[]);
-        assert_eq!((mistakes[0].to_string().as_str(), mistakes[0].help.as_str()), (wanted, help));
+        let (_, diagnostics) = read_pipe(text, &[]);
+        let found = (diagnostics[0].located_message(text), diagnostics[0].help.as_deref());
+        assert_eq!(found, (wanted.to_string(), Some(help)));
     }
     for key in ["", "7", "0x", "0x1", "0x123456", "0x+1", "0xgg", "0x0102030405060708ff", "0x\u{e9}"] {
-        let (steps, mistakes) = read_pipe(&format!("xor {key}"), &[]);
-        assert_eq!((steps.len(), mistakes.len()), (0, 1), "{key}");
+        let (steps, diagnostics) = read_pipe(&format!("xor {key}"), &[]);
+        assert_eq!((steps.len(), diagnostics.len()), (0, 1), "{key}");
     }
 }
 
@@ -259,10 +264,10 @@ fn nothing_that_is_read_breaks_the_reader() {
         let start = ["handler h\n", "step s u16be\n", ""][random.index(3)];
         let words: Vec<&str> = (0..random.index(40)).map(|_| WORDS[random.index(WORDS.len())]).collect();
         let text = start.to_string() + &words.join(" ");
-        let (found, mistakes) = Definitions::read(&text);
-        for mistake in mistakes {
-            let line = text.lines().nth(mistake.line - 1).unwrap_or_else(|| panic!("{text}: {mistake}"));
-            assert!(mistake.column <= line.chars().count() + 1, "{text}: {mistake}");
+        let (found, diagnostics) = Definitions::read(&text);
+        for found in diagnostics {
+            let span = found.span.start as usize..found.span.end as usize;
+            assert!(text.get(span).is_some(), "{text}: {found}");
         }
         for step in found.steps {
             composer.compose(&[Step::User(step)]).expect("a step that was checked can be composed");

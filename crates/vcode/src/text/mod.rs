@@ -1,4 +1,4 @@
-//! Functions in portable instructions, written as text: read with all mistakes at once, assembled for any machine.
+//! Functions in portable instructions in text form: read with diagnostics about all errors, and assembled for any machine.
 //!
 //! ```text
 //! function sum %p%l leaf      # parameters are a0, a1 ...
@@ -21,6 +21,7 @@ mod read;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 pub mod step;
 
+use quaject_diagnostic::{Code, Diagnostic, Severity};
 use std::string::String;
 use std::vec::Vec;
 
@@ -31,33 +32,45 @@ use crate::frame::Kind;
 use crate::instruction::Instruction;
 use crate::signature::Type;
 
-/// Something wrong in a text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mistake {
-    /// Its line, from one.
-    pub line: usize,
-    /// Its first character, from one.
-    pub column: usize,
-    /// What is wrong.
-    pub message: String,
-    /// What to do about it.
-    pub help: Option<String>,
+/// The kinds of diagnostics about a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextCode {
+    /// A line is outside of a function, or a part of it is malformed.
+    Syntax,
+    /// A name has no declaration.
+    Unknown,
+    /// A name is declared twice.
+    Duplicate,
+    /// An instruction does not take the operands.
+    Operands,
 }
 
-impl std::fmt::Display for Mistake {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}:{}: {}", self.line, self.column, self.message)
+impl Code for TextCode {
+    fn name(self) -> &'static str {
+        match self {
+            TextCode::Syntax => "V0001",
+            TextCode::Unknown => "V0002",
+            TextCode::Duplicate => "V0003",
+            TextCode::Operands => "V0004",
+        }
+    }
+
+    fn severity(self) -> Severity {
+        match self {
+            TextCode::Syntax | TextCode::Unknown | TextCode::Duplicate | TextCode::Operands => Severity::Error,
+        }
     }
 }
 
-impl std::error::Error for Mistake {}
+/// A diagnostic about a text. Its locations are in the first file of a source map.
+pub type TextDiagnostic = Diagnostic<TextCode>;
 
-/// Which registers a variable is kept in.
+/// The bank of registers that holds a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bank {
-    /// Those for integers and pointers.
+    /// Registers for integers and pointers.
     Int,
-    /// Those for floats and doubles.
+    /// Registers for floats and doubles.
     Float,
 }
 
@@ -66,7 +79,7 @@ pub enum Bank {
 pub struct Variable {
     /// Its name.
     pub name: String,
-    /// Where it is kept.
+    /// The bank of its register.
     pub bank: Bank,
 }
 
@@ -95,13 +108,13 @@ pub enum Operand {
 /// An instruction with its operands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Statement {
-    /// Which instruction.
+    /// The instruction.
     pub instruction: &'static Instruction,
-    /// Its operands, which it accepts.
+    /// Its operands, of the kinds that the instruction accepts.
     pub operands: Vec<Operand>,
-    /// Where it is, from one.
+    /// Its line, from one.
     pub line: usize,
-    /// Its text, without blanks around it and comment.
+    /// Its text, without surrounding blanks and comment.
     pub text: String,
 }
 
@@ -118,7 +131,7 @@ pub struct Function {
     pub variables: Vec<Variable>,
     /// Its variables on the stack.
     pub locals: Vec<StackVariable>,
-    /// Its labels: the statement that each stands before.
+    /// Its labels: the index of the statement after each.
     pub labels: Vec<usize>,
     /// Its instructions.
     pub statements: Vec<Statement>,

@@ -1,44 +1,40 @@
-//! Reads functions from text. Reports all errors of a text, and never panics.
+//! Reads functions from text. Reports all errors of a text, and accepts any text without panicking.
 
 use std::borrow::ToOwned;
 use std::format;
 use std::string::{String, ToString};
 use std::vec::Vec;
 
-use super::{Bank, Function, Mistake, Operand, StackVariable, Statement, Variable};
+use quaject_diagnostic::Diagnostic;
+use quaject_diagnostic::span::Span;
+
+use super::{Bank, Function, Operand, StackVariable, Statement, TextCode, TextDiagnostic, Variable};
 use crate::frame::Kind;
 use crate::instruction::{self, Instruction};
 use crate::signature::{Signature, Type};
 
-/// Reads every function of a text. What cannot be read is left out and reported.
-pub fn read(text: &str) -> (Vec<Function>, Vec<Mistake>) {
-    let mut reader = Reader { functions: Vec::new(), mistakes: Vec::new(), open: None };
+/// Reads every function of a text. Malformed parts are omitted and reported.
+pub fn read(text: &str) -> (Vec<Function>, Vec<TextDiagnostic>) {
+    let mut reader = Reader { text, functions: Vec::new(), diagnostics: Vec::new(), open: None };
     for (index, line) in text.lines().enumerate() {
         reader.line(Words::of(line, index + 1));
     }
     reader.close();
-    reader.mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
-    (reader.functions, reader.mistakes)
+    reader.diagnostics.sort_by_key(|diagnostic| diagnostic.span.start);
+    (reader.functions, reader.diagnostics)
 }
 
-/// The rest of a line, and where it is.
+/// The unread rest of a line.
 #[derive(Debug, Clone, Copy)]
 struct Words<'t> {
     line: usize,
-    whole: &'t str,
     rest: &'t str,
 }
 
 impl<'t> Words<'t> {
     fn of(text: &'t str, line: usize) -> Words<'t> {
         let code = text.split('#').next().unwrap_or_default().trim_end();
-        Words { line, whole: text, rest: code.trim_start() }
-    }
-
-    fn column_of(&self, part: &str) -> usize {
-        // `part` is a piece of the line, so the difference is its place in it.
-        let bytes = (part.as_ptr() as usize).saturating_sub(self.whole.as_ptr() as usize);
-        self.whole.get(..bytes).map_or(1, |before| before.chars().count() + 1)
+        Words { line, rest: code.trim_start() }
     }
 
     /// The next word, up to a blank.
@@ -49,84 +45,99 @@ impl<'t> Words<'t> {
         word
     }
 
-    /// What commas separate.
+    /// The operands, which commas separate.
     fn list(&self) -> Vec<&'t str> {
         if self.rest.is_empty() { Vec::new() } else { self.rest.split(',').map(str::trim).collect() }
     }
 }
 
-/// An operand, or the name of a label that may be defined later.
-enum Pending {
-    Done(Operand),
-    Label { name: String, column: usize },
+/// An operand; a label by its name until all labels of the function are known.
+enum Pending<'t> {
+    Resolved(Operand),
+    Label(&'t str),
 }
 
-struct Unlinked {
+struct Unlinked<'t> {
     instruction: &'static Instruction,
-    operands: Vec<Pending>,
+    operands: Vec<Pending<'t>>,
     line: usize,
-    text: String,
+    text: &'t str,
 }
 
 /// A function that is being read.
-struct Open {
+struct Open<'t> {
     function: Function,
-    labels: Vec<(String, usize)>,
-    statements: Vec<Unlinked>,
+    labels: Vec<(&'t str, usize)>,
+    statements: Vec<Unlinked<'t>>,
 }
 
-struct Reader {
-    functions: Vec<Function>,
-    mistakes: Vec<Mistake>,
-    open: Option<Open>,
+/// Why a name or an operand is rejected.
+struct Problem {
+    code: TextCode,
+    message: String,
+    help: Option<String>,
 }
 
-impl Reader {
-    fn mistake(&mut self, line: usize, column: usize, message: String, help: Option<String>) {
-        self.mistakes.push(Mistake { line, column, message, help });
+impl Problem {
+    fn new(code: TextCode, message: String) -> Problem {
+        Problem { code, message, help: None }
     }
 
-    fn line(&mut self, mut words: Words<'_>) {
+    fn help(self, help: impl Into<String>) -> Problem {
+        Problem { help: Some(help.into()), ..self }
+    }
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    functions: Vec<Function>,
+    diagnostics: Vec<TextDiagnostic>,
+    open: Option<Open<'t>>,
+}
+
+impl<'t> Reader<'t> {
+    fn report(&mut self, part: &str, problem: Problem) {
+        let diagnostic = Diagnostic::new(problem.code, Span::of_slice(self.text, part), problem.message);
+        self.diagnostics.push(Diagnostic { help: problem.help, ..diagnostic });
+    }
+
+    fn line(&mut self, mut words: Words<'t>) {
         let start = words.rest;
         if start.is_empty() {
             return;
         }
         if let Some(name) = start.strip_suffix(':').map(str::trim) {
-            return self.label(words, name);
+            return self.label(name);
         }
         let first = words.word();
-        let column = words.column_of(first);
         if first == "function" {
             self.close();
-            return self.function(words, column);
+            return self.function(words, first);
         }
         let Some(open) = &mut self.open else {
-            let help = Some("begin with `function NAME %i leaf`".to_owned());
-            return self.mistake(words.line, column, format!("`{first}` stands before the first function"), help);
+            let problem = Problem::new(TextCode::Syntax, format!("`{first}` is outside of a function"));
+            return self.report(first, problem.help("begin with `function NAME %i leaf`"));
         };
         match first {
             "reg" | "float" => {
                 let bank = if first == "reg" { Bank::Int } else { Bank::Float };
+                let mut problems = Vec::new();
                 for name in words.list() {
-                    let taken = open.is_taken(name);
-                    if let Some(problem) = name_problem(name, taken) {
-                        let column = words.column_of(name);
-                        self.mistakes.push(Mistake { line: words.line, column, message: problem, help: None });
-                    } else {
-                        open.function.variables.push(Variable { name: name.to_owned(), bank });
+                    match name_problem(name, open.is_declared(name)) {
+                        Some(problem) => problems.push((name, problem)),
+                        None => open.function.variables.push(Variable { name: name.to_owned(), bank }),
                     }
                 }
+                problems.into_iter().for_each(|(name, problem)| self.report(name, problem));
             }
             "local" => {
                 let name = words.word();
                 let ty = type_of(words.rest);
-                let taken = open.is_taken(name);
-                match (name_problem(name, taken), ty) {
-                    (Some(problem), _) => self.mistake(words.line, words.column_of(name), problem, None),
+                match (name_problem(name, open.is_declared(name)), ty) {
+                    (Some(problem), _) => self.report(name, problem),
                     (None, None) => {
-                        let help = Some("the types are c uc s us i u l ul p f d".to_owned());
-                        let message = format!("`{}` is no type", words.rest);
-                        self.mistake(words.line, words.column_of(words.rest), message, help);
+                        let problem = Problem::new(TextCode::Unknown, format!("`{}` is not a type", words.rest));
+                        self.report(words.rest, problem.help("the types are c uc s us i u l ul p f d"));
                     }
                     (None, Some(ty)) => open.function.locals.push(StackVariable { name: name.to_owned(), ty }),
                 }
@@ -135,18 +146,17 @@ impl Reader {
         }
     }
 
-    fn function(&mut self, mut words: Words<'_>, column: usize) {
+    fn function(&mut self, mut words: Words<'t>, keyword: &str) {
         let line = words.line;
         let name = words.word();
         if name.is_empty() || name.starts_with('%') {
-            let help = Some("for example `function plus1 %i leaf`".to_owned());
-            self.mistake(line, column, "the function has no name".to_owned(), help);
+            let problem = Problem::new(TextCode::Syntax, "the function has no name".to_owned());
+            self.report(keyword, problem.help("for example `function plus1 %i leaf`"));
         }
         let mut parameters = Vec::new();
         let mut kind = Kind::Leaf;
         while !words.rest.is_empty() {
             let word = words.word();
-            let column = words.column_of(word);
             match word {
                 "leaf" => kind = Kind::Leaf,
                 "calls" => kind = Kind::Calls,
@@ -154,13 +164,18 @@ impl Reader {
                     for ty in Signature::from(word).types() {
                         match ty {
                             Ok(ty) => parameters.push(ty),
-                            Err(error) => self.mistake(line, column, format!("{error}: `{word}`"), None),
+                            Err(error) => {
+                                self.report(word, Problem::new(TextCode::Syntax, format!("{error}: `{word}`")));
+                            }
                         }
                     }
                 }
                 _ => {
-                    let help = Some("a function has a signature such as `%i%p`, and is `leaf` or `calls`".to_owned());
-                    self.mistake(line, column, format!("`{word}` says nothing of a function"), help);
+                    let problem = Problem::new(TextCode::Syntax, format!("unexpected `{word}`"));
+                    self.report(
+                        word,
+                        problem.help("a function has a signature such as `%i%p`, and is `leaf` or `calls`"),
+                    );
                 }
             }
         }
@@ -188,65 +203,64 @@ impl Reader {
         });
     }
 
-    fn label(&mut self, words: Words<'_>, name: &str) {
-        let column = words.column_of(name);
+    fn label(&mut self, name: &'t str) {
         let Some(open) = &mut self.open else {
-            return self.mistake(words.line, column, "a label stands before the first function".to_owned(), None);
+            let message = "a label is outside of a function".to_owned();
+            return self.report(name, Problem::new(TextCode::Syntax, message));
         };
-        let taken = open.labels.iter().any(|(own, _)| own == name);
-        match name_problem(name, taken) {
-            Some(problem) => self.mistake(words.line, column, problem, None),
-            None => open.labels.push((name.to_owned(), open.statements.len())),
+        match name_problem(name, open.labels.iter().any(|(own, _)| *own == name)) {
+            Some(problem) => self.report(name, problem),
+            None => open.labels.push((name, open.statements.len())),
         }
     }
 
-    fn statement(&mut self, words: Words<'_>, name: &str, text: &str) {
-        let (line, column) = (words.line, words.column_of(name));
+    fn statement(&mut self, words: Words<'t>, name: &'t str, text: &'t str) {
         let Some(instruction) = Instruction::named(name) else {
+            let problem = Problem::new(TextCode::Unknown, format!("no instruction named `{name}`"));
             let help = nearest(name).map(|near| format!("did you mean `{near}`?"));
-            return self.mistake(line, column, format!("no instruction named `{name}`"), help);
+            return self.report(name, Problem { help, ..problem });
         };
         let list = words.list();
         if list.len() != instruction.operands.len() {
             let wanted: Vec<&str> = instruction.operands.iter().map(|operand| describe(*operand)).collect();
             let help =
                 if wanted.is_empty() { "it takes none".to_owned() } else { format!("it takes {}", wanted.join(", ")) };
-            let message = format!("`{name}` has {} operands", list.len());
-            return self.mistake(line, column, message, Some(help));
+            let problem = Problem::new(TextCode::Operands, format!("`{name}` has {} operands", list.len()));
+            return self.report(name, problem.help(help));
         }
         let Some(open) = &mut self.open else { return };
-        let mut operands = Vec::new();
+        let (mut operands, mut problems) = (Vec::new(), Vec::new());
         for (text, operand) in list.iter().zip(instruction.operands) {
-            let column = words.column_of(text);
-            match open.operand(*operand, text, column) {
+            match open.operand(*operand, text) {
                 Ok(pending) => operands.push(pending),
-                Err((message, help)) => self.mistakes.push(Mistake { line, column, message, help }),
+                Err(problem) => problems.push((*text, problem)),
             }
         }
-        if operands.len() == list.len() {
-            open.statements.push(Unlinked { instruction, operands, line, text: text.to_owned() });
+        if problems.is_empty() {
+            open.statements.push(Unlinked { instruction, operands, line: words.line, text });
         }
+        problems.into_iter().for_each(|(part, problem)| self.report(part, problem));
     }
 
-    /// Finishes the function that is open: labels may be used before they are bound.
+    /// Ends the open function and resolves its labels, which may be used before they are bound.
     fn close(&mut self) {
         let Some(Open { mut function, labels, statements }) = self.open.take() else { return };
         for Unlinked { instruction, operands, line, text } in statements {
             let mut linked = Vec::new();
             for pending in operands {
                 match pending {
-                    Pending::Done(operand) => linked.push(operand),
-                    Pending::Label { name, column } => match labels.iter().position(|(own, _)| *own == name) {
+                    Pending::Resolved(operand) => linked.push(operand),
+                    Pending::Label(name) => match labels.iter().position(|(own, _)| *own == name) {
                         Some(index) => linked.push(Operand::Label(index)),
                         None => {
-                            let help = Some(format!("bind it with a line `{name}:`"));
-                            self.mistake(line, column, format!("no label named `{name}`"), help);
+                            let problem = Problem::new(TextCode::Unknown, format!("no label named `{name}`"));
+                            self.report(name, problem.help(format!("bind it with a line `{name}:`")));
                         }
                     },
                 }
             }
             if linked.len() == instruction.operands.len() {
-                function.statements.push(Statement { instruction, operands: linked, line, text });
+                function.statements.push(Statement { instruction, operands: linked, line, text: text.to_owned() });
             }
         }
         function.labels = labels.into_iter().map(|(_, statement)| statement).collect();
@@ -254,26 +268,23 @@ impl Reader {
     }
 }
 
-impl Open {
-    fn is_taken(&self, name: &str) -> bool {
+impl<'t> Open<'t> {
+    fn is_declared(&self, name: &str) -> bool {
         self.function.variables.iter().any(|variable| variable.name == name)
             || self.function.locals.iter().any(|local| local.name == name)
     }
 
-    fn operand(
-        &self,
-        wanted: instruction::OperandKind,
-        text: &str,
-        column: usize,
-    ) -> Result<Pending, (String, Option<String>)> {
+    fn operand(&self, wanted: instruction::OperandKind, text: &'t str) -> Result<Pending<'t>, Problem> {
+        let mismatch = |message: String| Err(Problem::new(TextCode::Operands, message));
+        let unknown = |message: String, help: String| Err(Problem::new(TextCode::Unknown, message).help(help));
         let variable = |bank: Bank| {
             let known = self.function.variables.iter().position(|variable| variable.name == text);
             match known.map(|index| (index, self.function.variables[index].bank)) {
-                Some((index, own)) if own == bank => Ok(Pending::Done(Operand::Variable(index))),
-                Some(_) => Err((format!("`{text}` is not {}", describe(wanted)), None)),
+                Some((index, own)) if own == bank => Ok(Pending::Resolved(Operand::Variable(index))),
+                Some(_) => mismatch(format!("`{text}` is not {}", describe(wanted))),
                 None => {
                     let word = if bank == Bank::Int { "reg" } else { "float" };
-                    Err((format!("no variable named `{text}`"), Some(format!("declare it with `{word} {text}`"))))
+                    unknown(format!("no variable named `{text}`"), format!("declare it with `{word} {text}`"))
                 }
             }
         };
@@ -281,29 +292,29 @@ impl Open {
             instruction::OperandKind::Reg(_) => variable(Bank::Int),
             instruction::OperandKind::Float(_) => variable(Bank::Float),
             instruction::OperandKind::Immediate(ty) => match immediate(ty, text) {
-                Some(value) => Ok(Pending::Done(Operand::Immediate(value))),
-                None => Err((format!("`{text}` is no constant of the type {}", letters(ty)), None)),
+                Some(value) => Ok(Pending::Resolved(Operand::Immediate(value))),
+                None => mismatch(format!("`{text}` is not a constant of the type {}", letters(ty))),
             },
             instruction::OperandKind::Offset => match integer(text).and_then(|value| i32::try_from(value).ok()) {
-                Some(value) => Ok(Pending::Done(Operand::Immediate(i64::from(value)))),
-                None => Err((format!("`{text}` is no offset of 32 bits"), None)),
+                Some(value) => Ok(Pending::Resolved(Operand::Immediate(i64::from(value)))),
+                None => mismatch(format!("`{text}` is not an offset of 32 bits")),
             },
             instruction::OperandKind::Local => match self.function.locals.iter().position(|local| local.name == text) {
-                Some(index) => Ok(Pending::Done(Operand::Local(index))),
-                None => Err((format!("no local named `{text}`"), Some(format!("declare it with `local {text} l`")))),
+                Some(index) => Ok(Pending::Resolved(Operand::Local(index))),
+                None => unknown(format!("no local named `{text}`"), format!("declare it with `local {text} l`")),
             },
-            instruction::OperandKind::Label => Ok(Pending::Label { name: text.to_owned(), column }),
+            instruction::OperandKind::Label => Ok(Pending::Label(text)),
         }
     }
 }
 
-fn name_problem(name: &str, taken: bool) -> Option<String> {
+fn name_problem(name: &str, is_declared: bool) -> Option<Problem> {
     let mut letters = name.chars();
     let starts = letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
     if !starts || !letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
-        return Some(format!("`{name}` is no name"));
+        return Some(Problem::new(TextCode::Syntax, format!("`{name}` is not a name")));
     }
-    taken.then(|| format!("`{name}` is declared twice"))
+    is_declared.then(|| Problem::new(TextCode::Duplicate, format!("`{name}` is declared twice")))
 }
 
 fn describe(operand: instruction::OperandKind) -> &'static str {
@@ -355,7 +366,7 @@ fn integer(text: &str) -> Option<i128> {
     Some(if negative { -value } else { value })
 }
 
-/// A constant of a type, as instructions want it: the bits of floats, unsigned longs as signed ones.
+/// A constant of a type in the form that instructions take: the bits of floats, unsigned longs as signed ones.
 fn immediate(ty: Type, text: &str) -> Option<i64> {
     match ty {
         Type::F => text.parse::<f32>().ok().map(|value| i64::from(value.to_bits())),
@@ -368,7 +379,7 @@ fn immediate(ty: Type, text: &str) -> Option<i64> {
     }
 }
 
-/// The instruction whose name is most like this one, if one is.
+/// The instruction whose name is nearest by Levenshtein distance, if the distance is at most two.
 fn nearest(name: &str) -> Option<&'static str> {
     let name: String = name.chars().take(16).collect();
     Instruction::all()

@@ -1,4 +1,4 @@
-//! Captures as files of the command line: opened by name, with errors that name them. Their formats are in `quaject_filter::capture`.
+//! Opens and creates captures by name, with errors that name them. The formats are in `quaject_filter::capture`.
 
 use quaject_esp_run::HostError;
 use quaject_esp_run::files::NewFile;
@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-/// Gives every packet of a capture to `take`. A truncated capture gives its whole packets, and then an error.
+/// Passes every packet of a capture to `take`. A truncated capture yields its complete packets, then an error.
 pub(crate) fn read_capture(
     path: &Path,
     take: impl FnMut(CapturedPacket<'_>) -> Result<(), HostError>,

@@ -1,134 +1,129 @@
-//! `qj filter`: rules from a file, packets from a capture, and what is asked of the two.
+//! `qj filter`: compiles rules and applies them to the packets of a capture or an interface.
 
 mod capture;
-mod corpus;
 mod export;
-mod live;
+#[cfg(target_os = "linux")]
+mod linux;
 mod measure;
+#[cfg(not(target_os = "linux"))]
+mod other;
+mod sources;
 
-use crate::arguments::{Emit, Filter as Arguments, FilterCommand, FilterFuzz};
-use crate::terminal::{CliError, Status, Terminal, print, print_verdict, say};
+use crate::arguments::{Emit, Filter as Arguments, FilterCommand};
+use crate::terminal::{CliError, Status, Terminal, print, print_message, print_verdict};
 use capture::{CaptureFile, read_capture};
+#[cfg(target_os = "linux")]
+use linux::{InterfaceCapture, corpus, fuzz};
+#[cfg(not(target_os = "linux"))]
+use other::{InterfaceCapture, corpus, fuzz};
+use quaject_diagnostic::span::{SourceFile, SourceMap};
 use quaject_esp_run::HostError;
 use quaject_esp_run::files::read_text;
-use quaject_filter::bpf::Program;
 use quaject_filter::capture::{CapturedPacket, data_link};
-use quaject_filter::fuzz::{Counts, Guard, Kernel, Oracle, fingerprints, one_program, round};
 use quaject_filter::pcap::{Pcap, Prepared};
-use quaject_filter::rules::{Compiled, Mistake, Rule, Severity, compile, read};
+use quaject_filter::rules::{Compiled, Rule, RuleDiagnostic, compile, read};
 use quaject_filter::{Classifier, Engine, Id, Packet};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::collections::{BTreeMap, HashSet};
+use sources::{Access, load};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 pub(crate) fn filter(terminal: &Terminal, arguments: Arguments) -> Result<Status, CliError> {
     match arguments.command {
-        Some(FilterCommand::Fuzz(arguments)) => return fuzz(&arguments),
-        Some(FilterCommand::Corpus(arguments)) => return corpus::corpus(terminal, &arguments),
+        Some(FilterCommand::Fuzz(arguments)) => return fuzz(terminal, &arguments),
+        Some(FilterCommand::Corpus(arguments)) => return corpus(terminal, &arguments),
         None => {}
     }
     let file = arguments.rules.as_deref().expect("clap asks for the rules where there is no subcommand");
     let text = read_text(file)?;
     let pcap = load()?;
-    let (rules, mistakes) = read(&text);
-    let mut wanted = Wanted { terminal, file, text: &text, pcap: &pcap, rules: &rules, sets: BTreeMap::new() };
-    wanted.say(&mistakes)?;
+    let (rules, diagnostics) = read(&text);
+    let mut sources = SourceMap::default();
+    sources.add(SourceFile::new(file.display().to_string(), text));
+    let sets = BTreeMap::new();
+    let mut rule_sets = RuleSets { terminal, file, sources: &sources, pcap: &pcap, rules: &rules, sets };
+    // Without errors the report follows with those of the compilation: one log for both.
+    if !diagnostics.is_empty() {
+        rule_sets.report(&diagnostics)?;
+    }
     let packets = match (&arguments.read, &arguments.interface) {
-        (Some(capture), _) => Some(Source::Capture(capture)),
+        (Some(capture), _) => Some(PacketSource::Capture(capture)),
         (None, Some(name)) => {
-            let way = if arguments.xdp { live::Way::Take } else { live::Way::Overhear };
-            let interface = live::Source::open(&pcap, name, way, arguments.packets)?;
-            // Wrong rules are told at once, not with the first packet.
-            wanted.set(interface.link_type())?;
-            Some(Source::Interface(Box::new(interface)))
+            let access = if arguments.xdp { Access::Exclusive } else { Access::Shared };
+            let interface = InterfaceCapture::open(&pcap, name, access, arguments.packets)?;
+            // Reports errors in rules before the first packet.
+            rule_sets.set(interface.link_type())?;
+            Some(PacketSource::Interface(Box::new(interface)))
         }
         (None, None) => None,
     };
     match (&arguments, packets) {
-        (Arguments { count: true, .. }, Some(packets)) => count(&mut wanted, packets),
-        (Arguments { split: Some(folder), .. }, Some(packets)) => split(&mut wanted, packets, folder),
-        (Arguments { check: true, .. }, Some(packets)) => check(&mut wanted, packets),
-        (Arguments { bench: true, .. }, Some(packets)) => measure::measure(&mut wanted, packets),
-        (Arguments { emit: Some(Emit::Xdp), output, .. }, _) => export::xdp(&mut wanted, output.as_deref()),
-        (Arguments { explain: true, .. }, _) => explain(&mut wanted, arguments.link_type),
-        // Nothing more than to find mistakes.
+        (Arguments { count: true, .. }, Some(packets)) => count(&mut rule_sets, packets),
+        (Arguments { split: Some(folder), .. }, Some(packets)) => split(&mut rule_sets, packets, folder),
+        (Arguments { check: true, .. }, Some(packets)) => check(&mut rule_sets, packets),
+        (Arguments { bench: true, .. }, Some(packets)) => measure::measure(&mut rule_sets, packets),
+        (Arguments { emit: Some(Emit::Xdp), output, .. }, _) => export::xdp(&mut rule_sets, output.as_deref()),
+        (Arguments { explain: true, .. }, _) => explain(&mut rule_sets, arguments.link_type),
+        // Only reports errors in rules.
         (_, None) => {
-            wanted.set(arguments.link_type)?;
+            rule_sets.set(arguments.link_type)?;
             Ok(Status::Done)
         }
         (_, Some(_)) => Err(CliError::from(
-            HostError::usage("it does not say what to do with the packets")
+            HostError::usage("no operation on the packets is selected")
                 .help("add --count, --split DIR, --check or --bench"),
         )),
     }
 }
 
-/// Where packets come from.
-enum Source<'s> {
+/// The source of packets.
+enum PacketSource<'s> {
     Capture(&'s Path),
-    Interface(Box<live::Source<'s>>),
+    Interface(Box<InterfaceCapture<'s>>),
 }
 
 /// The rules compiled for one link type.
-struct Set {
+struct RuleSet {
     compiled: Vec<Compiled>,
-    /// By rule: in order, as a new classifier gives numbers.
+    /// By rule; ascending, because a new classifier assigns numbers in order.
     ids: Vec<Id>,
     classifier: Classifier,
 }
 
-impl Set {
+impl RuleSet {
     /// The rule of a filter.
     fn rule(&self, id: Id) -> Option<usize> {
         self.ids.binary_search(&id).ok()
     }
 }
 
-/// The rules, and what was made of them for the link types that occurred.
-struct Wanted<'w> {
+/// The rules, compiled for each link type on demand.
+struct RuleSets<'w> {
     terminal: &'w Terminal,
     file: &'w Path,
-    text: &'w str,
+    sources: &'w SourceMap,
     pcap: &'w Pcap,
     rules: &'w [Rule],
-    sets: BTreeMap<i32, Set>,
+    sets: BTreeMap<i32, RuleSet>,
 }
 
-impl Wanted<'_> {
-    /// Says what is wrong, with the place; stops if that makes rules unusable.
-    fn say(&self, mistakes: &[Mistake]) -> Result<(), CliError> {
-        let mut wrong = false;
-        for mistake in mistakes {
-            let word = match mistake.severity {
-                Severity::Error => self.terminal.bold_red("error"),
-                Severity::Warning => "warning".to_owned(),
-            };
-            wrong |= mistake.severity == Severity::Error;
-            let line = self.text.lines().nth(mistake.line - 1).unwrap_or_default();
-            let number = mistake.line.to_string();
-            let margin = " ".repeat(number.len());
-            // Tabulators stay, so that the caret is below what it means.
-            let blank = |character: char| if character == '\t' { '\t' } else { ' ' };
-            let indent: String = line.chars().take(mistake.column - 1).map(blank).collect();
-            let place = format!("{}:{}:{}", self.file.display(), mistake.line, mistake.column);
-            say(&format!(
-                "{word}: {}\n{margin}--> {place}\n{margin} |\n{number} | {line}\n{margin} | {indent}^\nhelp: {}\n",
-                mistake.message, mistake.help
-            ));
+impl RuleSets<'_> {
+    /// Prints diagnostics; an error if a rule cannot be used.
+    fn report(&self, diagnostics: &[RuleDiagnostic]) -> Result<(), CliError> {
+        match self.terminal.diagnostics(self.sources, diagnostics) {
+            0 => Ok(()),
+            _ => Err(CliError::reported(Status::Failed)),
         }
-        if wrong { Err(CliError::reported(Status::Failed)) } else { Ok(()) }
     }
 
     /// The rules for a link type.
-    fn set(&mut self, link_type: i32) -> Result<&Set, CliError> {
+    fn set(&mut self, link_type: i32) -> Result<&RuleSet, CliError> {
         if !self.sets.contains_key(&link_type) {
-            let (compiled, mistakes) = compile(self.pcap, self.rules, data_link(link_type));
-            self.say(&mistakes)?;
+            let (compiled, diagnostics) = compile(self.pcap, self.rules, data_link(link_type));
+            self.report(&diagnostics)?;
             let classifier = Classifier::new();
             let ids = insert(&classifier, &compiled)?;
-            self.sets.insert(link_type, Set { compiled, ids, classifier });
+            self.sets.insert(link_type, RuleSet { compiled, ids, classifier });
         }
         Ok(&self.sets[&link_type])
     }
@@ -136,25 +131,26 @@ impl Wanted<'_> {
     /// Gives every packet, with the rules for it, to `take`.
     fn packets(
         &mut self,
-        source: Source<'_>,
-        mut take: impl FnMut(&Set, &CapturedPacket<'_>) -> Result<(), HostError>,
+        source: PacketSource<'_>,
+        mut take: impl FnMut(&RuleSet, &CapturedPacket<'_>) -> Result<(), HostError>,
     ) -> Result<(), CliError> {
+        let terminal = self.terminal;
         let mut stop = None;
         let take = |packet: CapturedPacket<'_>| {
             match self.set(packet.link_type) {
                 Ok(set) => take(set, &packet),
                 Err(other) => {
-                    // Anything ends the reading; what was to be said has been said.
+                    // Ends the reading with any error; this one replaces it below.
                     stop = Some(other);
-                    Err(HostError::new("the rules are wrong"))
+                    Err(HostError::new("the rules have errors"))
                 }
             }
         };
         let outcome = match source {
-            Source::Capture(capture) => read_capture(capture, take),
-            Source::Interface(mut interface) => interface.each(take).map(|lost| {
+            PacketSource::Capture(capture) => read_capture(capture, take),
+            PacketSource::Interface(mut interface) => interface.each(take).map(|lost| {
                 if lost > 0 {
-                    say(&format!("warning: {lost} packets came too fast, and were not looked at\n"));
+                    terminal.print_warning(&format!("{lost} packets were lost"), None);
                 }
             }),
         };
@@ -165,18 +161,22 @@ impl Wanted<'_> {
     }
 }
 
-/// Inserts rules, the first with the highest priority.
+/// Inserts rules with descending priorities.
 fn insert(classifier: &Classifier, compiled: &[Compiled]) -> Result<Vec<Id>, CliError> {
     let filters = compiled.iter().zip((0..=u32::MAX).rev()).map(|(own, priority)| (&own.filter, priority));
-    classifier.insert_all(filters).map_err(|error| CliError::from(HostError::new(error.to_string()).help(error.help())))
+    classifier.insert_all(filters).map_err(|error| {
+        let text = error.to_string();
+        let cause = text.strip_prefix(&format!("{}: ", error.code())).unwrap_or(&text);
+        CliError::from(HostError::new(cause).help(error.help())).code(error.code())
+    })
 }
 
-fn count(wanted: &mut Wanted<'_>, source: Source<'_>) -> Result<Status, CliError> {
-    let mut counts = vec![0_u64; wanted.rules.len()];
+fn count(rule_sets: &mut RuleSets<'_>, source: PacketSource<'_>) -> Result<Status, CliError> {
+    let mut counts = vec![0_u64; rule_sets.rules.len()];
     let mut packets = 0_u64;
     let mut none = 0_u64;
     let mut found = Vec::new();
-    let outcome = wanted.packets(source, |set, packet| {
+    let outcome = rule_sets.packets(source, |set, packet| {
         packets += 1;
         let mut reader = set.classifier.reader();
         reader.pin().matches(Packet::captured(packet.data, packet.wire_length), &mut found);
@@ -186,38 +186,38 @@ fn count(wanted: &mut Wanted<'_>, source: Source<'_>) -> Result<Status, CliError
         }
         Ok(())
     });
-    // What was counted before a capture report early is worth telling; nothing is not.
+    // Counts before an error of a capture are printed, unless there are none.
     let outcome = match outcome {
         Err(stop) if packets == 0 || stop.error.is_none() => return Err(stop),
         outcome => outcome,
     };
     let mut text = String::new();
-    let width = counts.iter().max().map_or(1, |most| most.to_string().len());
-    for (rule, count) in wanted.rules.iter().zip(&counts) {
+    let width = counts.iter().max().map_or(1, |max| max.to_string().len());
+    for (rule, count) in rule_sets.rules.iter().zip(&counts) {
         let _ = writeln!(text, "{count:>width$}  {}", rule.name);
     }
     print(text.as_bytes())?;
-    say(&format!("{packets} packets, {none} that no filter matches\n"));
+    print_message(&format!("{packets} packets, {none} that no filter matches\n"));
     outcome.map(|()| Status::Done)
 }
 
-fn split(wanted: &mut Wanted<'_>, source: Source<'_>, folder: &Path) -> Result<Status, CliError> {
+fn split(rule_sets: &mut RuleSets<'_>, source: PacketSource<'_>, folder: &Path) -> Result<Status, CliError> {
     let failed = |error: &std::io::Error| HostError::file("make", folder.display(), error);
     std::fs::create_dir_all(folder).map_err(|error| failed(&error))?;
-    let most_open = allow_open_files();
-    let names: Vec<String> = wanted.rules.iter().map(|rule| rule.name.clone()).collect();
+    let max_open = raise_open_files_limit();
+    let names: Vec<String> = rule_sets.rules.iter().map(|rule| rule.name.clone()).collect();
     let mut files: BTreeMap<usize, CaptureFile> = BTreeMap::new();
-    // What has passed an interface cannot be read again: it is kept when the interface goes away.
-    let is_live = matches!(source, Source::Interface(_));
-    let outcome = wanted.packets(source, |set, packet| {
+    // Packets of an interface cannot be read again: they are kept when the interface disappears.
+    let is_live = matches!(source, PacketSource::Interface(_));
+    let outcome = rule_sets.packets(source, |set, packet| {
         let mut reader = set.classifier.reader();
         let found = reader.classify(Packet::captured(packet.data, packet.wire_length));
         let Some(rule) = found.id().and_then(|id| set.rule(id)) else { return Ok(()) };
         let path = folder.join(format!("{}.pcap", names[rule]));
         let open = files.len() as u64;
-        let explained = |error: HostError| match most_open {
-            Some(most) if open + OTHER_FILES >= most => error.help(format!(
-                "each rule with packets has a file open, and a process may have {most}: raise `ulimit -Hn`, or take fewer rules"
+        let explained = |error: HostError| match max_open {
+            Some(max) if open + OTHER_FILES >= max => error.help(format!(
+                "each rule with packets has an open file, and the limit is {max}: raise `ulimit -Hn`, or use fewer rules"
             )),
             Some(_) | None => error,
         };
@@ -257,19 +257,27 @@ fn split(wanted: &mut Wanted<'_>, source: Source<'_>, folder: &Path) -> Result<S
 /// What a process has open besides: standard streams, the capture, and some.
 const OTHER_FILES: u64 = 16;
 
-/// May have as many files open at once as the system allows, one for each rule: the limit that is in force may be far lower.
-/// How many that is; none if there is no limit.
-fn allow_open_files() -> Option<u64> {
+/// Raises the limit on open files to the maximum that the system allows, for one file per rule. The new limit; none if
+/// there is no limit.
+#[cfg(unix)]
+fn raise_open_files_limit() -> Option<u64> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
-    // Where even that is refused, the limit there is may do.
+    // If the system refuses, the current limit may suffice.
     match setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
         Ok(()) => limit.maximum,
         Err(_) => limit.current,
     }
 }
 
-fn explain(wanted: &mut Wanted<'_>, link_type: i32) -> Result<Status, CliError> {
-    let set = wanted.set(link_type)?;
+/// Not known on this system.
+#[cfg(not(unix))]
+fn raise_open_files_limit() -> Option<u64> {
+    None
+}
+
+fn explain(rule_sets: &mut RuleSets<'_>, link_type: i32) -> Result<Status, CliError> {
+    let set = rule_sets.set(link_type)?;
     let mut text = String::new();
     for compiled in &set.compiled {
         let _ = writeln!(text, "{}: {}", compiled.rule.name, compiled.rule.expression);
@@ -288,19 +296,19 @@ fn explain(wanted: &mut Wanted<'_>, link_type: i32) -> Result<Status, CliError> 
     Ok(Status::Done)
 }
 
-fn check(wanted: &mut Wanted<'_>, source: Source<'_>) -> Result<Status, CliError> {
-    let pcap = wanted.pcap;
-    let terminal = wanted.terminal;
+fn check(rule_sets: &mut RuleSets<'_>, source: PacketSource<'_>) -> Result<Status, CliError> {
+    let pcap = rule_sets.pcap;
+    let terminal = rule_sets.terminal;
     let (mut packets, mut evaluations, mut matches, mut differences) = (0_u64, 0_u64, 0_u64, 0_u64);
     let mut interpreters: BTreeMap<i32, Classifier> = BTreeMap::new();
     let mut oracles: BTreeMap<i32, Vec<Option<Prepared<'_>>>> = BTreeMap::new();
-    let outcome = wanted.packets(source, |set, recorded| {
+    let outcome = rule_sets.packets(source, |set, recorded| {
         packets += 1;
         let packet = Packet::captured(recorded.data, recorded.wire_length);
         let link_type = recorded.link_type;
         let interpreter = interpreters.entry(link_type).or_insert_with(|| {
             let classifier = Classifier::with_engine(Engine::Interpreter);
-            // The same filters in the same order: the same numbers.
+            // The same filters in the same order have the same numbers.
             let _ = insert(&classifier, &set.compiled);
             classifier
         });
@@ -335,7 +343,7 @@ fn check(wanted: &mut Wanted<'_>, source: Source<'_>) -> Result<Status, CliError
             if first != expected.first().copied() || all != expected {
                 differences += 1;
                 terminal.print_error(&HostError::new(format!(
-                    "packet {}: {name} says {first:?} and {all:?}, filters one by one {expected:?}",
+                    "packet {}: {name} finds {first:?} and {all:?}, separate filters find {expected:?}",
                     recorded.number
                 )));
             }
@@ -348,62 +356,4 @@ fn check(wanted: &mut Wanted<'_>, source: Source<'_>) -> Result<Status, CliError
     )?;
     outcome?;
     Ok(if differences == 0 { Status::Done } else { Status::Fault })
-}
-
-/// Memory whose end is the end of what may be read.
-fn guard() -> Result<Guard, CliError> {
-    Guard::new().map_err(|error| CliError::from(HostError::new(format!("the system gives no memory: {error}"))))
-}
-
-/// The system's libpcap.
-fn load() -> Result<Pcap, CliError> {
-    Pcap::load().map_err(|absent| CliError::from(HostError::new(absent.to_string()).help(absent.help())))
-}
-
-fn fuzz(arguments: &FilterFuzz) -> Result<Status, CliError> {
-    let pcap = Pcap::load().map_err(|absent| say(&format!("warning: {absent}\nhelp: {}\n", absent.help()))).ok();
-    let disagrees = |program: &Program, packet: Packet<'_>, verdict: u32| {
-        Some(pcap.as_ref()?.prepare(program)?.run(packet)).filter(|other| *other != verdict)
-    };
-    let oracles = [Oracle { name: "bpf_filter", disagrees: &disagrees }];
-    let kernel = Kernel::new().map_err(|error| say(&format!("warning: the kernel is not asked: {error}\n"))).ok();
-    let asks =
-        |program: &Program, packet: Packet<'_>, verdict: u32| kernel.as_ref()?.disagrees(program, packet, verdict);
-    let kernels = [Oracle { name: "the kernel", disagrees: &asks }];
-    let mut guard = guard()?;
-    let begun = Instant::now();
-    let last = arguments.rounds.map(|rounds| arguments.seed.saturating_add(rounds));
-    let mut counts = Counts::default();
-    let mut distinct = HashSet::new();
-    for seed in arguments.seed.. {
-        let over = match last {
-            Some(last) => seed >= last,
-            None => begun.elapsed() >= Duration::from_secs(arguments.seconds),
-        };
-        if over {
-            break;
-        }
-        // The kernel takes longer to change programs than to run them.
-        let outcome = round(seed, &mut guard, &oracles);
-        match outcome.and_then(|more| one_program(seed, &mut guard, &kernels).map(|_| more)) {
-            Ok(more) => {
-                counts += more;
-                distinct.extend(fingerprints(seed));
-            }
-            Err(disagreement) => {
-                print_verdict(disagreement.to_string().as_bytes())?;
-                say(&format!("help: `qj filter fuzz --seed {seed} --rounds 1` repeats it\n"));
-                return Ok(Status::Fault);
-            }
-        }
-    }
-    let Counts { rounds, filters, packets, evaluations, matches } = counts;
-    let text = format!(
-        "{rounds} rounds, {filters} filters ({} distinct), {packets} packets, {evaluations} evaluations, {matches} matches, \
-         0 differences\n",
-        distinct.len()
-    );
-    print_verdict(text.as_bytes())?;
-    say(&format!("the kernel's verdict {} times\n", kernel.as_ref().map_or(0, Kernel::verdicts)));
-    Ok(Status::Done)
 }

@@ -1,7 +1,7 @@
 //! `qj check --verify`: a search of some milliseconds in addition to the other checks.
 
 use super::models::unknown_name;
-use crate::terminal::{CliError, print_verdict, say};
+use crate::terminal::{CliError, print_message, print_verdict};
 use quaject_esp::ModelSelection;
 use quaject_esp_check::{Limits, Options, Timer, Verdict};
 use quaject_esp_run::disk::open_program;
@@ -37,13 +37,13 @@ pub(crate) fn quick_check(file: &Path) -> Result<bool, CliError> {
                     print_verdict(report.text(model, &options).as_bytes())?;
                     is_violated = true;
                 }
-                Verdict::Unfinished(_) => undecided.push("takes more time"),
+                Verdict::Unfinished(_) => undecided.push("searches longer"),
             },
-            Err(_) => undecided.push("says what it needs"),
+            Err(_) => undecided.push("lists what is missing"),
         }
     }
     if let (false, Some(what)) = (is_violated, undecided.first()) {
-        say(&format!("note: {}: not verified in {QUICK_CHECK_MS} ms; `qj verify` {what}\n", file.display()));
+        print_message(&format!("note: {}: not verified in {QUICK_CHECK_MS} ms; `qj verify` {what}\n", file.display()));
     }
     Ok(is_violated)
 }

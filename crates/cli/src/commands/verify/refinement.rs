@@ -5,7 +5,7 @@ use super::report::print_record;
 use super::search::{unwrap_or_report, with_progress};
 use super::{spin_refinement, verify_each};
 use crate::arguments::{Verify, VerifyEngine};
-use crate::terminal::{CliError, Status, Terminal, print_verdict, say};
+use crate::terminal::{CliError, Status, Terminal, print_message, print_verdict};
 use quaject_esp::{Limits, LoweredModels, ModelSelection, RefinementModel, refinement_models};
 use quaject_esp_check::{Options, RefinementInput, RefinementVerdict, refine};
 use quaject_esp_ir::model::ModelProgram;
@@ -41,15 +41,15 @@ fn verify_model(
     arguments: &Verify,
 ) -> Result<Status, CliError> {
     for extraction in fast.extractions.iter().filter(|extraction| extraction.result.is_err()) {
-        say(&format!("warning: {}\n", extraction.text(&fast.implementation)));
+        print_message(&format!("warning: {}\n", extraction.text(&fast.implementation)));
     }
     for (path, process) in &fast.left_out {
-        say(&format!("warning: no fast path {path}: the model leaves out `{process}`\n"));
+        print_message(&format!("warning: no fast path {path}: the model leaves out `{process}`\n"));
     }
     if fast.implementation.paths.is_empty() {
         let of = model.name.as_ref().map_or_else(String::new, |name| format!(" of model `{name}`"));
         let error = HostError::new(format!("no fast path{of} could be formed, so that nothing can be compared"));
-        return Err(CliError::from(error.help("the warnings above say why; `qj build --report` says what would help")));
+        return Err(CliError::from(error.help("the warnings above give the reasons; `qj build --report` has details")));
     }
     let input = RefinementInput {
         specification: model,

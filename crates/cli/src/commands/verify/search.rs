@@ -1,6 +1,6 @@
 //! Runs a search with a progress line, and reports why a model cannot be checked.
 
-use crate::terminal::{CliError, Terminal, say};
+use crate::terminal::{CliError, Terminal, print_message};
 use quaject_esp::LoweredModels;
 use quaject_esp_check::{MAX_FAIR_INSTANCES, Progress, Refusal};
 use quaject_esp_ir::model::ModelProgram;
@@ -15,12 +15,12 @@ pub(super) fn with_progress<T>(search: impl FnOnce(&mut dyn FnMut(Progress)) -> 
     let mut progress = |now: Progress| {
         if is_terminal && now.elapsed > Duration::from_secs(1) {
             is_shown = true;
-            say(&progress_line(&now));
+            print_message(&progress_line(&now));
         }
     };
     let result = search(&mut progress);
     if is_shown {
-        say("\r\x1b[K");
+        print_message("\r\x1b[K");
     }
     result
 }

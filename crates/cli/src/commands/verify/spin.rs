@@ -5,7 +5,7 @@ use super::report::{print_record, report_verdict};
 use super::search::too_many_instances;
 use crate::arguments::Verify;
 use crate::commands::promela::generate;
-use crate::terminal::{CliError, Status, Terminal, print_verdict, say};
+use crate::terminal::{CliError, Status, Terminal, print_message, print_verdict};
 use quaject_esp::LoweredModels;
 use quaject_esp_check::{
     Answer, Compaction, Counterexample, Deadlocks, Engine, Leaks, Limit, Options, Refusal, ReplayOutcome, Report,
@@ -131,7 +131,7 @@ fn judge(
     let replayed = match found {
         Found::Nothing => return Ok(Judgement::Verdict(Verdict::Holds)),
         Found::NothingSoFar(why) => {
-            say(&format!("spin: {}\n", why.text()));
+            print_message(&format!("spin: {}\n", why.text()));
             return Ok(Judgement::Verdict(Verdict::Unfinished(limit_of(why))));
         }
         Found::Property(trail) => {

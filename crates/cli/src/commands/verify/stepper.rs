@@ -15,8 +15,7 @@ use std::io::{self, Write};
 
 const KEYS: &str = "next: right, space   back: left   first: home   last: end   leave: q";
 
-/// A page: a visible step, and the configuration once its participants wait again.
-///
+/// A page: a visible step, and the next configuration in which its participants wait.
 struct Page {
     /// The step; empty before the first.
     line: String,
@@ -126,7 +125,7 @@ fn page_text(
     lines.push(String::new());
     let Some(configuration) = configurations.get(pages[at].configuration) else { return lines };
     for (instance, status) in configuration.instances.iter().enumerate() {
-        // An instance that was left out, or never did anything, is not shown.
+        // An instance that the model omits is not shown.
         if status.control == Control::Ended && status.variables.is_empty() {
             continue;
         }
@@ -146,11 +145,10 @@ fn page_text(
 }
 
 /// The location of an instance and what it waits for.
-///
 fn where_text(program: &Program, status: &InstanceStatus) -> String {
     let at = location_text(program, status.location);
     match status.control {
-        Control::Ended => "has report".into(),
+        Control::Ended => "has ended".into(),
         Control::Running { .. } if status.location.line == 0 => "runs its first local code".into(),
         Control::Running { .. } => format!("runs at {at}"),
         Control::CapturedByPath { .. } => format!("at {at} is on a fast path"),

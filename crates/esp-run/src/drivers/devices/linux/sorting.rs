@@ -14,8 +14,9 @@ use crate::error::HostError;
 use crate::files::read_text;
 use crate::snippet::caret_indent;
 use quaject_esp_ir::ir::{Channel, Program, Type};
+use quaject_esp_syntax::span::{LineColumn, SourceFile};
 use quaject_filter::pcap::Pcap;
-use quaject_filter::rules::{Compiled, Mistake, compile, read};
+use quaject_filter::rules::{Compiled, RuleDiagnostic, compile, read};
 use quaject_filter::{Classifier, Id, Packet, Reader};
 use std::collections::HashMap;
 use std::path::Path;
@@ -138,11 +139,15 @@ fn compiled(path: &Path) -> Result<Vec<Compiled>, HostError> {
     }
 }
 
-/// A mistake with the line it is in and a caret below the place.
-fn shown(path: &Path, text: &str, mistake: &Mistake) -> HostError {
-    let Mistake { line, column, message, .. } = mistake;
-    let content = text.lines().nth(line - 1).unwrap_or_default();
-    let indent = caret_indent(content, *column);
+/// An error with the line that it is in, and a caret below the location.
+fn shown(path: &Path, text: &str, diagnostic: &RuleDiagnostic) -> HostError {
+    let LineColumn { line, column } = SourceFile::new("", text).line_column(diagnostic.span.start);
+    let content = text.lines().nth(line as usize - 1).unwrap_or_default();
+    let indent = caret_indent(content, column as usize);
     let place = format!("{}:{line}:{column}", path.display());
-    HostError::new(format!("{place}: {message}\n  {content}\n  {indent}^")).help(mistake.help)
+    let error = HostError::new(format!("{place}: {}\n  {content}\n  {indent}^", diagnostic.message));
+    match &diagnostic.help {
+        Some(help) => error.help(help.clone()),
+        None => error,
+    }
 }

@@ -1,15 +1,16 @@
-//! `qj filter corpus`: captures and expressions of a folder, every filter on every packet it can be compiled for, every
-//! engine against the others and against `bpf_filter`.
+//! `qj filter corpus`: applies the filters of a folder to the packets of its captures, and compares every engine with the
+//! others and with `bpf_filter`.
 
-use super::capture::read_capture;
-use super::{guard, load};
+use super::guard;
 use crate::arguments::FilterCorpus;
-use crate::terminal::{CliError, Status, Terminal, print_verdict, say};
+use crate::commands::filter::capture::read_capture;
+use crate::commands::filter::sources::load;
+use crate::terminal::{CliError, Status, Terminal, print_message, print_verdict};
 use quaject_esp_run::HostError;
 use quaject_filter::Packet;
 use quaject_filter::bpf::Program;
 use quaject_filter::candidates::candidates;
-use quaject_filter::capture::data_link;
+use quaject_filter::capture::{data_link, is_capture};
 use quaject_filter::fuzz::{self, Captured, Counts, Kernel, Oracle, Random, Written};
 use quaject_filter::pcap::Pcap;
 use quaject_filter::rules::read;
@@ -19,65 +20,65 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// How pcap and pcapng files begin, in either order of bytes.
-const MAGIC: [[u8; 4]; 5] = [
-    [0xa1, 0xb2, 0xc3, 0xd4],
-    [0xd4, 0xc3, 0xb2, 0xa1],
-    [0xa1, 0xb2, 0x3c, 0x4d],
-    [0x4d, 0x3c, 0xb2, 0xa1],
-    [0x0a, 0x0d, 0x0d, 0x0a],
-];
-/// About so many packets are sent through the kernel for each filter: that takes twenty times as long as the others.
+/// The approximate limit on packets per filter for the kernel, which takes twenty times as long as the other engines.
 const MAX_KERNEL_PACKETS: usize = 500;
-/// Text files that are longer are not looked at.
+/// The limit on the part of a text file that is searched.
 const MAX_TEXT_BYTES: u64 = 1 << 24;
 
-/// What a folder holds.
+/// The captures and expressions of a folder.
 #[derive(Default)]
-struct Found {
+struct Corpus {
     captures: usize,
-    /// Captures that report with a error; what came before it counts.
+    /// Captures that are truncated or damaged; their packets before the error are used.
     broken: usize,
-    /// By link type, as libpcap numbers them.
+    /// By link type, in the numbering of libpcap.
     packets: BTreeMap<i32, Vec<Captured>>,
     expressions: BTreeSet<String>,
 }
 
-pub(super) fn corpus(terminal: &Terminal, arguments: &FilterCorpus) -> Result<Status, CliError> {
+pub(crate) fn corpus(terminal: &Terminal, arguments: &FilterCorpus) -> Result<Status, CliError> {
     let pcap = load()?;
     let mut guard = guard()?;
-    let mut found = Found::default();
+    let mut found = Corpus::default();
     for file in files(&arguments.folder)? {
-        found.take(&file)?;
+        found.add(&file)?;
     }
     if found.packets.is_empty() || found.expressions.is_empty() {
         let missing = if found.packets.is_empty() { "packet" } else { "expression" };
         let error = HostError::new(format!("no file in `{}` has a {missing}", arguments.folder.display()));
-        return Err(CliError::from(error.help("captures are pcap or pcapng files; `qj help filter corpus` says more")));
+        return Err(CliError::from(error.help("captures are pcap or pcapng files; see `qj help filter corpus`")));
     }
-    let Found { captures, broken, packets, expressions } = found;
-    say(&format!("{captures} captures ({broken} end early), {} expressions; {}\n", expressions.len(), pcap.version()));
+    let Corpus { captures, broken, packets, expressions } = found;
+    print_message(&format!(
+        "{captures} captures ({broken} broken), {} expressions; {}\n",
+        expressions.len(),
+        pcap.version()
+    ));
     let disagrees = |program: &Program, packet: Packet<'_>, verdict: u32| {
         Some(pcap.prepare(program)?.run(packet)).filter(|other| *other != verdict)
     };
-    let kernel = Kernel::new().map_err(|error| say(&format!("warning: the kernel is not asked: {error}\n"))).ok();
-    let (turn, every) = (Cell::new(0_usize), Cell::new(1_usize));
-    let asks = |program: &Program, packet: Packet<'_>, verdict: u32| {
+    let kernel = Kernel::new()
+        .map_err(|error| terminal.print_warning(&format!("the kernel is not compared: {error}"), None))
+        .ok();
+    let (turn, interval) = (Cell::new(0_usize), Cell::new(1_usize));
+    let kernel_disagrees = |program: &Program, packet: Packet<'_>, verdict: u32| {
         turn.set(turn.get().wrapping_add(1));
-        let asks = turn.get().is_multiple_of(every.get());
-        kernel.as_ref().filter(|_| asks)?.disagrees(program, packet, verdict)
+        let is_sampled = turn.get().is_multiple_of(interval.get());
+        kernel.as_ref().filter(|_| is_sampled)?.disagrees(program, packet, verdict)
     };
-    let oracles =
-        [Oracle { name: "bpf_filter", disagrees: &disagrees }, Oracle { name: "the kernel", disagrees: &asks }];
+    let oracles = [
+        Oracle { name: "bpf_filter", disagrees: &disagrees },
+        Oracle { name: "the kernel", disagrees: &kernel_disagrees },
+    ];
     let mut random = Random::new(arguments.seed);
     let mut total = Counts::default();
     for (link_type, packets) in &packets {
         let filters = compile(&pcap, &expressions, *link_type);
-        every.set(packets.len().div_ceil(MAX_KERNEL_PACKETS));
+        interval.set(packets.len().div_ceil(MAX_KERNEL_PACKETS));
         match fuzz::corpus(&filters, packets, arguments.sets, &mut guard, &mut random, &oracles) {
             Ok(counts) => {
                 let Counts { filters, packets, evaluations, .. } = counts;
-                say(&format!(
+                print_message(&format!(
                     "link type {link_type}: {packets} packets, {filters} filters, {evaluations} evaluations\n"
                 ));
                 total += counts;
@@ -89,7 +90,7 @@ pub(super) fn corpus(terminal: &Terminal, arguments: &FilterCorpus) -> Result<St
             }
         }
     }
-    say(&format!("the kernel's verdict on {} of them\n", kernel.as_ref().map_or(0, Kernel::verdicts)));
+    print_message(&format!("{} verdicts of the kernel\n", kernel.as_ref().map_or(0, Kernel::verdicts)));
     let Counts { rounds, filters, packets, evaluations, matches } = total;
     let text = format!(
         "{packets} packets, {filters} filters, {evaluations} evaluations, {matches} matches, {rounds} merged sets, \
@@ -99,7 +100,7 @@ pub(super) fn corpus(terminal: &Terminal, arguments: &FilterCorpus) -> Result<St
     Ok(Status::Done)
 }
 
-/// The files of a folder and of those in it, in order. Links to folders are not followed: they may lead around.
+/// The files of a folder and its subfolders, in order. Links to folders are not followed, because they may form cycles.
 fn files(folder: &Path) -> Result<Vec<PathBuf>, CliError> {
     let error = |error: std::io::Error| CliError::from(HostError::file("read", folder.display(), &error));
     let mut entries = Vec::new();
@@ -119,7 +120,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, CliError> {
     Ok(all)
 }
 
-/// The filters that libpcap makes of expressions, each program once.
+/// The expressions that libpcap can compile, without those of equal programs.
 fn compile(pcap: &Pcap, expressions: &BTreeSet<String>, link_type: i32) -> Vec<Written> {
     let mut seen = BTreeSet::new();
     let programs = expressions.iter().filter_map(|text| Some((text, pcap.compile(text, link_type).ok()?)));
@@ -130,14 +131,14 @@ fn compile(pcap: &Pcap, expressions: &BTreeSet<String>, link_type: i32) -> Vec<W
     new.map(|(text, program)| Written { name: text.clone(), program }).collect()
 }
 
-impl Found {
-    /// Takes what a file has.
-    fn take(&mut self, path: &Path) -> Result<(), CliError> {
+impl Corpus {
+    /// Adds the packets or expressions of a file.
+    fn add(&mut self, path: &Path) -> Result<(), CliError> {
         let error = |error: std::io::Error| CliError::from(HostError::file("read", path.display(), &error));
         let mut file = fs::File::open(path).map_err(error)?;
         let mut first = Vec::new();
         file.by_ref().take(4).read_to_end(&mut first).map_err(error)?;
-        if MAGIC.iter().any(|magic| first == magic) {
+        if is_capture(&first) {
             self.capture(path);
             return Ok(());
         }

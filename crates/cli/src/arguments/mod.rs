@@ -1,0 +1,108 @@
+//! The command line of `qj`: the global options and the list of commands. The arguments of each command are in a file of
+//! their own. Does no work of a command.
+
+mod asm;
+mod build;
+mod check;
+mod code_generation;
+mod documents;
+mod explain;
+mod filter;
+mod fmt;
+mod graph;
+mod init;
+mod pipe;
+mod profile;
+mod replay;
+mod run;
+mod test;
+mod verify;
+
+pub(crate) use asm::Asm;
+pub(crate) use build::{Build, EmitForm, StyleChoice};
+pub(crate) use check::Check;
+pub(crate) use code_generation::{Coding, ModeChoice, UnrollChoice};
+pub(crate) use documents::{Completions, Man};
+pub(crate) use explain::Explain;
+pub(crate) use filter::{Emit, Filter, FilterCommand, FilterCorpus, FilterFuzz};
+pub(crate) use fmt::Fmt;
+pub(crate) use graph::Graph;
+pub(crate) use init::Init;
+pub(crate) use pipe::{Pipe, StoreChoice};
+pub(crate) use profile::{Fastpath, FastpathCommand, Profile, Suggest};
+pub(crate) use replay::Replay;
+pub(crate) use run::{DebugTool, Engine, Run, RunOptions};
+pub(crate) use test::Test;
+pub(crate) use verify::{Verify, VerifyEngine};
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// Checks, runs and compiles programs in ESP, the language of processes and
+/// channels for systems code.
+#[derive(Parser, Debug)]
+#[command(
+    name = "qj",
+    version,
+    max_term_width = 100,
+    propagate_version = true,
+    after_help = "Exit status:\n  \
+                  0  done\n  \
+                  1  an error in the program, or a file that cannot be read or written\n  \
+                  2  an error in the command line\n  \
+                  3  a fault at run time, or an I/O error of the running program\n  \
+                  4  `qj verify` ended at a limit\n\
+                  `exit(e)` in a program ends `qj run` with status e. At SIGINT and SIGTERM qj writes\n\
+                  pending output and dies of the signal: a shell sees status 130 or 143.\n\n\
+                  Try:\n  \
+                  qj init hello && cd hello && qj run hello.esp\n  \
+                  qj COMMAND --help            examples are at the end of each command's help"
+)]
+pub(crate) struct Arguments {
+    /// When to colour messages
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = "Messages")]
+    pub(crate) color: ColorChoice,
+    /// The format of messages on standard error
+    #[arg(long, global = true, value_name = "FORM", default_value = "human", help_heading = "Messages")]
+    pub(crate) messages: MessageForm,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum ColorChoice {
+    /// If standard error is a terminal and NO_COLOR is not set
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum MessageForm {
+    /// Text with the source lines and carets
+    Human,
+    /// One JSON object per line
+    Json,
+    /// A SARIF 2.1.0 log for each program, for code hosts and editors; messages without a location are as with json
+    Sarif,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    Check(Check),
+    Run(Run),
+    Build(Build),
+    Fmt(Fmt),
+    Graph(Graph),
+    Test(Test),
+    Explain(Explain),
+    Init(Init),
+    Verify(Verify),
+    Replay(Replay),
+    Profile(Profile),
+    Fastpath(Fastpath),
+    Asm(Asm),
+    Pipe(Pipe),
+    Filter(Filter),
+    Completions(Completions),
+    Man(Man),
+}

@@ -1,0 +1,61 @@
+//! `qj filter fuzz`: compares every engine on random filters and packets, and with `bpf_filter` and the kernel.
+
+use super::guard;
+use crate::arguments::FilterFuzz;
+use crate::terminal::{CliError, Status, Terminal, print_message, print_verdict};
+use quaject_filter::Packet;
+use quaject_filter::bpf::Program;
+use quaject_filter::fuzz::{Counts, Kernel, Oracle, fingerprints, one_program, round};
+use quaject_filter::pcap::Pcap;
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+pub(crate) fn fuzz(terminal: &Terminal, arguments: &FilterFuzz) -> Result<Status, CliError> {
+    let pcap = Pcap::load().map_err(|absent| terminal.print_warning(&absent.to_string(), Some(absent.help()))).ok();
+    let disagrees = |program: &Program, packet: Packet<'_>, verdict: u32| {
+        Some(pcap.as_ref()?.prepare(program)?.run(packet)).filter(|other| *other != verdict)
+    };
+    let oracles = [Oracle { name: "bpf_filter", disagrees: &disagrees }];
+    let kernel = Kernel::new()
+        .map_err(|error| terminal.print_warning(&format!("the kernel is not compared: {error}"), None))
+        .ok();
+    let kernel_disagrees =
+        |program: &Program, packet: Packet<'_>, verdict: u32| kernel.as_ref()?.disagrees(program, packet, verdict);
+    let kernels = [Oracle { name: "the kernel", disagrees: &kernel_disagrees }];
+    let mut guard = guard()?;
+    let started = Instant::now();
+    let last = arguments.rounds.map(|rounds| arguments.seed.saturating_add(rounds));
+    let mut counts = Counts::default();
+    let mut distinct = HashSet::new();
+    for seed in arguments.seed.. {
+        let is_over = match last {
+            Some(last) => seed >= last,
+            None => started.elapsed() >= Duration::from_secs(arguments.seconds),
+        };
+        if is_over {
+            break;
+        }
+        // One program per round: loading a program into the kernel takes longer than running it.
+        let outcome = round(seed, &mut guard, &oracles);
+        match outcome.and_then(|more| one_program(seed, &mut guard, &kernels).map(|_| more)) {
+            Ok(more) => {
+                counts += more;
+                distinct.extend(fingerprints(seed));
+            }
+            Err(disagreement) => {
+                print_verdict(disagreement.to_string().as_bytes())?;
+                print_message(&format!("help: `qj filter fuzz --seed {seed} --rounds 1` reproduces it\n"));
+                return Ok(Status::Fault);
+            }
+        }
+    }
+    let Counts { rounds, filters, packets, evaluations, matches } = counts;
+    let text = format!(
+        "{rounds} rounds, {filters} filters ({} distinct), {packets} packets, {evaluations} evaluations, {matches} matches, \
+         0 differences\n",
+        distinct.len()
+    );
+    print_verdict(text.as_bytes())?;
+    print_message(&format!("{} verdicts of the kernel\n", kernel.as_ref().map_or(0, Kernel::verdicts)));
+    Ok(Status::Done)
+}
