@@ -98,7 +98,7 @@ const STREAM: &str = "channel i(int) external out;\nchannel c(int);\nchannel o(i
     process sum { var total = 0; while { in(c, $n); if (n < 0) { total = 0; } total += n; out(o, total); } }\n\
     fastpath stream extern \"stream\" {\n  process read { start i; exit i; }\n  process sum { start c; exit c; }\n}\n";
 
-/// A function that goes on with the world for as long as it can, and the world.
+/// A function that goes on with the environment for as long as it can, and the environment.
 const STREAM_C: &str = r#"#include "a.h"
 #include <stdio.h>
 static int next, rounds, calls, room = 7;

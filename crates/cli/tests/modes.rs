@@ -24,7 +24,7 @@ const FAULTS: [(&str, &str); 15] = [
         "channel a(int);\nchannel b(int);\nprocess P { in(a, $x); out(b, x); }\nprocess Q { in(b, $x); out(a, x); }\n",
         "",
     ),
-    // The world has said all there was.
+    // The environment has said all there was.
     (
         "channel i(int) external out;\nchannel a(int);\nchannel o(int) external in;\n\
          process P { while { in(i, $x); out(a, x); } }\nprocess Q { while { in(a, $x); in(a, $y); out(o, x + y); } }\n",

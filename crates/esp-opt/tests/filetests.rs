@@ -25,8 +25,8 @@
 //! ```
 
 use quaject_differential::c::{Compiler, run as run_in_c};
+use quaject_differential::environment::Script as Inputs;
 use quaject_differential::generate::{Outcome as SampleOutcome, Sample};
-use quaject_differential::world::Script as Inputs;
 use quaject_esp::{Emit, File, Loader, Mode, Options, Source, compile};
 use quaject_esp_exec::datum::{parse_message, print_message};
 use quaject_esp_exec::interpreter::Interpreter;

@@ -50,9 +50,9 @@ fn tally(numbers: &str, path: &str) -> Tally {
          }}"
     );
     let (program, _) = compiled(&program, path, Mode::FastPath, Emit::Ir);
-    let mut world = Script::new(&program, "");
+    let mut environment = Script::new(&program, "");
     let mut interpreter = Interpreter::new(&program, Checks::On).expect("the program is small");
-    match interpreter.run(&mut world, 10_000_000) {
+    match interpreter.run(&mut environment, 10_000_000) {
         Outcome::Ended(0) => interpreter.tally(),
         outcome => panic!("{outcome:?}"),
     }

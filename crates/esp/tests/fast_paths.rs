@@ -45,18 +45,18 @@ fn compiled(program: &str, paths: &str, mode: Mode, iteration_counts: IterationC
 
 /// What is visible of a run, and how it ends; how many rendezvous there were.
 fn run(program: &Program, script: &str) -> (Vec<String>, usize) {
-    let mut world = Script::new(program, script);
+    let mut environment = Script::new(program, script);
     let mut interpreter = Interpreter::new(program, Checks::Off).expect("test programs are small");
     interpreter.record();
     let mut turns = 0;
     let outcome = loop {
-        let outcome = interpreter.run(&mut world, BUDGET);
+        let outcome = interpreter.run(&mut environment, BUDGET);
         turns += 1;
-        if !act(&mut world, &outcome) || turns > 100 {
+        if !act(&mut environment, &outcome) || turns > 100 {
             break outcome;
         }
     };
-    let mut log = world.log;
+    let mut log = environment.log;
     log.push(match outcome {
         Outcome::Budget => "goes on".to_string(),
         Outcome::Ended(status) => format!("ended with {status}"),
@@ -345,9 +345,9 @@ fn loops_within_a_path_are_counted_before_they_begin() {
         let path = RUNS_PATH.replacen('{', &format!("{{ bound {bound};"), 1);
         let program = compiled(&program, &path, Mode::FastPath, IterationCountPlacement::LoopHeads).ir;
         let script = format!("; offer inputC \"{}\"\n; close inputC\n", r"\x02a".repeat(32));
-        let mut world = Script::new(&program, &script);
+        let mut environment = Script::new(&program, &script);
         let mut interpreter = Interpreter::new(&program, Checks::On).expect("the program is small");
-        assert!(matches!(interpreter.run(&mut world, 1_000_000), Outcome::Ended(0) | Outcome::Quiescent(_)));
+        assert!(matches!(interpreter.run(&mut environment, 1_000_000), Outcome::Ended(0) | Outcome::Quiescent(_)));
         let tally = interpreter.tally();
         (tally.entries, tally.communications)
     };
@@ -434,12 +434,12 @@ fn without_entries(program: &Program) -> Program {
 #[derive(Clone)]
 struct Run<'p> {
     state: State,
-    world: Script<'p>,
+    environment: Script<'p>,
 }
 
 impl Run<'_> {
     fn step(&mut self, machine: &mut Machine<'_>, step: Step) -> Effect {
-        machine.step(step, &mut self.state, &mut self.world, &mut u64::MAX.clone())
+        machine.step(step, &mut self.state, &mut self.environment, &mut u64::MAX.clone())
     }
 
     /// Where it is when the members other than the trigger have run on to their operations.
@@ -459,16 +459,17 @@ fn replay<'p>(slow: &mut Machine<'_>, from: &Run<'p>, to: &Run<'_>, members: &[u
     let mut seen: Vec<Run<'p>> = Vec::new();
     let mut work = vec![from.clone()];
     while let Some(mut run) = work.pop() {
-        let is_known = |other: &Run<'_>| other.state == run.state && other.world.log.len() == run.world.log.len();
-        if run.world.log.len() > to.world.log.len() || seen.iter().any(is_known) {
+        let is_known =
+            |other: &Run<'_>| other.state == run.state && other.environment.log.len() == run.environment.log.len();
+        if run.environment.log.len() > to.environment.log.len() || seen.iter().any(is_known) {
             continue;
         }
         let settled = run.settled(slow, members);
-        if settled.state == to.state && by_channel(&settled.world.log) == by_channel(&to.world.log) {
+        if settled.state == to.state && by_channel(&settled.environment.log) == by_channel(&to.environment.log) {
             return Some(settled);
         }
-        assert!(seen.len() < 5000, "the slow program does not get there: {:?}", to.world.log);
-        for step in slow.enabled(&mut run.state, &mut run.world) {
+        assert!(seen.len() < 5000, "the slow program does not get there: {:?}", to.environment.log);
+        for step in slow.enabled(&mut run.state, &mut run.environment) {
             let own = match step {
                 Step::Communicate { sender, receiver, .. } => members.contains(&sender) && members.contains(&receiver),
                 Step::Local { instance }
@@ -497,12 +498,12 @@ fn replayed(program: &str, paths: &str, script: &str, iteration_counts: Iteratio
         std::iter::once(path.trigger).chain(path.members.iter().map(|member| member.instance)).collect();
     let mut fast = Machine::new(&fast_ir, Checks::Off).expect("it is small");
     let mut slow = Machine::new(&slow_ir, Checks::Off).expect("it is small");
-    let world = Script::new(&fast_ir, script);
-    let mut at = Run { state: fast.start(), world };
+    let environment = Script::new(&fast_ir, script);
+    let mut at = Run { state: fast.start(), environment };
     let mut slow_run = at.clone();
     let mut runs = 0;
     for _ in 0..400 {
-        let steps = fast.enabled(&mut at.state, &mut at.world);
+        let steps = fast.enabled(&mut at.state, &mut at.environment);
         if steps.is_empty() {
             break;
         }
@@ -520,10 +521,10 @@ fn replayed(program: &str, paths: &str, script: &str, iteration_counts: Iteratio
             continue;
         }
         let mut plain = slow_run.clone();
-        if slow.enabled(&mut plain.state, &mut plain.world).contains(&step)
+        if slow.enabled(&mut plain.state, &mut plain.environment).contains(&step)
             && plain.step(&mut slow, step) == Effect::Done
             && plain.state == at.state
-            && plain.world.log == at.world.log
+            && plain.environment.log == at.environment.log
         {
             slow_run = plain;
             continue;

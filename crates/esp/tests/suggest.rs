@@ -41,18 +41,18 @@ fn with(root: &File, paths: Option<File>, folder: &Path) -> Program {
 
 /// What a run shows, how many steps it takes, and what it communicates.
 fn run(program: &Program, script: &str) -> (Vec<String>, u64, Profile) {
-    let mut world = Script::new(program, script);
+    let mut environment = Script::new(program, script);
     let mut interpreter = Interpreter::new(program, Checks::Off).expect("the programs are small");
     interpreter.profile();
     loop {
-        let outcome = interpreter.run(&mut world, BUDGET);
+        let outcome = interpreter.run(&mut environment, BUDGET);
         assert_ne!(outcome, Outcome::Budget, "the programs end");
-        if !act(&mut world, &outcome) {
+        if !act(&mut environment, &outcome) {
             break;
         }
     }
     let run = interpreter.take_profile().expect("it was asked for");
-    (world.log, interpreter.executed(), Profile::new(program, &run))
+    (environment.log, interpreter.executed(), Profile::new(program, &run))
 }
 
 /// Profiles with one input, suggests, and compares with the path written by hand on another: ten lines, the same shown,

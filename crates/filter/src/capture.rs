@@ -347,8 +347,10 @@ pub fn write_packet(to: &mut impl Write, packet: &CapturedPacket<'_>) -> io::Res
 mod tests {
     use super::*;
 
-    /// The packets of a capture: times and data.
-    fn packets(capture: Vec<u8>) -> Result<Vec<(u32, u32, Vec<u8>)>, VisitError<()>> {
+    /// Seconds, nanoseconds and data of a packet.
+    type Stamped = (u32, u32, Vec<u8>);
+
+    fn packets(capture: Vec<u8>) -> Result<Vec<Stamped>, VisitError<()>> {
         let mut packets = Vec::new();
         each_packet(io::Cursor::new(capture), |packet| {
             packets.push((packet.seconds, packet.nanoseconds, packet.data.to_vec()));

@@ -1,10 +1,10 @@
 //! Runs many samples as one file of generated C: every program's names get a suffix of their own, a driver gives each
 //! its input and prints what it chose and sent.
 
+use crate::environment::CALLS;
 use crate::externs;
 use crate::generate::Sample;
 use crate::marshal::{decode, encode};
-use crate::world::CALLS;
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_exec::step::Step;
 use quaject_esp_gen::Checks;
@@ -35,7 +35,7 @@ pub struct Ran {
     pub trace: Vec<Step>,
     /// What it sent, in order.
     pub messages: Vec<(ChannelId, Vec<Datum>)>,
-    /// Whether the world held nothing back any more.
+    /// Whether the environment held nothing back any more.
     pub released: bool,
     /// How it ended, in the driver's words: `done 0`, `fault 2 0 7 3 -1`.
     pub end: String,

@@ -1,9 +1,9 @@
 //! What has to hold between a C run and the interpreter.
 
 use crate::c::Ran;
+use crate::environment::ScriptedEnvironment;
 use crate::generate::{Outcome as Visible, Sample};
 use crate::interpret::{Shown, interpret};
-use crate::world::ScriptedWorld;
 use quaject_esp_exec::replay::{ReplayError, replay};
 use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::Checks;
@@ -49,12 +49,12 @@ fn goes_on_with_a_lost_object(program: &Program, replayed: &Shown, ran: &Ran) ->
 /// The fault `memory` of a program in manual memory that another step than C's runs into, if one does.
 fn until_the_fault(sample: &Sample, program: &Program, ran: &Ran, error: &ReplayError) -> Option<Outcome> {
     error.possible.iter().find_map(|step| {
-        let mut world = ScriptedWorld::new(program, &sample.script);
+        let mut environment = ScriptedEnvironment::new(program, &sample.script);
         if ran.released {
-            world.release();
+            environment.release();
         }
         let trace: Vec<_> = ran.trace[..error.number].iter().chain([step]).copied().collect();
-        let outcome = replay(program, Checks::Off, &trace, &mut world).ok()?.ok()?;
+        let outcome = replay(program, Checks::Off, &trace, &mut environment).ok()?.ok()?;
         let lost = matches!(&outcome, Outcome::Faulted(report) if report.fault == Fault::Memory);
         (lost && program.memory == MemoryMode::Manual).then_some(outcome)
     })
@@ -80,19 +80,19 @@ pub fn compare(sample: &Sample, program: &Program, ran: &Ran) -> Result<Likeness
 /// What it did that it may not do.
 pub fn compare_runs(sample: &Sample, program: &Program, ran: &Ran) -> Result<(Likeness, Shown), String> {
     let shown = interpret(sample, program).map_err(|error| format!("interpreter: {error}"))?;
-    let mut world = ScriptedWorld::new(program, &sample.script);
+    let mut environment = ScriptedEnvironment::new(program, &sample.script);
     if ran.released {
-        // The trace says when the world offers and accepts something.
-        world.release();
+        // The trace says when the environment offers and accepts something.
+        environment.release();
     }
-    let replayed = replay(program, Checks::Off, &ran.trace, &mut world).map_err(|error| format!("{error:?}"))?;
+    let replayed = replay(program, Checks::Off, &ran.trace, &mut environment).map_err(|error| format!("{error:?}"))?;
     let outcome = match replayed {
         Ok(outcome) => outcome,
         // A condition that reads a lost object faults, which counts as a match, where C only sees another's content.
         Err(error) => until_the_fault(sample, program, ran, &error)
             .ok_or_else(|| format!("C took a step that is not possible: {error}"))?,
     };
-    let replayed = Shown { messages: world.received, outcome };
+    let replayed = Shown { messages: environment.received, outcome };
     let ending_replayed = ending(&replayed.outcome);
     let ends_alike = replayed.messages == ran.messages && ending_replayed == ran.end;
     if !ends_alike && goes_on_with_a_lost_object(program, &replayed, ran) {

@@ -41,7 +41,7 @@ pub struct Explored {
     pub states: usize,
 }
 
-/// A world that says nothing, with a clock that is always late enough.
+/// An environment that says nothing, with a clock that is always late enough.
 pub struct Silent;
 
 impl Environment for Silent {
@@ -66,7 +66,7 @@ impl Environment for Silent {
     }
 }
 
-/// Explores up to this many states of a program that needs no world.
+/// Explores up to this many states of a program that needs no environment.
 pub fn explore(program: &Program, checks: Checks, max_states: usize) -> Explored {
     let mut machine = Machine::new(program, checks).expect("the samples are small");
     let start = machine.start();
@@ -74,22 +74,22 @@ pub fn explore(program: &Program, checks: Checks, max_states: usize) -> Explored
     let mut queue = VecDeque::from([start]);
     let mut faults: Vec<Fault> = Vec::new();
     let mut truncated = false;
-    let mut world = Silent;
+    let mut environment = Silent;
     while let Some(mut state) = queue.pop_front() {
         if seen.len() > max_states {
             truncated = true;
             break;
         }
-        let steps = machine.enabled(&mut state, &mut world);
+        let steps = machine.enabled(&mut state, &mut environment);
         if steps.is_empty()
-            && let Outcome::Faulted(report) = machine.classify_quiescence(&mut state, &mut world)
+            && let Outcome::Faulted(report) = machine.classify_quiescence(&mut state, &mut environment)
         {
             note(&mut faults, report.fault);
         }
         for step in steps {
             let mut next = state.clone();
             // A computation without end is a state that goes on as itself.
-            match machine.step(step, &mut next, &mut world, &mut 1_000_000) {
+            match machine.step(step, &mut next, &mut environment, &mut 1_000_000) {
                 Effect::Done => {
                     if seen.insert(next.clone()) {
                         queue.push_back(next);

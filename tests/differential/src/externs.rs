@@ -1,12 +1,12 @@
-//! Extern functions of random programs, twice: as C text and as what the interpreter's world does. Each folds its
-//! arguments into a number and makes its result of that; `more` lets the world go on, those named `absent..` are not
+//! Extern functions of random programs, twice: as C text and as what the interpreter's environment does. Each folds its
+//! arguments into a number and makes its result of that; `more` lets the environment go on, those named `absent..` are not
 //! there.
 
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Extern, Mutability, Program, Purity, Type, TypeId, TypeTable};
 use std::fmt::Write as _;
 
-/// The function that lets the world offer and accept one message more on each channel that is held back.
+/// The function that lets the environment offer and accept one message more on each channel that is held back.
 pub const MORE: &str = "more";
 
 /// Whether nothing supplies the function.

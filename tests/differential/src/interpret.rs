@@ -1,7 +1,7 @@
 //! Runs a sample on the interpreter: under the reference schedule, or along a trace of another engine.
 
+use crate::environment::ScriptedEnvironment;
 use crate::generate::Sample;
-use crate::world::ScriptedWorld;
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_exec::interpreter::{Interpreter, OsrDirection, OsrMap};
 use quaject_esp_exec::profile::Profile;
@@ -189,20 +189,20 @@ fn run_in_parts<'p>(
     budget: u64,
     between: &mut dyn FnMut(&mut Interpreter<'p>),
 ) -> Result<Shown, String> {
-    let mut world = ScriptedWorld::new(program, &sample.script);
+    let mut environment = ScriptedEnvironment::new(program, &sample.script);
     let mut parts = 0;
     loop {
-        let outcome = interpreter.run(&mut world, budget);
+        let outcome = interpreter.run(&mut environment, budget);
         between(interpreter);
         match outcome {
             Outcome::Budget if parts * budget < BUDGET => parts += 1,
             Outcome::Quiescent(resting) => match resting.deadline_ns {
-                Some(deadline) => world.now_ns = deadline,
-                None if world.release() => {}
-                // The world offers what the program refuses.
+                Some(deadline) => environment.now_ns = deadline,
+                None if environment.release() => {}
+                // The environment offers what the program refuses.
                 None => {
                     let outcome = Outcome::Quiescent(resting);
-                    return Ok(Shown { messages: world.received, outcome });
+                    return Ok(Shown { messages: environment.received, outcome });
                 }
             },
             Outcome::Budget => return Err("the program does not end".into()),
@@ -222,7 +222,7 @@ fn run_in_parts<'p>(
                         }
                     }
                 }
-                return Ok(Shown { messages: world.received, outcome });
+                return Ok(Shown { messages: environment.received, outcome });
             }
         }
     }

@@ -4,6 +4,7 @@
 
 pub mod c;
 pub mod compare;
+pub mod environment;
 pub mod explore;
 pub mod externs;
 pub mod generate;
@@ -12,4 +13,3 @@ pub mod marshal;
 pub mod modes;
 pub mod prove;
 pub mod talkative;
-pub mod world;

@@ -1,9 +1,9 @@
 //! Other forms of a sample's program: its processes fused to state machines, and random fast paths made code. What such
 //! a form shows has to be something that the program as it is can show.
 
+use crate::environment::{CALLS, ScriptedEnvironment};
 use crate::generate::{Outcome as Visible, Sample};
 use crate::interpret::Shown;
-use crate::world::{CALLS, ScriptedWorld};
 use fastrand::Rng;
 use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::{Checks, Effect, Machine, State};
@@ -219,7 +219,8 @@ pub fn agree(sample: &Sample, program: &Program, plain: &Shown, shown: &Shown) -
             (Outcome::Faulted(report), _) | (_, Outcome::Faulted(report)) => report.fault == Fault::Pool,
             (a, b) => a == b && same_messages(program, plain, shown),
         };
-        // Who takes the last object of a pool may keep the world's messages from coming: that is the schedule's, too.
+        // Which process takes the last object of a pool may decide whether messages of the environment arrive: that
+        // depends on the schedule, too.
         match same {
             true => return Ok(Agreement::Shown),
             false if is_deadlock(&plain.outcome) || is_deadlock(&shown.outcome) => {}
@@ -232,14 +233,14 @@ pub fn agree(sample: &Sample, program: &Program, plain: &Shown, shown: &Shown) -
         Some(false) if uses_a_lost_object(program, plain) && shows_all_of(program, plain, shown) => {
             Ok(Agreement::Shown)
         }
-        // A deadlock of some members is told when nothing can wake the others of their group any more.
+        // A deadlock of some members is reported when nothing can wake the others of their group any more.
         Some(false) if is_deadlock(&plain.outcome) && shows_all_of(program, plain, shown) => Ok(Agreement::Shown),
         Some(false) => Err(format!("no run shows it: {}", differ())),
         None => Ok(Agreement::Unknown),
     }
 }
 
-/// Whether a form shows the same as the program: messages in their order, and how it ends, faults told alike.
+/// Whether a form shows the same as the program: messages in their order, and how it ends, with equal texts of faults.
 ///
 /// # Errors
 /// What differs.
@@ -258,7 +259,7 @@ pub fn same(program: &Program, plain: &Shown, shown: &Shown) -> Result<(), Strin
 fn is_same(a: &Outcome, b: &Outcome) -> bool {
     match (a, b) {
         (Outcome::Faulted(a), Outcome::Faulted(b)) => a.fault == b.fault,
-        // What is waited for is told by instances.
+        // The report lists what each instance waits for, which depends on the schedule.
         (Outcome::Quiescent(_), Outcome::Quiescent(_)) => true,
         (a, b) => a == b,
     }
@@ -301,44 +302,49 @@ fn shows_all_of(program: &Program, lower: &Shown, upper: &Shown) -> bool {
 #[derive(Clone)]
 struct Place<'p> {
     state: State,
-    world: ScriptedWorld<'p>,
-    /// Whether the world holds nothing back any more.
+    environment: ScriptedEnvironment<'p>,
+    /// Whether the environment holds nothing back any more.
     is_released: bool,
 }
 
 /// Whether the program has a run that shows this; none if there are too many to look at.
 fn search(sample: &Sample, program: &Program, wanted: &Shown) -> Option<bool> {
     let mut machine = Machine::new(program, Checks::Off).ok()?;
-    let world = ScriptedWorld::new(program, &sample.script);
-    let mut work = vec![Place { state: machine.start(), world, is_released: false }];
+    let environment = ScriptedEnvironment::new(program, &sample.script);
+    let mut work = vec![Place { state: machine.start(), environment, is_released: false }];
     let mut seen: HashSet<(State, Vec<usize>, bool, i64)> = HashSet::new();
-    let is_cut = |place: &Place<'_>| !wanted.messages.starts_with(&place.world.received);
+    let is_cut = |place: &Place<'_>| !wanted.messages.starts_with(&place.environment.received);
     while let Some(mut place) = work.pop() {
         if is_cut(&place)
-            || !seen.insert((place.state.clone(), place.world.position(), place.is_released, place.world.now_ns))
+            || !seen.insert((
+                place.state.clone(),
+                place.environment.position(),
+                place.is_released,
+                place.environment.now_ns,
+            ))
         {
             continue;
         }
         if seen.len() > MAX_STATES {
             return None;
         }
-        let steps = machine.enabled(&mut place.state, &mut place.world);
+        let steps = machine.enabled(&mut place.state, &mut place.environment);
         if steps.is_empty() {
-            let outcome = machine.classify_quiescence(&mut place.state, &mut place.world);
+            let outcome = machine.classify_quiescence(&mut place.state, &mut place.environment);
             match &outcome {
                 Outcome::Quiescent(resting) if resting.deadline_ns.is_some() => {
-                    place.world.now_ns = resting.deadline_ns.unwrap_or_default();
+                    place.environment.now_ns = resting.deadline_ns.unwrap_or_default();
                     work.push(place);
                     continue;
                 }
-                Outcome::Quiescent(_) if place.world.release() => {
+                Outcome::Quiescent(_) if place.environment.release() => {
                     place.is_released = true;
                     work.push(place);
                     continue;
                 }
                 _ => {}
             }
-            if is_same(&outcome, &wanted.outcome) && place.world.received == wanted.messages {
+            if is_same(&outcome, &wanted.outcome) && place.environment.received == wanted.messages {
                 return Some(true);
             }
             continue;
@@ -346,7 +352,7 @@ fn search(sample: &Sample, program: &Program, wanted: &Shown) -> Option<bool> {
         for step in steps.into_iter().rev() {
             let mut next = place.clone();
             let mut fuel = 1_000_000;
-            let outcome = match machine.step(step, &mut next.state, &mut next.world, &mut fuel) {
+            let outcome = match machine.step(step, &mut next.state, &mut next.environment, &mut fuel) {
                 Effect::Done => {
                     work.push(next);
                     continue;
@@ -355,7 +361,7 @@ fn search(sample: &Sample, program: &Program, wanted: &Shown) -> Option<bool> {
                 Effect::Exited(status) => Outcome::Ended(status),
                 Effect::Faulted(report) => Outcome::Faulted(report),
             };
-            if is_same(&outcome, &wanted.outcome) && next.world.received == wanted.messages {
+            if is_same(&outcome, &wanted.outcome) && next.environment.received == wanted.messages {
                 return Some(true);
             }
         }

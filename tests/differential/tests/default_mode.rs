@@ -1,12 +1,12 @@
 //! The mode that is taken unasked, on every program of the repository: it shows what the program does as it is written, on
-//! the interpreter, as machine code and as C. The world is made up, messages of every type that the program takes.
+//! the interpreter, as machine code and as C. The environment is made up, messages of every type that the program takes.
 
 use quaject_differential::c::{Compiler, run};
 use quaject_differential::compare::compare_runs;
+use quaject_differential::environment::Script;
 use quaject_differential::generate::{Outcome, Sample};
 use quaject_differential::interpret::{Local, interpret, run_locally};
 use quaject_differential::modes::same;
-use quaject_differential::world::Script;
 use quaject_esp::{CodeGrowth, Emit, Mode, Optimiser, Options};
 use quaject_esp_exec::datum::{Datum, conforms, parse_message};
 use quaject_esp_exec::step::Checks;
@@ -85,7 +85,7 @@ fn value(program: &Program, ty: TypeId, random: &mut Random) -> Datum {
     }
 }
 
-/// What the world sends, channel by channel: what is kept beside the program for it, or anything.
+/// What the environment sends, channel by channel: what is kept beside the program for it, or anything.
 fn script(path: &Path, program: &Program, turn: u64) -> Script {
     let is_input = |channel: &&Channel| channel.boundary == Boundary::FromEnvironment;
     let mut random = Random(turn + 1);

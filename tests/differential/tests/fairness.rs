@@ -2,9 +2,9 @@
 //! which everything is always ready, so that only the schedule decides who comes next.
 
 use quaject_differential::c::{Compiler, run};
+use quaject_differential::environment::Script;
 use quaject_differential::generate::{Outcome, Sample};
 use quaject_differential::interpret::{compile, trace};
-use quaject_differential::world::Script;
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_exec::step::Step;
 use quaject_esp_gen::c::{Options, Style, generate};

@@ -2,9 +2,9 @@
 
 use quaject_differential::c::{Compiler, run};
 use quaject_differential::compare::{Likeness, compare};
+use quaject_differential::environment::Script;
 use quaject_differential::generate::{Outcome, Sample};
 use quaject_differential::interpret::{Local, compile, run_locally};
-use quaject_differential::world::Script;
 use quaject_esp::{Emit, File, Loader, Mode, Options, Source};
 use quaject_esp_exec::datum::{Datum, parse_message};
 use quaject_esp_exec::step::Checks;
@@ -13,7 +13,7 @@ use quaject_esp_syntax::span::FileId;
 use quaject_test_support::tool;
 use std::path::Path;
 
-/// What the world does: the leading lines `// CHANNEL <- MESSAGE` and `// held CHANNEL`.
+/// What the environment does: the leading lines `// CHANNEL <- MESSAGE` and `// held CHANNEL`.
 fn offered(source: &str, program: &Program) -> Script {
     let mut inputs: Vec<(String, Vec<Vec<Datum>>)> = Vec::new();
     let mut held = Vec::new();

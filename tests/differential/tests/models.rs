@@ -1,11 +1,11 @@
 //! Programs as Promela models: Spin, an exhaustive search and the built-in checker agree, with and without reduction.
 
 use expect_test::expect_file;
+use quaject_differential::environment::Script;
 use quaject_differential::explore::{Silent, Verdict, explore};
 use quaject_differential::generate::{Outcome as Determination, Sample};
 use quaject_differential::interpret::compile;
 use quaject_differential::talkative;
-use quaject_differential::world::Script;
 use quaject_esp_check::{Limits, Options, Problem, check};
 use quaject_esp_exec::replay::replay as replay_steps;
 use quaject_esp_exec::report::Outcome;

@@ -3,9 +3,9 @@
 
 use quaject_differential::c::{Compiler, run};
 use quaject_differential::compare::{Likeness, compare};
+use quaject_differential::environment::Script;
 use quaject_differential::generate::{Outcome, Sample};
 use quaject_differential::interpret::{compile, interpret};
-use quaject_differential::world::Script;
 use quaject_esp::{Emit, File, Loader, Mode, Optimiser, Options, Source, UnrolledLoop, Unrolling};
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Op, Program};

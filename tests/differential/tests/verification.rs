@@ -95,28 +95,28 @@ fn zero(program: &Program, ty: TypeId) -> Datum {
 /// The number of states, and whether one of them has a violation; none if there are too many.
 fn simplest(program: &Program, max_states: usize) -> Option<(usize, bool)> {
     let mut machine = Machine::new(program, Checks::On).expect("samples are small");
-    let mut world = Dull::new(program);
+    let mut environment = Dull::new(program);
     let start = machine.start();
     let mut seen: HashSet<State> = HashSet::from([start.clone()]);
     let mut open = vec![start];
     let mut wrong = false;
     while let Some(mut state) = open.pop() {
-        let mut steps = machine.enabled_under_open_environment(&mut state, &mut world);
+        let mut steps = machine.enabled_under_open_environment(&mut state, &mut environment);
         steps.retain(|step| match step {
             Step::FromEnvironment { instance, branch } => {
-                machine.environment_ready(&mut state, &mut world, *instance, *branch)
+                machine.environment_ready(&mut state, &mut environment, *instance, *branch)
             }
             _ => true,
         });
-        let is_of_the_world = |step: &Step| {
+        let is_of_the_environment = |step: &Step| {
             matches!(step, Step::FromEnvironment { .. } | Step::ToEnvironment { .. } | Step::After { .. })
         };
-        if steps.iter().all(is_of_the_world) {
-            wrong |= matches!(machine.classify_quiescence(&mut state, &mut world), Outcome::Faulted(_));
+        if steps.iter().all(is_of_the_environment) {
+            wrong |= matches!(machine.classify_quiescence(&mut state, &mut environment), Outcome::Faulted(_));
         }
         for step in steps {
             let mut next = state.clone();
-            match machine.step(step, &mut next, &mut world, &mut (1 << 26)) {
+            match machine.step(step, &mut next, &mut environment, &mut (1 << 26)) {
                 Effect::Done => {
                     if !seen.contains(&next) {
                         seen.insert(next.clone());
@@ -150,7 +150,7 @@ fn agrees_with_the_simplest_search() {
         let Some((states, wrong)) = simplest(&model.program, 5_000) else { continue };
         let explore = |reduction, threads| {
             let options = Options { reduction, threads, limits: Limits::default(), ..Options::default() };
-            check(&model, &options, &mut |_| {}).expect("the world says one thing")
+            check(&model, &options, &mut |_| {}).expect("the environment says one thing")
         };
         let (all, reduced) = (explore(Reduction::Off, 1), explore(Reduction::On, 1));
         // The simplest search does not find leaks.

@@ -257,6 +257,10 @@ fn plan(
     Ok(Plan { entry_constants, iterations, elements: iterations * stride as usize })
 }
 
+/// Executes one iteration symbolically under the assumption that these parameters of the header are constants. An error
+/// carries how many values were computed before it.
+type UnrollOnce<'f, 'a> = &'f dyn Fn(&BTreeMap<usize, i128>) -> Result<Unrolled<'a>, (usize, UnrollRefusal)>;
+
 /// The header's parameters that are constants after one iteration, by number, with these constants; and the elements that
 /// an iteration processes. `unrolled` is one iteration without any assumption.
 fn entry_constants<'a>(
@@ -264,7 +268,7 @@ fn entry_constants<'a>(
     body: &Body,
     header: usize,
     path: &LoopPath,
-    unroll_once: &dyn Fn(&BTreeMap<usize, i128>) -> Result<Unrolled<'a>, (usize, UnrollRefusal)>,
+    unroll_once: UnrollOnce<'_, 'a>,
 ) -> Result<(BTreeMap<usize, i128>, i128), (usize, UnrollRefusal)> {
     let mut constants = BTreeMap::new();
     let mut undecided = Vec::new();

@@ -434,7 +434,7 @@ pub(super) fn declare<'a>(checker: &mut Checker<'a>, files: &'a [ast::File], ord
                 checker.model_items.push(item);
             }
             ast::Item::Pool(item) => checker.pools.push(item),
-            ast::Item::Memory(item) => set_memory(checker, *memory.get_or_insert(item), item),
+            ast::Item::Memory(item) => set_memory(checker, memory.get_or_insert(item), item),
         }
     }
     attach_pools(checker);

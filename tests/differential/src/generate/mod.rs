@@ -4,22 +4,22 @@
 pub mod body;
 pub mod types;
 
+use crate::environment::Script as EnvironmentScript;
 use crate::externs::MORE;
-use crate::world::Script as World;
 use body::{Access, Body, Context, Function, Kind, Memory, Place, Procedure, Refusal, Shared};
 use fastrand::Rng;
 use quaject_esp_syntax::types::IntType;
 use types::{Ty, Types};
 
-/// A random program and what the world does to it.
+/// A random program and what the environment does to it.
 #[derive(Clone, Debug)]
 pub struct Sample {
     /// Where it came from.
     pub seed: u64,
     /// Its text.
     pub source: String,
-    /// What its world does.
-    pub script: World,
+    /// What its environment does.
+    pub script: EnvironmentScript,
     /// Whether every run that does not fault shows the same on each channel.
     pub outcome: Outcome,
 }
@@ -67,7 +67,7 @@ struct Script {
     declarations: String,
     servers: String,
     channels: Vec<Channel>,
-    world: World,
+    environment: EnvironmentScript,
     rounds: u32,
     names: usize,
     outcome: Outcome,
@@ -106,12 +106,12 @@ pub fn generate(seed: u64) -> Sample {
         declarations,
         servers: String::new(),
         channels: Vec::new(),
-        world: World::default(),
+        environment: EnvironmentScript::default(),
         names: 0,
         outcome: Outcome::Determined,
     };
     let body = script.play();
-    Sample { seed, source: body, script: script.world, outcome: script.outcome }
+    Sample { seed, source: body, script: script.environment, outcome: script.outcome }
 }
 
 fn layout(rng: &mut Rng, shared: &mut Shared) -> String {
@@ -128,7 +128,7 @@ fn layout(rng: &mut Rng, shared: &mut Shared) -> String {
     text + "}\n"
 }
 
-/// Extern functions: pure ones, those with effects, and the one that lets the world go on.
+/// Extern functions: pure ones, those with effects, and the one that lets the environment go on.
 fn externs(rng: &mut Rng, shared: &mut Shared, size: Size) -> String {
     let mut text = format!("extern fn {MORE}();\n");
     shared.procedures.push(Procedure { name: MORE.into(), parameters: Vec::new(), result: None });
@@ -341,7 +341,7 @@ impl Script {
             let messages = (0..self.rounds - short)
                 .map(|_| payload.iter().map(|ty| self.shared.types.datum(&mut self.rng, ty)).collect())
                 .collect();
-            self.world.inputs.push((name.clone(), messages));
+            self.environment.inputs.push((name.clone(), messages));
             let idle = ["", "idle "][self.rng.usize(0..2)];
             if payload.len() == 1 && self.rng.u32(0..3) == 0 {
                 self.branches(process, &name, &payload, idle);
@@ -646,7 +646,7 @@ impl Script {
         self.processes[partner].line(&line);
     }
 
-    /// A `pri alt` that looks at the world or the clock before its partner, which may come first.
+    /// A `pri alt` that looks at the environment or the clock before its partner, which may come first.
     fn urgent(&mut self, owner: usize, partner: usize) {
         self.outcome = Outcome::Open;
         let sends = self.rng.bool();
@@ -701,7 +701,7 @@ impl Script {
         self.processes[partner].line(&line);
     }
 
-    /// An operation on the world or the clock.
+    /// An operation on the environment or the clock.
     fn outside(&mut self, process: usize) -> String {
         let payload = self.payload();
         let printed: Vec<String> = payload.iter().map(|ty| self.shared.types.print(ty)).collect();
@@ -720,7 +720,7 @@ impl Script {
                 let messages = (0..self.rng.u32(0..4))
                     .map(|_| payload.iter().map(|ty| self.shared.types.datum(&mut self.rng, ty)).collect())
                     .collect();
-                self.world.inputs.push((name.clone(), messages));
+                self.environment.inputs.push((name.clone(), messages));
                 let before = self.processes[process].scope.len();
                 let body = &mut self.processes[process];
                 let mut patterns = String::new();
@@ -734,10 +734,10 @@ impl Script {
         }
     }
 
-    /// Has the world hold a channel back until it is told, sometimes.
+    /// Sometimes has the environment hold a channel back until the program calls `more`.
     fn hold(&mut self, name: &str) {
         if self.rng.u32(0..4) > 0 {
-            self.world.held.push(name.to_string());
+            self.environment.held.push(name.to_string());
         }
     }
 

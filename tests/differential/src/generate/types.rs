@@ -1,4 +1,4 @@
-//! Types of random programs, and random values of them for the world to send.
+//! Types of random programs, and random values of them for the environment to send.
 
 use fastrand::Rng;
 use quaject_esp_exec::datum::Datum;

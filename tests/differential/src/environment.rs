@@ -1,4 +1,4 @@
-//! A world that follows a script: it sends given messages and closes, accepts everything, and its clock goes on with
+//! An environment that follows a script: it sends given messages and closes, accepts everything, and its clock goes on with
 //! every message it gets. Some channels are held back: they offer and accept a message more each time the program calls
 //! `more`, until the program rests.
 
@@ -8,24 +8,24 @@ use quaject_esp_exec::environment::{Environment, Offer, Readiness, Reply};
 use quaject_esp_ir::ir::{ChannelId, ExternId, Program};
 use std::collections::VecDeque;
 
-/// How far a message that the world takes advances its clock; `driver.c` does the same.
+/// How far a message that the environment takes advances its clock; `driver.c` does the same.
 const PUT_NS: i64 = 300_000;
 
 /// Calls of extern functions stand among the messages, on channels numbered from this.
 pub const CALLS: u32 = 1000;
 
-/// What the world of a sample does.
+/// What the environment of a sample does.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Script {
-    /// Messages the world sends, by channel name; the channel closes after them.
+    /// Messages the environment sends, by channel name; the channel closes after them.
     pub inputs: Vec<(String, Vec<Vec<Datum>>)>,
     /// Names of channels that are held back.
     pub held: Vec<String>,
 }
 
-/// The world of one run.
+/// The environment of one run.
 #[derive(Clone)]
-pub struct ScriptedWorld<'p> {
+pub struct ScriptedEnvironment<'p> {
     program: &'p Program,
     offers: Vec<VecDeque<Vec<Datum>>>,
     /// Per channel: how many messages it may still carry, if it is held back.
@@ -36,9 +36,9 @@ pub struct ScriptedWorld<'p> {
     pub now_ns: i64,
 }
 
-impl<'p> ScriptedWorld<'p> {
-    /// A world that follows this script.
-    pub fn new(program: &'p Program, script: &Script) -> ScriptedWorld<'p> {
+impl<'p> ScriptedEnvironment<'p> {
+    /// An environment that follows this script.
+    pub fn new(program: &'p Program, script: &Script) -> ScriptedEnvironment<'p> {
         let offers = program.channels.iter().map(|channel| {
             let input = script.inputs.iter().find(|(name, _)| *name == channel.name.as_str());
             input.map(|(_, messages)| messages.iter().cloned().collect()).unwrap_or_default()
@@ -47,7 +47,13 @@ impl<'p> ScriptedWorld<'p> {
             let is_held = script.held.iter().any(|name| *name == channel.name.as_str());
             is_held.then_some(0)
         });
-        ScriptedWorld { program, offers: offers.collect(), allowed: allowed.collect(), received: Vec::new(), now_ns: 0 }
+        ScriptedEnvironment {
+            program,
+            offers: offers.collect(),
+            allowed: allowed.collect(),
+            received: Vec::new(),
+            now_ns: 0,
+        }
     }
 
     /// How far the script has come, and how much was sent.
@@ -62,7 +68,7 @@ impl<'p> ScriptedWorld<'p> {
     }
 }
 
-impl Environment for ScriptedWorld<'_> {
+impl Environment for ScriptedEnvironment<'_> {
     fn peek(&mut self, channel: ChannelId) -> Offer<'_> {
         let index = channel.0 as usize;
         match (self.offers[index].front(), self.allowed[index]) {
