@@ -51,7 +51,7 @@ pub enum Scratch {
     /// It does, in its prologue and epilogue: an interrupt handler. Such a function returns nothing, may run on the stack of
     /// the interrupted code, and may call functions of C. Of a floating register it preserves the low eight bytes, which hold a
     /// double; if the interrupted code uses vectors, the caller of the handler preserves them. On x86-64 the return address
-    /// would be in the red zone of the interrupted code: the caller lowers the stack pointer by [`Abi::RED_ZONE`] before.
+    /// would be in the red zone of the interrupted code: the caller lowers the stack pointer by `Abi::RED_ZONE` before.
     Preserved,
 }
 
