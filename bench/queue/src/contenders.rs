@@ -323,7 +323,7 @@ impl<P: quaject_queue::Side, C: quaject_queue::Side> Pop for Words<Consumer<OurR
 impl Pop for FanIn<Vec<Consumer<SpSc<u64>>>> {
     #[inline(always)]
     fn pop(&mut self) -> Option<u64> {
-        FanIn::pop(self).ok().map(|from| from.what)
+        FanIn::pop(self).ok().map(|from| from.value)
     }
     fn pop8(&mut self, items: &mut [u64; 8]) -> usize {
         let ready = items.iter_mut().map_while(|item| Some(*item = Pop::pop(self)?)).count();
