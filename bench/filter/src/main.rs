@@ -10,7 +10,7 @@ mod rules;
 use limit::{Limit, Tuple};
 use quaject_bench_harness::median;
 use quaject_filter::pcap::Pcap;
-use quaject_filter::{Classifier, Expression, Filter, Match, Packet, Scope};
+use quaject_filter::{Classifier, Expression, Filter, Match, Packet, Reader, Scope, View};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -145,7 +145,7 @@ fn traffic(tuples: &[Tuple]) -> (Vec<u8>, Vec<u32>) {
 /// One pass over all packets: answers from one on, zero for none.
 pub type Pass<'p> = Box<dyn FnMut(&mut [u32]) + 'p>;
 
-/// Who tells the nanoseconds of a packet himself.
+/// A contender that measures the nanoseconds per packet itself.
 pub type Clocked<'p> = Box<dyn FnMut() -> f64 + 'p>;
 
 pub fn number(found: Match) -> u32 {
@@ -182,47 +182,9 @@ fn packets(pcap: &Pcap, workload: Workload, filters: usize) {
     let acl = peers::Acl::new(&tuples.iter().map(peers::Rule::exact).collect::<Vec<_>>());
     let mut matches = [Match::NONE; 64];
     let mut contenders: Vec<(String, Pass<'_>)> = Vec::new();
-    let classify = limit.classify;
-    contenders.push((
-        "generated C, the limit".to_owned(),
-        Box::new(|found| {
-            for (pointer, found) in pointers.iter().zip(found) {
-                // SAFETY: each packet has this many bytes.
-                *found = unsafe { classify(*pointer, LENGTH as u64) };
-            }
-        }),
-    ));
-    contenders.push((
-        "filter, one".to_owned(),
-        Box::new(|found| {
-            for (packet, found) in views.iter().zip(found) {
-                *found = number(one.classify(*packet));
-            }
-        }),
-    ));
-    contenders.push((
-        "filter, one, pinned for 32".to_owned(),
-        Box::new(|found| {
-            for (packets, found) in views.chunks(32).zip(found.chunks_mut(32)) {
-                let view = burst.pin();
-                for (packet, found) in packets.iter().zip(found) {
-                    *found = number(view.classify(*packet));
-                }
-            }
-        }),
-    ));
-    contenders.push((
-        "filter, batches of 64".to_owned(),
-        Box::new(|found| {
-            for (packets, found) in views.chunks(64).zip(found.chunks_mut(64)) {
-                many.classify_batch(packets, &mut matches);
-                for (own, found) in matches.iter().zip(found) {
-                    *found = number(*own);
-                }
-            }
-        }),
-    ));
-    // Peers that look at one filter after the other are asked only as long as they answer in time.
+    add_limit(&mut contenders, &limit, &pointers);
+    add_classifier(&mut contenders, &views, one, many, burst, &mut matches);
+    // Peers that test one filter after the other run only with filter counts at which they end in time.
     if filters <= 1000 {
         contenders.push((
             "bpf_filter, one after the other".to_owned(),
@@ -276,6 +238,61 @@ fn packets(pcap: &Pcap, workload: Workload, filters: usize) {
     report(contenders, clocked, &expected);
 }
 
+/// The code of the filters as generated C: the lower limit.
+fn add_limit<'p>(contenders: &mut Vec<(String, Pass<'p>)>, limit: &Limit, pointers: &'p [*const u8]) {
+    let classify = limit.classify;
+    contenders.push((
+        "generated C, the limit".to_owned(),
+        Box::new(move |found| {
+            for (pointer, found) in pointers.iter().zip(found) {
+                // SAFETY: each packet has this many bytes.
+                *found = unsafe { classify(*pointer, LENGTH as u64) };
+            }
+        }),
+    ));
+}
+
+/// The classifier, packet by packet and in batches, with a reader for each.
+fn add_classifier<'p>(
+    contenders: &mut Vec<(String, Pass<'p>)>,
+    views: &'p [Packet<'p>],
+    one: View<'p>,
+    many: View<'p>,
+    burst: &'p mut Reader,
+    matches: &'p mut [Match; 64],
+) {
+    contenders.push((
+        "filter, one".to_owned(),
+        Box::new(move |found| {
+            for (packet, found) in views.iter().zip(found) {
+                *found = number(one.classify(*packet));
+            }
+        }),
+    ));
+    contenders.push((
+        "filter, one, pinned for 32".to_owned(),
+        Box::new(move |found| {
+            for (packets, found) in views.chunks(32).zip(found.chunks_mut(32)) {
+                let view = burst.pin();
+                for (packet, found) in packets.iter().zip(found) {
+                    *found = number(view.classify(*packet));
+                }
+            }
+        }),
+    ));
+    contenders.push((
+        "filter, batches of 64".to_owned(),
+        Box::new(move |found| {
+            for (packets, found) in views.chunks(64).zip(found.chunks_mut(64)) {
+                many.classify_batch(packets, matches);
+                for (own, found) in matches.iter().zip(found) {
+                    *found = number(*own);
+                }
+            }
+        }),
+    ));
+}
+
 /// Runs contenders in turn and prints what they took.
 pub fn report(mut contenders: Vec<(String, Pass<'_>)>, mut clocked: Vec<(String, Clocked<'_>)>, expected: &[u32]) {
     let mut found = vec![0; expected.len()];
@@ -321,11 +338,11 @@ pub fn thread_seconds() -> f64 {
 
 /// `count limit|one|batch port|tuple N PASSES`, `count one|batch access|firewall N PASSES`: run it under callgrind.
 fn count(arguments: &[String]) {
-    let [who, workload, filters, passes] = arguments else { panic!("count WHO WORKLOAD N PASSES") };
+    let [contender, workload, filters, passes] = arguments else { panic!("count CONTENDER WORKLOAD N PASSES") };
     let (filters, passes) = (filters.parse().expect("a number"), passes.parse().expect("a number"));
     match workload.as_str() {
-        "access" => return rules::count(rules::Seed::Access, filters, who == "one", passes),
-        "firewall" => return rules::count(rules::Seed::Firewall, filters, who == "one", passes),
+        "access" => return rules::count(rules::Seed::Access, filters, contender == "one", passes),
+        "firewall" => return rules::count(rules::Seed::Firewall, filters, contender == "one", passes),
         _ => {}
     }
     let workload = if workload == "port" { Workload::Port } else { Workload::Tuple };
@@ -342,7 +359,7 @@ fn count(arguments: &[String]) {
     let mut matches = [Match::NONE; 64];
     let mut wrong = 0;
     for _ in 0..passes {
-        match who.as_str() {
+        match contender.as_str() {
             "limit" => {
                 for (packet, expected) in views.iter().zip(&expected) {
                     // SAFETY: each packet has this many bytes.

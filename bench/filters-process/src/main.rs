@@ -135,11 +135,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     if programs.is_empty() {
         programs = vec![1, 2, 3, 4];
     }
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let directory = tempfile::tempdir()?;
     let place = directory.path().to_path_buf();
-    let asked: Vec<String> = std::env::args().skip(1).filter(|text| text.parse::<u32>().is_err()).collect();
-    for name in &asked {
+    let questions: Vec<String> = std::env::args().skip(1).filter(|text| text.parse::<u32>().is_err()).collect();
+    for name in &questions {
         match name.as_str() {
             "chains" => others::random_chains(&place)?,
             "aborting" => others::aborting(&place)?,
@@ -148,13 +147,48 @@ fn main() -> Result<(), Box<dyn Error>> {
             _ => return Err(format!("no question `{name}`: 1 to 4, chains, aborting, in-band or messages").into()),
         }
     }
-    if !asked.is_empty() && asked.len() + 1 == std::env::args().count() {
+    if !questions.is_empty() && questions.len() + 1 == std::env::args().count() {
         return Ok(());
     }
-    for program in &programs {
-        for (name, mode, batching) in MODES {
+    build(&programs, &place)?;
+    let mut contenders = contenders(&place)?;
+    let mut ratios = Vec::new();
+    println!("nanoseconds per input byte: median of {RUNS} runs in turn (min .. max); x: ratio to the first row");
+    for program in programs {
+        measure(&mut contenders, program)?;
+        println!("program {program}");
+        print_times(&contenders, program, &place);
+        ratios.push(print_ratios(&contenders));
+        let sizes: Vec<String> = MODES
+            .iter()
+            .map(|(name, _, _)| match text_bytes(&place.join(format!("{name}{program}"))) {
+                Some(bytes) => format!("{name} {bytes}"),
+                None => format!("{name} -"),
+            })
+            .collect();
+        println!("  bytes of code, gcc -O2: {}", sizes.join(", "));
+    }
+    let mean = |index: usize| {
+        let product: f64 = ratios.iter().map(|of_program| of_program[index]).product();
+        product.powf(1.0 / ratios.len() as f64)
+    };
+    println!("to the best by hand, geometric means: best automaton in C {:.2}, jit {:.2}", mean(0), mean(1));
+    println!("to the best by hand, geometric mean of the best fast path: {:.2}", mean(2));
+    Ok(())
+}
+
+/// The target directory of the peers that are written in Rust.
+fn peers() -> Result<PathBuf, Box<dyn Error>> {
+    Ok(std::env::current_exe()?.with_file_name("peers"))
+}
+
+/// Compiles the programs in all modes, and the peers.
+fn build(programs: &[u32], place: &Path) -> Result<(), Box<dyn Error>> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for program in programs {
+        for (name, mode, unrolling) in MODES {
             let folder = place.join(format!("{name}{program}"));
-            translate_with(&here.join(format!("esp/program{program}.esp")), &folder, mode, batching)?;
+            translate_with(&here.join(format!("esp/program{program}.esp")), &folder, mode, unrolling)?;
             let is_built = |level: &str| level == "-O2" || mode == Mode::Automata;
             for (compiler, level) in BUILDS.iter().filter(|(_, level)| is_built(level)) {
                 let mut command = Command::new(compiler);
@@ -173,25 +207,26 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     succeed(Command::new("go").args(["build", "-o"]).arg(place.join("go")).current_dir(here.join("go")))?;
     // The peer at its best: link-time optimisation makes it about 1.5 times faster.
-    let peers = std::env::current_exe()?.with_file_name("peers");
     let mut cargo = Command::new("cargo");
-    cargo.args(["build", "--release", "--quiet", "--bin", "embassy", "--bin", "tokio", "--target-dir"]).arg(&peers);
+    cargo.args(["build", "--release", "--quiet", "--bin", "embassy", "--bin", "tokio", "--target-dir"]).arg(peers()?);
     cargo.env("CARGO_PROFILE_RELEASE_LTO", "fat").env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1");
     succeed(cargo.env("CARGO_PROFILE_RELEASE_PANIC", "abort").current_dir(here))?;
-    let embassy = peers.join("release/embassy");
     for compiler in ["g++", "clang++"] {
         let mut command = Command::new(compiler);
         command.args(["-std=c++20", "-O2", "-o"]).arg(place.join(format!("coroutines{compiler}")));
         succeed(command.arg(here.join("coroutines.cpp")))?;
     }
+    succeed(Command::new("cargo").args(["build", "--release", "--quiet", "--bin", "jit"]).current_dir(here))
+}
 
+/// All contenders, the processes first.
+fn contenders(place: &Path) -> Result<Vec<Contender>, Box<dyn Error>> {
     let generated = |mode: &'static str, build: &'static str| {
-        let place = place.clone();
+        let place = place.to_path_buf();
         Box::new(move |program: u32| Command::new(place.join(format!("{mode}{program}/{build}"))))
     };
-    let go = place.join("go");
+    let peers = peers()?;
     let jit = std::env::current_exe()?.with_file_name("jit");
-    succeed(Command::new("cargo").args(["build", "--release", "--quiet", "--bin", "jit"]).current_dir(here))?;
     let peer = |path: PathBuf| {
         Box::new(move |program: u32| {
             let mut command = Command::new(&path);
@@ -199,6 +234,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             command
         })
     };
+    let embassy = peers.join("release/embassy");
     let async_peer = |style: &'static str| {
         let path = embassy.clone();
         Box::new(move |program: u32| {
@@ -207,7 +243,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             command
         })
     };
-    let mut contenders = vec![
+    Ok(vec![
         Contender::new("processes, gcc -O2", generated("process", "gcc-O2"), 300),
         Contender::new("processes, clang -O2", generated("process", "clang-O2"), 300),
         Contender::new("fast path, gcc -O2", generated("fastpath", "gcc-O2"), 1000),
@@ -230,78 +266,71 @@ fn main() -> Result<(), Box<dyn Error>> {
         Contender::new("C++20 coroutines, g++ -O2", peer(place.join("coroutinesg++")), 300),
         Contender::new("C++20 coroutines, clang++ -O2", peer(place.join("coroutinesclang++")), 300),
         Contender::new("tokio, capacity 1", peer(peers.join("release/tokio")), 3),
-        Contender::new("Go, unbuffered", peer(go), 3),
-    ];
-    let mut ratios = Vec::new();
-    println!("nanoseconds per input byte: median of {RUNS} runs in turn (min .. max); x: ratio to the first row");
-    for program in programs {
-        for contender in &mut contenders {
-            contender.seconds.clear();
-            for times in [1, 7] {
-                let (_, result) = run((contender.command)(program), times)?;
-                if result != expected(program, times) {
-                    return Err(format!("{}: program {program} gives {result}", contender.name).into());
-                }
+        Contender::new("Go, unbuffered", peer(place.join("go")), 3),
+    ])
+}
+
+/// Checks the results of a program, and runs the contenders in turn.
+fn measure(contenders: &mut [Contender], program: u32) -> Result<(), Box<dyn Error>> {
+    for contender in &mut *contenders {
+        contender.seconds.clear();
+        for times in [1, 7] {
+            let (_, result) = run((contender.command)(program), times)?;
+            if result != expected(program, times) {
+                return Err(format!("{}: program {program} gives {result}", contender.name).into());
             }
         }
-        for _ in 0..RUNS {
-            for contender in &mut contenders {
-                let (nanoseconds, _) = run((contender.command)(program), contender.times)?;
-                contender.seconds.push(nanoseconds);
-            }
-        }
-        println!("program {program}");
-        let first = median(&contenders[0].seconds);
-        for contender in &contenders {
-            let min = contender.seconds.iter().copied().fold(f64::INFINITY, f64::min);
-            let max = contender.seconds.iter().copied().fold(0.0, f64::max);
-            let middle = median(&contender.seconds);
-            let counted = match instructions_per_byte(contender, program, &place) {
-                Some(count) => format!("{count:.0} instructions"),
-                None => "-".to_string(),
-            };
-            println!(
-                "  {:<26} {middle:>9.2} ({min:.2} .. {max:.2}) x {:>7.2}   {counted}",
-                contender.name,
-                middle / first
-            );
-        }
-        let best = |kind: &str| {
-            let of_kind = contenders.iter().filter(|contender| {
-                contender.name.starts_with(kind) && (contender.name.ends_with("jit") == kind.ends_with("jit"))
-            });
-            of_kind.map(|contender| median(&contender.seconds)).fold(f64::INFINITY, f64::min)
-        };
-        let by_hand = best("by hand");
-        let of_program = [best("automata") / by_hand, best("automata, jit") / by_hand, best("fast path") / by_hand];
-        println!("  best automaton in C : best by hand {:.2}, jit : best by hand {:.2}", of_program[0], of_program[1]);
-        println!(
-            "  best fast path : best by hand {:.2}, processes : fast path {:.2}",
-            of_program[2],
-            best("processes") / best("fast path")
-        );
-        println!("  best by hand : best unrolled automaton {:.2}", by_hand / best("unrolled"));
-        println!(
-            "  by automaton: C++20 coroutines {:.1}, tokio {:.0}, Go {:.0}",
-            best("C++20") / best("automata"),
-            best("tokio") / best("automata"),
-            best("Go") / best("automata")
-        );
-        let sizes: Vec<String> = MODES
-            .iter()
-            .map(|(name, _, _)| match text_bytes(&place.join(format!("{name}{program}"))) {
-                Some(bytes) => format!("{name} {bytes}"),
-                None => format!("{name} -"),
-            })
-            .collect();
-        println!("  bytes of code, gcc -O2: {}", sizes.join(", "));
-        ratios.push(of_program);
     }
-    let mean = |index: usize| {
-        let product: f64 = ratios.iter().map(|of_program| of_program[index]).product();
-        product.powf(1.0 / ratios.len() as f64)
-    };
-    println!("to the best by hand, geometric means: best automaton in C {:.2}, jit {:.2}", mean(0), mean(1));
-    println!("to the best by hand, geometric mean of the best fast path: {:.2}", mean(2));
+    for _ in 0..RUNS {
+        for contender in &mut *contenders {
+            let (nanoseconds, _) = run((contender.command)(program), contender.times)?;
+            contender.seconds.push(nanoseconds);
+        }
+    }
     Ok(())
+}
+
+/// One row per contender.
+fn print_times(contenders: &[Contender], program: u32, place: &Path) {
+    let first = median(&contenders[0].seconds);
+    for contender in contenders {
+        let min = contender.seconds.iter().copied().fold(f64::INFINITY, f64::min);
+        let max = contender.seconds.iter().copied().fold(0.0, f64::max);
+        let middle = median(&contender.seconds);
+        let counted = match instructions_per_byte(contender, program, place) {
+            Some(count) => format!("{count:.0} instructions"),
+            None => "-".to_string(),
+        };
+        println!(
+            "  {:<26} {middle:>9.2} ({min:.2} .. {max:.2}) x {:>7.2}   {counted}",
+            contender.name,
+            middle / first
+        );
+    }
+}
+
+/// Prints how the kinds of contenders compare; returns the ratios of automaton, machine code and fast path to the best by hand.
+fn print_ratios(contenders: &[Contender]) -> [f64; 3] {
+    let best = |kind: &str| {
+        let of_kind = contenders.iter().filter(|contender| {
+            contender.name.starts_with(kind) && (contender.name.ends_with("jit") == kind.ends_with("jit"))
+        });
+        of_kind.map(|contender| median(&contender.seconds)).fold(f64::INFINITY, f64::min)
+    };
+    let by_hand = best("by hand");
+    let ratios = [best("automata") / by_hand, best("automata, jit") / by_hand, best("fast path") / by_hand];
+    println!("  best automaton in C : best by hand {:.2}, jit : best by hand {:.2}", ratios[0], ratios[1]);
+    println!(
+        "  best fast path : best by hand {:.2}, processes : fast path {:.2}",
+        ratios[2],
+        best("processes") / best("fast path")
+    );
+    println!("  best by hand : best unrolled automaton {:.2}", by_hand / best("unrolled"));
+    println!(
+        "  by automaton: C++20 coroutines {:.1}, tokio {:.0}, Go {:.0}",
+        best("C++20") / best("automata"),
+        best("tokio") / best("automata"),
+        best("Go") / best("automata")
+    );
+    ratios
 }
