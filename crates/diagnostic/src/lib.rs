@@ -39,6 +39,7 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod excerpt;
 #[cfg(feature = "render")]
 mod json;
 #[cfg(feature = "render")]
@@ -47,6 +48,7 @@ pub mod span;
 #[cfg(feature = "render")]
 mod text;
 
+pub use excerpt::excerpt;
 #[cfg(feature = "render")]
 pub use json::{json, json_object};
 #[cfg(feature = "render")]

@@ -1,7 +1,7 @@
 //! The report of a fault: the process, the location, the cause, and for a deadlock the wait-for graph. Knows the program, not the
 //! engine that ran it.
 
-use crate::snippet::caret_indent;
+use quaject_diagnostic::excerpt;
 use quaject_esp_exec::report::FaultReport;
 use quaject_esp_exec::report::edges_by_member;
 use quaject_esp_gen::layout::branches;
@@ -101,13 +101,11 @@ fn place(text: &mut String, program: &Program, location: Location, line_of: &dyn
     if location.line == 0 {
         return;
     }
-    let number = location.line.to_string();
-    let margin = " ".repeat(number.len());
+    let margin = " ".repeat(location.line.to_string().len());
     let _ = writeln!(text, "{margin}--> {}", location_text(program, location));
-    let Some(line) = line_of(location) else { return };
-    let line = line.trim_end();
-    let indent = caret_indent(line, location.column as usize);
-    let _ = writeln!(text, "{margin} |\n{number} | {line}\n{margin} | {indent}^");
+    if let Some(line) = line_of(location) {
+        text.push_str(&excerpt(location.line, &line, location.column));
+    }
 }
 
 /// The wait-for graph: each blocked instance, the location of its wait, and its partners.

@@ -33,7 +33,6 @@ mod record;
 mod run;
 mod settings;
 mod signals;
-mod snippet;
 pub mod spin;
 mod system;
 

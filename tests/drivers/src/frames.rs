@@ -248,12 +248,12 @@ const REFUSED: &[(&str, &str, &str)] = &[
     (
         "low: ether proto\n",
         "union { low: bytes[<=64] }",
-        "error: sort.rules:1:17: can't parse filter expression: syntax error\n  low: ether proto\n                  ^\n",
+        "error: sort.rules:1:17: can't parse filter expression: syntax error\n  |\n1 | low: ether proto\n  |                 ^\n",
     ),
     (
         "\nlow: ip and ip6\n",
         "union { low: bytes[<=64] }",
-        "error: sort.rules:2:6: no packet can match this expression\n  low: ip and ip6\n       ^\n",
+        "error: sort.rules:2:6: no packet can match this expression\n  |\n2 | low: ip and ip6\n  |      ^\n",
     ),
     ("# none\n", "union { low: bytes[<=64] }", "error: `sort.rules` has no rule\n"),
     ("other: ip\n", "union { low: bytes[<=64] }", "error: `sort.rules`, line 1: a rule called `other`\n"),

@@ -12,7 +12,7 @@
 use crate::drivers::form::{Case, Form, Value, Want};
 use crate::error::HostError;
 use crate::files::read_text;
-use crate::snippet::caret_indent;
+use quaject_diagnostic::excerpt;
 use quaject_esp_ir::ir::{Channel, Program, Type};
 use quaject_esp_syntax::span::{LineColumn, SourceFile};
 use quaject_filter::pcap::Pcap;
@@ -143,9 +143,9 @@ fn compiled(path: &Path) -> Result<Vec<Compiled>, HostError> {
 fn shown(path: &Path, text: &str, diagnostic: &RuleDiagnostic) -> HostError {
     let LineColumn { line, column } = SourceFile::new("", text).line_column(diagnostic.span.start);
     let content = text.lines().nth(line as usize - 1).unwrap_or_default();
-    let indent = caret_indent(content, column as usize);
     let place = format!("{}:{line}:{column}", path.display());
-    let error = HostError::new(format!("{place}: {}\n  {content}\n  {indent}^", diagnostic.message));
+    let excerpt = excerpt(line, content, column);
+    let error = HostError::new(format!("{place}: {}\n{}", diagnostic.message, excerpt.trim_end()));
     match &diagnostic.help {
         Some(help) => error.help(help.clone()),
         None => error,
