@@ -83,7 +83,7 @@ impl Automaton {
         if let Some(known) = self.steps.get(&(state, atoms)) {
             return Ok(Rc::clone(known));
         }
-        let mut work = WorkBudget { bytes: self.bytes, since: 0, limit_check };
+        let mut work = WorkBudget { bytes: self.bytes, since_check: 0, limit_check };
         let set = Rc::clone(&self.states.sets[state as usize]);
         let mut expansion = StepExpansion { formulas: &self.formulas, atoms, known: FxHashMap::default() };
         let found = expansion.expand_all(&set, &mut work)?;
@@ -130,7 +130,7 @@ impl Obligations {
         Obligations { next: union(&self.next, &other.next), postponed: union(&self.postponed, &other.postponed) }
     }
 
-    /// Removes obligations that another one implies: the steps are the same without them.
+    /// Removes obligations that a release in `next` implies: it expands to them again in the next step.
     fn forget_held(&mut self, formulas: &Formulas) {
         let held: Vec<FormulaId> = self.next.iter().flat_map(|id| formulas.held(*id)).copied().collect();
         if !held.is_empty() {
@@ -142,7 +142,7 @@ impl Obligations {
 fn is_subset(small: &[FormulaId], large: &[FormulaId]) -> bool {
     small.len() <= large.len() && {
         let mut rest = large.iter();
-        small.iter().all(|one| rest.any(|other| one == other))
+        small.iter().all(|member| rest.any(|other| member == other))
     }
 }
 
@@ -161,7 +161,8 @@ fn union(a: &[FormulaId], b: &[FormulaId]) -> Vec<FormulaId> {
 /// The work spent on the steps of a state.
 struct WorkBudget<'p> {
     bytes: u64,
-    since: usize,
+    /// Units of work since the limits were last checked.
+    since_check: usize,
     limit_check: LimitCheck<'p>,
 }
 
@@ -171,11 +172,11 @@ const WORK_BETWEEN_CHECKS: usize = 4096;
 impl WorkBudget<'_> {
     fn spend(&mut self, effort: usize, bytes: u64) -> Result<(), Limit> {
         self.bytes += bytes;
-        self.since += effort;
-        if self.since < WORK_BETWEEN_CHECKS {
+        self.since_check += effort;
+        if self.since_check < WORK_BETWEEN_CHECKS {
             return Ok(());
         }
-        self.since = 0;
+        self.since_check = 0;
         (self.limit_check)(self.bytes)
     }
 }
@@ -258,9 +259,9 @@ fn disjunction(a: &[Obligations], b: &[Obligations], work: &mut WorkBudget<'_>) 
 
 fn conjunction(a: &[Obligations], b: &[Obligations], work: &mut WorkBudget<'_>) -> Result<Rc<[Obligations]>, Limit> {
     let mut alternatives = Vec::new();
-    for one in a {
-        for other in b {
-            add(&mut alternatives, one.with(other), work)?;
+    for left in a {
+        for right in b {
+            add(&mut alternatives, left.with(right), work)?;
         }
     }
     Ok(alternatives.into())

@@ -155,17 +155,17 @@ impl Drawing {
 /// The row of a step; none for an invisible step that is not the violation.
 fn row(model: &ModelProgram, traced: &TraceStep, environment: usize, is_violation: bool) -> Option<Row> {
     let program = &model.program;
-    let said = traced.message.as_ref();
-    let said = said.map_or(String::new(), |(channel, message)| message_text(program, *channel, message));
+    let message = traced.message.as_ref();
+    let text = message.map_or(String::new(), |(channel, message)| message_text(program, *channel, message));
     let places: Vec<String> = traced.locations.iter().map(|location| location_text(program, *location)).collect();
-    let tip = format!("{said} {}", places.join(" -> "));
+    let tip = format!("{text} {}", places.join(" -> "));
     let row = |from: u32, to: usize, label: String| Some(Row { from: from as usize, to, label, tip: tip.clone() });
     match traced.step {
-        Step::Communicate { sender, receiver, .. } => row(sender, receiver as usize, said),
+        Step::Communicate { sender, receiver, .. } => row(sender, receiver as usize, text),
         Step::FromEnvironment { instance, .. } => {
-            Some(Row { from: environment, to: instance as usize, label: said, tip })
+            Some(Row { from: environment, to: instance as usize, label: text, tip })
         }
-        Step::ToEnvironment { instance, .. } => row(instance, environment, said),
+        Step::ToEnvironment { instance, .. } => row(instance, environment, text),
         Step::After { instance, .. } => row(instance, instance as usize, "after".into()),
         Step::Else { instance } => row(instance, instance as usize, "else".into()),
         Step::Local { instance } if is_violation || !traced.calls.is_empty() => {

@@ -26,9 +26,9 @@ pub fn concretize(
     limits: &Limits,
 ) -> Result<Concretization, Refusal> {
     let mut concretization = Concretization::unchecked(model, found);
-    // Step numbers of a model of all processes are those of the program; the numbers of a slice are not.
+    // The steps of a model of all processes are steps of the program; those of a slice are not.
     let steps: Vec<Step> = found.steps.iter().map(|traced| traced.step).collect();
-    let mut has_such_a_run = true;
+    let mut has_this_run = true;
     if let (Problem::Fault(report), false) = (&found.problem, concretization.is_slice) {
         match replay_external(program_model, &steps, limits)? {
             ReplayOutcome::Reproduced(Counterexample { problem: Problem::Fault(other), .. })
@@ -38,7 +38,7 @@ pub fn concretize(
                 return Ok(concretization);
             }
             ReplayOutcome::Reproduced(_) | ReplayOutcome::Undecided => {}
-            ReplayOutcome::Infeasible => has_such_a_run = false,
+            ReplayOutcome::Infeasible => has_this_run = false,
         }
     }
     let spuriousness = match &found.problem {
@@ -49,7 +49,7 @@ pub fn concretize(
         Problem::Starvation { instance, .. } => check_starvation(program_model, *instance, limits)?,
     };
     concretization.decide(match spuriousness {
-        Spuriousness::Unknown(limit) if !has_such_a_run => Spuriousness::SpuriousRun(limit),
+        Spuriousness::Unknown(limit) if !has_this_run => Spuriousness::SpuriousRun(limit),
         spuriousness => spuriousness,
     });
     Ok(concretization)

@@ -49,8 +49,8 @@ impl Configuration {
         let processes: Vec<usize> = machine.instance_processes().map(|process| process.0 as usize).collect();
         let status_of = |instance: usize| {
             let variables = before
-                .and_then(|execution| execution.instances.get(instance))
-                .map(|instance_status| &instance_status.variables[..]);
+                .and_then(|configuration| configuration.instances.get(instance))
+                .map(|status| &status.variables[..]);
             instance_status(machine, state, environment, &processes, instance as u32, variables.unwrap_or_default())
         };
         Configuration { instances: (0..processes.len()).map(status_of).collect() }

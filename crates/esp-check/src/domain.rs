@@ -6,7 +6,7 @@ use quaject_esp_ir::model::{ModelProgram, Values};
 
 /// The largest number of values of a message or result.
 pub const MAX_VALUES: usize = 1 << 16;
-/// Most values of an integer type without a range.
+/// The largest number of values of an integer type without a range.
 const MAX_VALUES_WITHOUT_RANGE: i128 = 256;
 
 /// A value that needs a range in the model before it can be enumerated.

@@ -68,14 +68,15 @@ fn called_functions(model: &ModelProgram) -> FxHashSet<ExternId> {
     called
 }
 
-/// Whether every channel offers a message, to find the instances that the environment could wake in a quiescent state.
+/// Whether every channel offers a message. With the probe on, the classification of a quiescent state finds the instances
+/// that the environment could wake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum QuiescenceProbe {
     Yes,
     No,
 }
 
-/// The environment as one step observes it.
+/// The most general environment, as one step observes it.
 #[derive(Debug)]
 pub(crate) struct OpenEnvironment {
     environment_values: Arc<EnvironmentValues>,
@@ -109,7 +110,7 @@ impl OpenEnvironment {
     }
 
     /// Records the arguments of calls from now on.
-    pub(crate) fn listen(&mut self) {
+    pub(crate) fn record_arguments(&mut self) {
         self.arguments_log = Some(Vec::new());
     }
 

@@ -164,9 +164,9 @@ impl<'m> ExplorationPlan<'m> {
         let mut always_dependent = 0;
         let mut timing_is_observable = false;
         for (other, process_id) in self.processes.iter().enumerate() {
-            let chosen = prioritized_operations(&program.processes[process_id.0 as usize]);
+            let prioritized = prioritized_operations(&program.processes[process_id.0 as usize]);
             let can_be_chosen = |site: &quaject_esp_ir::ir::Site| {
-                chosen.iter().any(|(channel, direction)| *channel == site.channel && *direction != site.direction)
+                prioritized.iter().any(|(channel, direction)| *channel == site.channel && *direction != site.direction)
             };
             if process.sites.iter().any(can_be_chosen) {
                 timing_is_observable = true;

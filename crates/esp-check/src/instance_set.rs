@@ -1,4 +1,4 @@
-//! Sets of instances as bits of one word.
+//! Sets of instances as the bits of a `u128`.
 
 use quaject_esp_exec::step::Step;
 

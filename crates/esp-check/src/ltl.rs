@@ -121,11 +121,11 @@ struct PropertyParser<'a> {
     depth: u32,
 }
 
-/// Most nesting of the text: parentheses, prefix operators, right-associative operators.
+/// The maximum nesting of the text: parentheses, prefix operators, right-associative operators.
 const MAX_DEPTH: u32 = 300;
-/// Most height of the formula, which `<->` doubles.
+/// The maximum height of the formula. Each `<->` contains its operands twice.
 const MAX_HEIGHT: u32 = 400;
-/// Most atomic propositions of a property.
+/// The maximum number of atomic propositions of a property.
 pub(crate) const MAX_ATOMS: usize = 64;
 
 impl PropertyParser<'_> {

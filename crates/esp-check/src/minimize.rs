@@ -12,7 +12,7 @@ use crate::successors::{SuccessorGenerator, Transition, TransitionOutcome};
 use quaject_esp_exec::report::{FaultReport, Outcome};
 use quaject_esp_exec::step::{Control, Effect, EnvironmentMode, Step, TooLarge};
 
-/// Most steps replayed; longer runs are minimized in part.
+/// The maximum number of steps replayed; longer runs are minimized in part.
 const MAX_STEPS: usize = 1 << 20;
 
 /// A run and the violation at its end.
@@ -33,7 +33,7 @@ pub(crate) fn minimize(
     let start = generator.start();
     let mut replayer = Replayer { generator, start, violation: &violation, steps_left: MAX_STEPS.max(run.len()) };
     let Some(mut best) = replayer.replay(run.iter()) else {
-        debug_assert!(false, "what is found goes wrong");
+        debug_assert!(false, "a counterexample replays");
         return Ok((run, violation));
     };
     let mut size = best.0.len().div_ceil(2);
@@ -107,7 +107,7 @@ impl Replayer<'_, '_> {
         }
     }
 
-    /// The deadlock of the current state, if it is one.
+    /// The deadlock in the loaded state, if there is one.
     fn deadlock(&mut self) -> Option<Box<FaultReport>> {
         let (machine, state, environment) = self.generator.execution();
         environment.choose(&[]);

@@ -89,7 +89,7 @@ pub(crate) fn run_to_state<'m>(
     for wanted in &store.signatures(&states)[1..] {
         let is_wanted = |reached: &[u32]| signature(hash(reached)) == *wanted;
         let found = try_step_to(&mut generator, &mut numbers, &mut run, Continuation::Continues, &is_wanted);
-        assert!(found, "every visited state but the first is reached by a move from its parent");
+        assert!(found, "every visited state but the first is reached by a transition from its parent");
     }
     Ok((run, generator, numbers))
 }
@@ -143,12 +143,12 @@ pub(crate) fn try_step_to(
     let base = hash(numbers);
     for index in 0..generator.enabled.len() {
         let found = generator.enabled[index];
-        let continuation_of = if matches!(generator.get(found).outcome, TransitionOutcome::Continues) {
+        let actual = if matches!(generator.get(found).outcome, TransitionOutcome::Continues) {
             Continuation::Continues
         } else {
             Continuation::Ends
         };
-        if continuation_of != continuation {
+        if actual != continuation {
             continue;
         }
         generator.apply(found, numbers, base, &mut reached);
@@ -161,8 +161,8 @@ pub(crate) fn try_step_to(
         }
         let found = generator.get(found).clone();
         run.push(ResolvedStep::of(&found));
-        for (slot, part) in &found.changes {
-            numbers[*slot as usize] = *part;
+        for (slot, component) in &found.changes {
+            numbers[*slot as usize] = *component;
         }
         if let Some(counter) = found.counter {
             numbers[counter as usize] += 1;

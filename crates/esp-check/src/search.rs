@@ -1,5 +1,5 @@
-//! Parallel breadth-first search of the reachable states. A violation is found at minimal depth. The search ends early
-//! at its limits and reports the limit.
+//! Parallel breadth-first search of the reachable states. A violation is found at minimal depth of the graph that
+//! is searched, which a reduction makes smaller. The search ends early at its limits and reports the limit.
 //!
 //! Each thread owns a shard of the store: it inserts the states of its shard and hands the others over to their owners
 //! in batches. So each thread works in memory of its own. A thread expands the states that it has inserted, then
@@ -498,7 +498,7 @@ pub(crate) fn search<'m>(
             progress(Progress { states, depth, bytes: bytes as u64, elapsed: shared.started.elapsed() });
         }
     };
-    // Many searches end before a second thread pays.
+    // Many searches end before a second thread would save time.
     let mut depth = main.run_sequentially(&mut report_progress);
     if shared.pending() > 0 {
         let sequential = depth;
@@ -508,7 +508,6 @@ pub(crate) fn search<'m>(
                 scope.spawn(move || {
                     // Allocated by the thread itself, so that its memory shares no cache line with that of another
                     // thread.
-                    //
                     let mut generator =
                         SuccessorGenerator::new(plan).expect("all generators of a plan have the same size");
                     generator.set_limits(&shared.limits, shared.started);

@@ -3,8 +3,8 @@
 //! in the caches of its processor. Every thread reads records at any time.
 //!
 //! ```text
-//!   chunk      1,048,576 words of 32 bits, a shard's first ones less; each shard fills chunks of its own. From the
-//!              second on in huge pages: a thread that asks the system for memory delays the others
+//!   chunk      1,048,576 words of 32 bits, fewer in the first chunks of a shard; each shard fills chunks of its own.
+//!              From the second chunk on in huge pages, because an allocation by one thread delays the others
 //!   record     word 0       the state it was first reached from (its own reference for the first state)
 //!              words 1 ..   the numbers of its components, 7 bits a byte, padded with zero bytes to whole words;
 //!                           with hash compaction the lower half of the signature instead
@@ -24,7 +24,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock};
 
 const CHUNK_WORDS: usize = 1 << 20;
 const MAX_CHUNKS: usize = 1 << 12;
-/// Words of the first chunk of a shard, and of the second, at least.
+/// The minimum length in words of the first chunk of a shard, and of the second.
 const FIRST_CHUNK: usize = 1 << 14;
 const SECOND_CHUNK: usize = HUGE / 4;
 /// Logarithms of a table's first length, and of the second.
@@ -89,7 +89,7 @@ pub(crate) struct PackedStates {
 pub(crate) enum Insertion {
     /// The state is new.
     New(StateRef),
-    /// The state was there.
+    /// The state is in the store already.
     Known(StateRef),
     /// References are exhausted, or a table would grow beyond the limit.
     Full,
@@ -245,7 +245,7 @@ impl Store {
     #[inline]
     fn record(&self, state: StateRef) -> &[AtomicU32] {
         let chunk =
-            self.chunks[state as usize / CHUNK_WORDS].get().expect("references lead into chunks that there are");
+            self.chunks[state as usize / CHUNK_WORDS].get().expect("a reference points into an allocated chunk");
         &chunk[state as usize % CHUNK_WORDS..]
     }
 

@@ -222,7 +222,7 @@ pub(crate) struct Time {
 }
 
 impl Time {
-    /// The time at which it will have passed.
+    /// The time at which the duration has passed, counted from `now_ns`.
     pub(crate) fn after(&self, now_ns: i64, registers: &[i64]) -> i64 {
         let amount = self.kind.number(registers[self.amount as usize]);
         let duration = amount.saturating_mul(i128::from(self.unit_ns)).clamp(0, i128::from(i64::MAX));
@@ -326,9 +326,9 @@ pub(crate) struct Code {
 impl Code {
     pub(crate) fn new(program: &Program) -> Code {
         let layouts = Layouts::new(&program.types);
-        let exhaustion = PoolRecheck::new(program);
+        let pool_recheck = PoolRecheck::new(program);
         let body =
-            |body: &Body, on_paths: OnPaths| Decoder::new(program, &layouts, &exhaustion, body, on_paths).decode();
+            |body: &Body, on_paths: OnPaths| Decoder::new(program, &layouts, &pool_recheck, body, on_paths).decode();
         let functions = program.functions.iter().map(|function| body(&function.body, OnPaths::default())).collect();
         let numbered = |(index, process): (usize, &quaject_esp_ir::ir::Process)| BodyCode {
             process: Some(ProcessId(index as u32)),

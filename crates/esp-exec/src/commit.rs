@@ -7,7 +7,6 @@ use crate::fast_path::EntryResult;
 use crate::frame::Frame;
 use crate::matching::{bind, captured_objects, references, release_all};
 use crate::report::FaultReport;
-
 use crate::state::{BranchState, Control};
 use crate::step::{Effect, StepContext, channel_of, report};
 use crate::trace::Step;
@@ -183,9 +182,9 @@ impl<'a> StepContext<'a> {
             branches.push(BranchState { open, deadline_ns });
         }
         let stuck = wait.otherwise.is_none() && !wait.retries && branches.iter().all(|branch| !branch.open);
-        let arrived = &mut self.state.instances[instance as usize];
-        arrived.branches = branches;
-        arrived.frame.clear(&wait.dead);
+        let state = &mut self.state.instances[instance as usize];
+        state.branches = branches;
+        state.frame.clear(&wait.dead);
         if stuck {
             let trap = Trap::at(Fault::Alt, wait.location);
             return Err(report(instance, trap, None));

@@ -32,12 +32,12 @@ pub enum Datum {
     Array(Vec<Datum>),
 }
 
-/// Why a text is not a value of the type wanted.
+/// Why a text is not a value of the expected type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ParseError {
     /// Where, in characters from 1.
     pub column: u32,
-    /// What the type asks for there.
+    /// What the type requires there.
     pub expected: String,
     /// What was found.
     pub found: String,
@@ -106,7 +106,7 @@ pub fn print_message(program: &Program, types: &[TypeId], message: &[Datum]) -> 
     text
 }
 
-/// Appends one value as text. A datum that is not of the type is printed as well as can be.
+/// Appends one value as text. A datum of another type is printed too; parts without a name of the type get a number.
 pub fn print(program: &Program, ty: TypeId, datum: &Datum, text: &mut String) {
     let ty = match program.types.get(ty) {
         Type::Boxed(pool) => program.types.get(program.types.pool(*pool).content),
@@ -221,17 +221,18 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    fn classify_quiescence(&self) -> &str {
+    /// The text that is not yet parsed.
+    fn rest(&self) -> &str {
         &self.text[self.at..]
     }
 
     fn skip_blanks(&mut self) {
-        self.at = self.text.len() - self.classify_quiescence().trim_start_matches([' ', '\t', '\r', '\n']).len();
+        self.at = self.text.len() - self.rest().trim_start_matches([' ', '\t', '\r', '\n']).len();
     }
 
     /// The length of the word, number or single character at the current position.
     fn token_len(&self) -> usize {
-        let rest = self.classify_quiescence();
+        let rest = self.rest();
         let signed = rest.strip_prefix('-').unwrap_or(rest);
         let sign = rest.len() - signed.len();
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii();
@@ -249,7 +250,7 @@ impl Parser<'_> {
     }
 
     fn expected(&self, expected: &str) -> ParseError {
-        let token = &self.classify_quiescence()[..self.token_len()];
+        let token = &self.rest()[..self.token_len()];
         let found = match token.chars().count() {
             0 => "the end of the line".to_string(),
             1..=24 => format!("`{token}`"),
@@ -262,7 +263,7 @@ impl Parser<'_> {
     fn eat(&mut self, sign: &str) -> bool {
         let before = self.at;
         self.skip_blanks();
-        if self.classify_quiescence().starts_with(sign) {
+        if self.rest().starts_with(sign) {
             self.at += sign.len();
             return true;
         }
@@ -279,7 +280,7 @@ impl Parser<'_> {
     }
 
     fn word(&self) -> &str {
-        let rest = self.classify_quiescence();
+        let rest = self.rest();
         let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len());
         if rest.starts_with(|c: char| c.is_ascii_digit()) { "" } else { &rest[..end] }
     }
@@ -329,7 +330,7 @@ impl Parser<'_> {
     fn integer(&mut self, type_name: &str) -> Result<(usize, i128), ParseError> {
         let start = self.at;
         let wanted = format!("`{type_name}`");
-        if self.classify_quiescence().starts_with('\'') {
+        if self.rest().starts_with('\'') {
             self.at += 1;
             let byte = self.character('\'')?.filter(|bytes| bytes.len() == 1);
             let Some(byte) = byte else {
@@ -339,7 +340,7 @@ impl Parser<'_> {
             self.expect("'")?;
             return Ok((start, i128::from(byte[0])));
         }
-        let token = &self.classify_quiescence()[..self.token_len()];
+        let token = &self.rest()[..self.token_len()];
         let digits = token.strip_prefix('-').unwrap_or(token);
         let (radix, body) = match digits.get(..2) {
             Some("0x" | "0X") => (16, &digits[2..]),
@@ -366,7 +367,7 @@ impl Parser<'_> {
 
     /// The bytes of one character or escape; none at the closing quote.
     fn character(&mut self, quote: char) -> Result<Option<Vec<u8>>, ParseError> {
-        let rest = self.classify_quiescence();
+        let rest = self.rest();
         let Some(c) = rest.chars().next() else {
             return Err(self.expected(&format!("`{quote}`")));
         };
@@ -401,7 +402,7 @@ impl Parser<'_> {
     }
 
     fn bytes(&mut self) -> Result<Vec<u8>, ParseError> {
-        if !self.classify_quiescence().starts_with('"') {
+        if !self.rest().starts_with('"') {
             return Err(self.expected("`bytes` in double quotes"));
         }
         self.at += 1;
@@ -418,7 +419,7 @@ impl Parser<'_> {
         let names: Vec<_> =
             processes.iter().map(|id| format!("`@{}`", self.program.processes[id.0 as usize].name)).collect();
         let wanted = names.join(" or ");
-        if !self.classify_quiescence().starts_with('@') {
+        if !self.rest().starts_with('@') {
             return Err(self.expected(&wanted));
         }
         self.at += 1;
@@ -429,7 +430,7 @@ impl Parser<'_> {
         };
         self.at += word.len();
         let mut replica = 0;
-        if self.classify_quiescence().starts_with('[') {
+        if self.rest().starts_with('[') {
             self.at += 1;
             replica = self.integer("int")?.1;
             self.expect("]")?;
@@ -489,7 +490,7 @@ impl Parser<'_> {
             }
             let mut index = count;
             let word = self.word().to_string();
-            if self.classify_quiescence()[word.len()..].trim_start().starts_with(':') && !word.is_empty() {
+            if self.rest()[word.len()..].trim_start().starts_with(':') && !word.is_empty() {
                 let named = parts.iter().position(|(name, _)| *name == word);
                 let Some(named) = named.filter(|index| fields[*index].is_none()) else {
                     let missing: Vec<_> = parts.iter().zip(&fields).filter(|(_, field)| field.is_none()).collect();

@@ -7,7 +7,7 @@ use quaject_esp_ir::ir::{ChannelId, ExternId};
 /// The environment of one running program. No method blocks.
 pub trait Environment {
     /// The oldest message on offer at an `external out` channel. It stays on offer until [`Environment::take`]: a reader
-    /// whose pattern refuses it leaves it where it is, and later messages wait behind it.
+    /// whose pattern does not match leaves it on offer, and later messages queue behind it.
     fn peek(&mut self, channel: ChannelId) -> Offer<'_>;
 
     /// The message last seen by [`Environment::peek`] has been received.
@@ -16,10 +16,10 @@ pub trait Environment {
     /// Whether an `external in` channel accepts a message now. The answer holds until the next [`Environment::put`] there.
     fn readiness(&mut self, channel: ChannelId) -> Readiness;
 
-    /// Accepts a message; called only right after [`Environment::readiness`] said `Ready`.
+    /// Accepts a message; called only right after [`Environment::readiness`] has returned `Ready`.
     fn put(&mut self, channel: ChannelId, message: &[Datum]);
 
-    /// The time in nanoseconds since some fixed moment. Never goes back.
+    /// The time in nanoseconds since a fixed moment. Monotonic.
     fn now_ns(&mut self) -> i64;
 
     /// Whether a fast path is not entered although all its members are at their starts, which the semantics allow.
@@ -59,7 +59,7 @@ pub enum Readiness {
 pub enum Reply {
     /// It returned this; nothing for a procedure.
     Returned(Option<Datum>),
-    /// What it returned, or left in an argument, is no value of the type.
+    /// Its result, or the new content of an argument, is not a value of the type.
     Malformed,
     /// There is no such function.
     Unresolved,

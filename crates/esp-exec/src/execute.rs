@@ -111,6 +111,7 @@ impl ExecutionHook for StopAtNativeEntry<'_> {
     }
 }
 
+/// The fuel of a call of a function at first; see `Scratch::allowance`.
 const CALL_ALLOWANCE: u64 = 1 << 20;
 
 impl Scratch {
@@ -226,11 +227,11 @@ impl<'a> LocalContext<'a> {
         let before = *fuel;
         let executed = body.process.and_then(|process| self.scratch.executed_of(process));
         let stop = match (executed.map(std::mem::take), self.scratch.native.take(), body.process) {
-            (Some(mut watch), native, Some(process)) => {
-                let stop = self.run_steps(body, frame, pc, fuel, &mut watch);
+            (Some(mut recorded), native, Some(process)) => {
+                let stop = self.run_steps(body, frame, pc, fuel, &mut recorded);
                 self.scratch.native = native;
-                if let Some(place) = self.scratch.executed_of(process) {
-                    *place = watch;
+                if let Some(executed) = self.scratch.executed_of(process) {
+                    *executed = recorded;
                 }
                 stop
             }
@@ -264,8 +265,8 @@ impl<'a> LocalContext<'a> {
                 let Frame { registers, memory } = &mut *frame;
                 at = native.run(process, at, NativeFrame { registers, memory, own: self.own }, fuel);
             }
-            let mut until = StopAtNativeEntry { entries: native.entries(process), is_first: true };
-            match self.run_steps(body, frame, at, fuel, &mut until) {
+            let mut hook = StopAtNativeEntry { entries: native.entries(process), is_first: true };
+            match self.run_steps(body, frame, at, fuel, &mut hook) {
                 StopReason::Native(entry) => at = entry,
                 stop => return stop,
             }

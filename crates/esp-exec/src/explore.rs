@@ -1,4 +1,4 @@
-//! What state-space exploration asks of a machine: the observable part of an instance, whether two branches can rendezvous,
+//! The interface of a machine for state-space exploration: the observable part of an instance, whether two branches can rendezvous,
 //! the steps enabled under the most general environment, and variables for reports. Keeps no states and chooses no steps.
 
 use crate::code::OperationCode;
@@ -170,9 +170,9 @@ impl Machine<'_> {
         let view = DataView { program: self.program(), layouts: &self.code.layouts, pools: &state.pools };
         let stored = slots.iter().zip(&self.code.processes[process.0 as usize].slots).filter_map(|(slot, (at, _))| {
             let name = slot.name.clone()?;
-            let alone = slots.iter().filter(|other| other.name.as_ref() == Some(&name)).count() == 1;
+            let is_unique = slots.iter().filter(|other| other.name.as_ref() == Some(&name)).count() == 1;
             let part = ValueRef::Memory(Address { space: MemorySpace::Frame, at: *at });
-            alone.then(|| Some((name, slot.ty, view.datum(slot.ty, part, &frame.memory).ok()?)))?
+            is_unique.then(|| Some((name, slot.ty, view.datum(slot.ty, part, &frame.memory).ok()?)))?
         });
         stored.collect()
     }

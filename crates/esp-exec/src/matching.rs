@@ -1,5 +1,5 @@
 //! Matching of messages against patterns: whether a message matches, and what the patterns bind. A failed match binds
-//! nothing. Knows nothing of senders and waits.
+//! nothing. Knows neither senders nor waits.
 
 use crate::code::{OperandCode, PatternCode, Register};
 use crate::frame::Frame;

@@ -17,13 +17,13 @@ pub(crate) struct Pool {
     pub(crate) memory: Vec<u8>,
     /// Size of one content.
     pub(crate) size: usize,
-    /// How many are free.
+    /// The number of free objects.
     pub(crate) free: u32,
-    /// The free object with the lowest number, or how many there are.
+    /// The free object with the lowest number; the number of objects if none is free.
     lowest: u32,
     /// In manual memory: the generation of each object, from 1.
     generations: Vec<u32>,
-    /// Where a reference has the age.
+    /// The position of the generation in a reference: the number of bits of an object's number.
     generation_shift: u32,
     /// Whether a generation has advanced since the last step.
     pub(crate) has_dangling: bool,
@@ -46,8 +46,8 @@ impl Pool {
     fn object(&self, reference: u32) -> Option<usize> {
         let object = (reference & ((1 << self.generation_shift) - 1)) as usize;
         let generation = self.generations.get(object).copied().unwrap_or(1);
-        let taken = self.counts.get(object).is_some_and(|count| *count > 0);
-        (taken && reference >> self.generation_shift == generation).then_some(object)
+        let is_allocated = self.counts.get(object).is_some_and(|count| *count > 0);
+        (is_allocated && reference >> self.generation_shift == generation).then_some(object)
     }
 
     /// The current reference to an object.
@@ -69,7 +69,7 @@ impl Pool {
         self.object(reference).map_or(0, |object| 1 << self.generation_shift | object as u32)
     }
 
-    /// Makes all objects young; references hold what `normalized` says.
+    /// Resets the generations of all objects. Every reference has been replaced by its `normalized` form.
     pub(crate) fn reset_generations(&mut self) {
         self.generations.fill(1);
         self.has_dangling = false;
@@ -84,7 +84,7 @@ impl Pool {
     }
 }
 
-/// Where a value lies: in the memory of the frame at hand, or in a pool.
+/// Where a value lies: in the memory of the current frame, or in a pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum MemorySpace {
     Frame,
@@ -141,7 +141,7 @@ impl Pools {
         pool.object(reference).map_or(0, |object| pool.counts[object])
     }
 
-    /// Where an object's content lies. Count 0: fault `memory`.
+    /// The offset of an object's content. A null or dangling reference is the fault `memory`.
     pub(crate) fn content(&self, pool: PoolId, reference: u32) -> Result<usize, Fault> {
         let pool = self.get(pool);
         pool.object(reference).map(|object| object * pool.size).ok_or(Fault::Memory)
@@ -198,7 +198,7 @@ impl Pools {
         }
     }
 
-    /// Copies bytes between any two spots, which may overlap.
+    /// Copies bytes between two addresses; the ranges may overlap.
     pub(crate) fn copy(&mut self, frame: &mut [u8], from: Address, to: Address, length: usize) {
         match (from.space, to.space) {
             (MemorySpace::Frame, MemorySpace::Frame) => frame.copy_within(from.at..from.at + length, to.at),

@@ -119,8 +119,9 @@ impl StepContext<'_> {
                     continue;
                 }
                 let Some(wait) = self.wait(instance as u32) else { continue };
-                let another = wakeable_of_process.iter().any(|count| *count > 0);
-                if others[instance] && another || self.has_wakeable_partner(wait, instance as u32, &wakeable_of_process)
+                let is_any_wakeable = wakeable_of_process.iter().any(|count| *count > 0);
+                if others[instance] && is_any_wakeable
+                    || self.has_wakeable_partner(wait, instance as u32, &wakeable_of_process)
                 {
                     wakeable[instance] = true;
                     wakeable_of_process[self.code.instances[instance].0.0 as usize] += 1;

@@ -140,7 +140,7 @@ impl ZeroRuns {
             self.run = 1;
         } else {
             self.run += 1;
-            *out.last_mut().expect("a run is under way") = self.run;
+            *out.last_mut().expect("the last byte is the length of a run") = self.run;
         }
     }
 

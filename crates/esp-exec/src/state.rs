@@ -14,7 +14,7 @@ pub struct State {
     pub(crate) closed: Vec<bool>,
     /// The instance that was interrupted within its local code. No other instance may run until it is done.
     pub(crate) unfinished: Option<u32>,
-    /// Free objects per pool when the step under way began; empty between steps.
+    /// The number of free objects per pool at the start of the current step; empty between steps.
     pub(crate) free_before: Vec<u32>,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct BranchState {
 }
 
 impl State {
-    /// How many instances there are.
+    /// The number of instances.
     pub fn instances(&self) -> u32 {
         self.instances.len() as u32
     }

@@ -23,7 +23,6 @@ use crate::native::{Cell, Native};
 use crate::path_counters::PathCounters;
 use crate::pools::Pools;
 use crate::report::{FaultReport, Outcome};
-
 pub use crate::trace::Step;
 use crate::values::ValueRef;
 use quaject_esp_ir::ir::{Boundary, ChannelId, InstanceId, ProcessId, Program};
@@ -33,7 +32,7 @@ use std::collections::VecDeque;
 /// The result of a step.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Effect {
-    /// The program goes on.
+    /// The program continues.
     Done,
     /// The fuel was used up within the step. The next step has to continue it.
     Unfinished,
@@ -56,7 +55,7 @@ pub enum EnvironmentMode {
 /// The program needs more memory than the limit of this crate.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TooLarge {
-    /// How much, in bytes.
+    /// The memory it needs, in bytes.
     pub bytes: usize,
     /// The limit, in bytes.
     pub limit: usize,
@@ -116,7 +115,7 @@ pub(crate) struct PathTotals {
     pub(crate) fuel: u64,
 }
 
-/// What evaluating and taking a step needs: the program, one of its states, the environment and the buffers.
+/// The context of a step: the program, one of its states, the environment and the buffers.
 pub(crate) struct StepContext<'a> {
     pub(crate) program: &'a Program,
     pub(crate) code: &'a Code,

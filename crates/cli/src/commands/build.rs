@@ -33,7 +33,7 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Cli
     Ok(Status::Done)
 }
 
-/// One compilation, with what the command line says about it.
+/// One compilation, with the choices of the command line.
 struct Compilation<'a> {
     terminal: &'a Terminal,
     arguments: &'a Build,

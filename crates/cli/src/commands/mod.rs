@@ -46,18 +46,18 @@ fn compile(
     let Compiled { sources, diagnostics, outputs } = quaject_esp::compile(source, &mut disk, options);
     terminal.diagnostics(&sources, &diagnostics);
     let outputs = outputs.map_err(|reason| compile_error(file, reason))?;
-    let asked_for = match options.mode {
+    let requested = match options.mode {
         Mode::FastPath => &outputs.extractions[..],
         // `--report` lists the fast paths that this mode omits.
         Mode::Process | Mode::Direct | Mode::Automata | Mode::Auto => &[],
     };
-    for extraction in asked_for {
+    for extraction in requested {
         extraction
             .unreachable_statements(&outputs.ir)
             .iter()
             .for_each(|line| print_message(&format!("warning: {line}\n")));
     }
-    for extraction in asked_for {
+    for extraction in requested {
         match extraction.result {
             // A path of fused processes is redundant.
             Ok(_) | Err(Refusal::AlreadyFused { .. }) => {}

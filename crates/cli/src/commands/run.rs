@@ -80,7 +80,7 @@ fn mode(arguments: &Run) -> (ModeChoice, Option<&'static str>) {
     if let Some(mode) = arguments.coding.mode {
         return (mode, None);
     }
-    let asked_for = [
+    let requested = [
         (arguments.record.is_some(), ModeChoice::Process, "as `--record` records the processes as written"),
         (arguments.options.seed.is_some(), ModeChoice::Process, "as `--seed` schedules the processes as written"),
         (!arguments.coding.fast_paths.is_empty(), ModeChoice::Fastpath, FAST_PATHS),
@@ -90,7 +90,7 @@ fn mode(arguments: &Run) -> (ModeChoice, Option<&'static str>) {
             "as `--engine interp` is the reference",
         ),
     ];
-    match asked_for.into_iter().find(|(is_given, ..)| *is_given) {
+    match requested.into_iter().find(|(is_given, ..)| *is_given) {
         Some((_, mode, why)) => (mode, Some(why)),
         None => (ModeChoice::Auto, Some(DEFAULT_MODE)),
     }
@@ -201,8 +201,8 @@ pub(super) fn manual(externs: &[PathBuf]) -> ManualPaths {
 
 /// Prints which file is missing for fast paths that are C functions; a warning has named the paths.
 pub(super) fn print_extern_help(mode: ModeChoice, outputs: &Outputs) {
-    let asked_for = outputs.extractions.iter().filter(|_| mode == ModeChoice::Fastpath);
-    for extraction in asked_for {
+    let requested = outputs.extractions.iter().filter(|_| mode == ModeChoice::Fastpath);
+    for extraction in requested {
         if let Err(Refusal::ManualPath { function }) = &extraction.result {
             print_message(&format!("help: give the file that defines `{function}`: `--extern FILE.c`\n"));
         }

@@ -1,5 +1,5 @@
-//! Properties against what they mean: the automaton of what contradicts a property accepts just those runs of which the
-//! property does not hold when it is worked out from its text, moment by moment.
+//! The translation against the semantics of LTL: the automaton of a negated property accepts exactly those lassos on which
+//! an evaluation of the property's text, position by position, is false.
 
 use super::*;
 use crate::ltl::{Atom, negated};
@@ -22,11 +22,11 @@ fn program() -> Program {
     let text = "channel c(); process p { while { #0 out(c); #1 out(c); #2 out(c); } } process q { while { in(c); } }";
     let mut sources = SourceMap::default();
     let root = sources.add(SourceFile::new("p.esp", text));
-    let program = analyze(&mut sources, root, &mut NoImports).program.expect("the program is right");
+    let program = analyze(&mut sources, root, &mut NoImports).program.expect("the program is correct");
     lower_model(&program, None, None, &sources).program
 }
 
-/// A property as it is written.
+/// The syntax tree of a random property.
 enum Written {
     Constant(bool),
     Atom(u32),
@@ -61,14 +61,14 @@ impl Written {
         }
     }
 
-    /// Where it holds on a run that goes through these moments and then back to one of them, for ever.
+    /// The positions of a lasso at which it holds.
     fn holds(&self, run: &Run) -> Vec<bool> {
         let pairs = |left: &Written, right: &Written, holds: fn(bool, bool) -> bool| {
             left.holds(run).into_iter().zip(right.holds(run)).map(|(a, b)| holds(a, b)).collect()
         };
         match self {
             Written::Constant(value) => vec![*value; run.moments.len()],
-            Written::Atom(label) => run.moments.iter().map(|expansion| expansion >> label & 1 == 1).collect(),
+            Written::Atom(label) => run.moments.iter().map(|labels| labels >> label & 1 == 1).collect(),
             Written::Unary("!", inner) => inner.holds(run).into_iter().map(|holds| !holds).collect(),
             Written::Unary("<>", inner) => run.until(&vec![true; run.moments.len()], &inner.holds(run)),
             Written::Unary(_, inner) => run.weak_until(&inner.holds(run), &vec![false; run.moments.len()]),
@@ -84,7 +84,7 @@ impl Written {
     }
 }
 
-/// A run for ever: which labels hold at each moment, and to which the last one goes back.
+/// A lasso: the labels that hold at each position, as bits, and the position that follows the last one.
 #[derive(Debug)]
 struct Run {
     moments: Vec<u64>,
@@ -100,7 +100,8 @@ impl Run {
         if at + 1 < self.moments.len() { at + 1 } else { self.back }
     }
 
-    /// At each moment, what comes first of what follows: none of `way`, or one of `goal`; `never` if there is neither.
+    /// For each position: whether `goal` holds at the first position from there on where `goal` holds or `run` fails;
+    /// `never` if there is no such position.
     fn first(&self, run: &[bool], goal: &[bool], never: bool) -> Vec<bool> {
         let from = |start: usize| {
             let mut at = start;
@@ -124,9 +125,9 @@ impl Run {
     }
 }
 
-/// Whether an automaton accepts a run. `labels` says which label each of its atoms is.
+/// Whether an automaton accepts a run. `labels` holds the label of each of its atoms.
 fn accepts(automaton: &mut Automaton, labels: &[u32], run: &Run) -> bool {
-    // States of the automaton at moments of the run; edges with what they put off.
+    // Pairs of a state of the automaton and a position of the run; edges with the goals that they postpone.
     let mut nodes = vec![(0, 0)];
     let mut edges: Vec<Vec<(usize, Vec<FormulaId>)>> = Vec::new();
     while let Some((state, at)) = nodes.get(edges.len()).copied() {
@@ -157,7 +158,7 @@ fn accepts(automaton: &mut Automaton, labels: &[u32], run: &Run) -> bool {
             }
         }
     }
-    // All edges between states that reach each other can be taken again and again.
+    // All edges of a strongly connected component can be taken infinitely often.
     (0..count).filter(|node| reaches[*node][*node]).any(|node| {
         let around = |other: usize| reaches[node][other] && reaches[other][node];
         let inside = (0..count).filter(|from| around(*from)).flat_map(|from| &edges[from]);
@@ -169,21 +170,21 @@ fn accepts(automaton: &mut Automaton, labels: &[u32], run: &Run) -> bool {
 fn labels(atoms: &[Atom]) -> Vec<u32> {
     let label = |atom: &Atom| match atom {
         Atom::Passed { label, .. } => label.0,
-        Atom::Compares(..) => unreachable!("the properties ask for labels"),
+        Atom::Compares(..) => unreachable!("the properties refer to labels only"),
     };
     atoms.iter().map(label).collect()
 }
 
 #[test]
-fn properties_mean_what_they_say() {
+fn automata_agree_with_the_semantics_of_properties() {
     let program = program();
     let mut rng = Rng::with_seed(1977);
     let (mut pairs, mut hold, mut max_states) = (0, 0, 0);
     for number in 0..3000 {
-        // The smallest first.
+        // Small properties first, so that a failure shows a small one.
         let written = Written::random(&mut rng, number / 300);
         let text = written.text();
-        let (mut automaton, atoms) = negated(&program, &[], 0, &text).expect("the property is right");
+        let (mut automaton, atoms) = negated(&program, &[], 0, &text).expect("the property is correct");
         let labels = labels(&atoms);
         for _ in 0..10 {
             let size = rng.usize(1..6);
@@ -199,13 +200,13 @@ fn properties_mean_what_they_say() {
     assert!(hold > pairs / 4 && hold < pairs * 3 / 4, "{hold} of {pairs} hold");
 }
 
-/// States and steps of the automaton of a property's negation, whatever holds.
+/// The number of states and steps of the automaton of a property's negation, over all valuations.
 fn size(property: &str) -> (usize, usize) {
-    let (mut automaton, atoms) = negated(&program(), &[], 0, property).expect("the property is right");
+    let (mut automaton, atoms) = negated(&program(), &[], 0, property).expect("the property is correct");
     let (mut at, mut steps) = (0, 0);
     while at < automaton.states.sets.len() {
-        for expansion in 0..1 << atoms.len() {
-            steps += automaton.steps(at as u32, expansion, &mut |_| Ok(())).expect("there is no limit").len();
+        for valuation in 0..1 << atoms.len() {
+            steps += automaton.steps(at as u32, valuation, &mut |_| Ok(())).expect("there is no limit").len();
         }
         at += 1;
     }
@@ -234,17 +235,17 @@ fn automata_are_small() {
 
 #[test]
 fn a_limit_ends_the_work_on_a_step() {
-    // Each pair is kept in one of two ways, so there are 2 to the 20 together.
+    // Each pair has two expansions, so the conjunction has 2 to the 20.
     let pairs: Vec<String> = (0..20).map(|number| format!("(<> {number} == 0 || [] {number} == 1)")).collect();
     let (mut automaton, _) = negated(&program(), &[], 0, &format!("!({})", pairs.join(" && "))).expect("it is right");
-    let mut asked = 0;
+    let mut checks = 0;
     let mut limit_check = |bytes: u64| {
-        asked += 1;
+        checks += 1;
         if bytes > 1 << 18 { Err(Limit::Memory) } else { Ok(()) }
     };
     let atoms = (0..20).fold(0, |all, number| all | 2 << (2 * number));
     assert_eq!(automaton.steps(0, atoms, &mut limit_check), Err(Limit::Memory));
-    assert!(asked > 10);
+    assert!(checks > 10);
 }
 
 #[test]

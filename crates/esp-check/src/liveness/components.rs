@@ -1,23 +1,25 @@
-//! Strongly connected components of the product, and whether they are fair and accepting.
+//! Strongly connected components of the product (Tarjan, "Depth-First Search and Linear Graph Algorithms", 1972), and
+//! whether they are fair and accepting.
 
 use super::product::{Edge, Graph};
 use crate::formula::FormulaId;
 
 impl Graph {
-    /// Strongly connected components with at least one edge, in the graph of the edges to keep (Tarjan).
+    /// Strongly connected components with at least one edge, in the graph of the edges to keep. `call_stack`
+    /// replaces recursion: each node with the position of its next edge.
     pub(super) fn strongly_connected_components(&self, keep: &dyn Fn(&Edge) -> bool) -> Vec<Vec<u32>> {
         let count = self.nodes.len();
         let mut index = vec![u32::MAX; count];
         let mut low = vec![0u32; count];
         let mut on_stack = vec![false; count];
-        let (mut stack, mut shortest_path, mut found) = (Vec::new(), Vec::<(u32, usize)>::new(), Vec::new());
+        let (mut stack, mut call_stack, mut found) = (Vec::new(), Vec::<(u32, usize)>::new(), Vec::new());
         let mut next = 0;
         for root in 0..count as u32 {
             if index[root as usize] != u32::MAX {
                 continue;
             }
-            shortest_path.push((root, 0));
-            while let Some((node, position)) = shortest_path.last_mut() {
+            call_stack.push((root, 0));
+            while let Some((node, position)) = call_stack.last_mut() {
                 let at = *node as usize;
                 if *position == 0 {
                     index[at] = next;
@@ -33,14 +35,14 @@ impl Graph {
                     Some(edge) => {
                         let to = edge.to as usize;
                         if index[to] == u32::MAX {
-                            shortest_path.push((edge.to, 0));
+                            call_stack.push((edge.to, 0));
                         } else if on_stack[to] {
                             low[at] = low[at].min(index[to]);
                         }
                     }
                     None => {
-                        shortest_path.pop();
-                        if let Some((above, _)) = shortest_path.last() {
+                        call_stack.pop();
+                        if let Some((above, _)) = call_stack.last() {
                             low[*above as usize] = low[*above as usize].min(low[at]);
                         }
                         if low[at] == index[at] {

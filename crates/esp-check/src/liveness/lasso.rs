@@ -1,4 +1,5 @@
-//! The run of a component: a path to it, and a cycle in it that shows fairness and acceptance.
+//! Construction of a lasso from a strongly connected component: a path to the component, and a cycle in it that is fair and
+//! accepting.
 
 use super::Lasso;
 use super::product::{Edge, Graph, PRODUCT_SLOTS, ProductLocation};
@@ -88,7 +89,7 @@ impl Graph {
         unreachable!("a component is strongly connected and holds what makes it fair")
     }
 
-    /// The steps along nodes.
+    /// The program's steps along a sequence of nodes.
     fn steps(&self, generator: &mut SuccessorGenerator<'_>, store: &Store, run: &[u32], cycle: usize) -> Lasso {
         let width = generator.plan.width;
         let mut numbers = vec![0; width + PRODUCT_SLOTS];
@@ -106,12 +107,12 @@ impl Graph {
                 // A stuttering step.
                 continue;
             }
-            let goes = if ProductLocation::of(&wanted[width..]).has_ended {
+            let continuation = if ProductLocation::of(&wanted[width..]).has_ended {
                 Continuation::Ends
             } else {
                 Continuation::Continues
             };
-            try_step_to(generator, &mut from, &mut steps, goes, &|reached| reached == &wanted[..width]);
+            try_step_to(generator, &mut from, &mut steps, continuation, &|reached| reached == &wanted[..width]);
         }
         Lasso { cycle: start.min(steps.len()), steps, starved: None }
     }

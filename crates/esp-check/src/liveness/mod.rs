@@ -1,4 +1,4 @@
-//! Liveness checking under weak fairness: nested emptiness check of the product of the state graph with a Büchi
+//! Liveness checking under weak fairness: emptiness check of the product of the state graph with a generalised Büchi
 //! automaton, by strongly connected components (Lichtenstein and Pnueli, "Checking that Finite State Concurrent
 //! Programs Satisfy their Linear Specification", 1985).
 //!
@@ -100,7 +100,7 @@ pub(crate) fn search(
     };
     // The limits do not apply to the presentation of a result.
     generator.set_limits(&Limits::default(), started);
-    // Sets of instances hold no more.
+    // A set of instances has this many bits.
     debug_assert!(plan.instances <= MAX_SET_INSTANCES);
     let all_instances = first_instances(plan.instances);
     let all = |_: &Edge| true;

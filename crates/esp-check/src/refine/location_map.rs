@@ -45,7 +45,7 @@ impl LocationMap {
 /// Makes a specification that can be interrupted wherever a path of the implementation can be left.
 pub(super) fn location_map(specification: &Program, implementation: &Program) -> (Program, LocationMap) {
     let mut program = specification.clone();
-    let resumed = resumed(implementation);
+    let resumed = resume_locations(implementation);
     let mut processes = Vec::new();
     for (index, process) in implementation.processes.iter().enumerate() {
         let body = &mut program.processes[index].body;
@@ -57,18 +57,18 @@ pub(super) fn location_map(specification: &Program, implementation: &Program) ->
         };
         // Tests first: the code after a test can be a location where another path is left.
         for block in 0..count {
-            let tests = tests(&process.body, block, count);
+            let tests = entry_tests(&process.body, block, count);
             if tests.is_empty() {
                 continue;
             }
-            let rest = interrupt(body, block, body.blocks[block as usize].instructions.len());
+            let rest = insert_yield(body, block, body.blocks[block as usize].instructions.len());
             for test in tests {
                 of.before.insert(test, rest);
                 of.at.insert(test, rest);
             }
         }
         for block in resumed.iter().filter(|(process, block)| *process == index && *block < count) {
-            let rest = interrupt(body, block.1, 0);
+            let rest = insert_yield(body, block.1, 0);
             of.before.insert(block.1, rest);
             if let Some(at) = of.at.get_mut(&block.1).filter(|at| at.0 == block.1) {
                 *at = rest;
@@ -80,7 +80,7 @@ pub(super) fn location_map(specification: &Program, implementation: &Program) ->
 }
 
 /// The locations where instances resume after paths: processes and blocks.
-fn resumed(implementation: &Program) -> BTreeSet<(usize, u32)> {
+fn resume_locations(implementation: &Program) -> BTreeSet<(usize, u32)> {
     let mut resumed = BTreeSet::new();
     for process in &implementation.processes {
         for block in &process.body.blocks {
@@ -101,7 +101,7 @@ fn resumed(implementation: &Program) -> BTreeSet<(usize, u32)> {
 
 /// The blocks of the entry tests that follow a block, up to where the process continues without a path; without the
 /// blocks of the path.
-fn tests(body: &Body, block: u32, count: u32) -> Vec<u32> {
+fn entry_tests(body: &Body, block: u32, count: u32) -> Vec<u32> {
     let is_new = |block: &BlockId| block.0 >= count;
     let mut work: Vec<BlockId> = successors(&body.blocks[block as usize].terminator, Regions::Include);
     work.retain(is_new);
@@ -120,7 +120,7 @@ fn tests(body: &Body, block: u32, count: u32) -> Vec<u32> {
 }
 
 /// Inserts a `yield` before an instruction of a block; returns the block that follows it.
-fn interrupt(body: &mut Body, block: u32, instruction: usize) -> BlockId {
+fn insert_yield(body: &mut Body, block: u32, instruction: usize) -> BlockId {
     let rest = BlockId(body.blocks.len() as u32);
     let first = &mut body.blocks[block as usize];
     let second = Block {

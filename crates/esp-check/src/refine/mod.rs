@@ -152,6 +152,7 @@ struct Search<'m> {
     limits: Limits,
     started: Stopwatch,
     transitions: u64,
+    /// Approximate memory of nodes and sets in bytes.
     held: usize,
 }
 
@@ -168,7 +169,7 @@ impl<'m> Search<'m> {
     ) -> Result<Search<'m>, TooLarge> {
         let (mut generator, mut other) = (SuccessorGenerator::new(plan)?, SuccessorGenerator::new(spec_plan)?);
         generator.set_limits(limits, started);
-        generator.environment.listen();
+        generator.environment.record_arguments();
         other.set_limits(limits, started);
         let live_state = generator.execution().0.live_state();
         let mut path_participants: Vec<u128> = (0..plan.instances).map(instance_bit).collect();
@@ -265,11 +266,11 @@ impl<'m> Search<'m> {
             self.transitions += 1;
             let actions = self.alphabet.actions_of_step(&mut self.generator, &state, &chosen);
             let fault = self.alphabet.fault.take();
-            let among = self.may_answer(chosen.step);
+            let among = self.matching_instances(chosen.step);
             let wanted = if continues { self.corresponding_state(&to) } else { None };
-            let reached = self.after(&spec_set, among, &actions, wanted)?;
+            let reached = self.weak_successors(&spec_set, among, &actions, wanted)?;
             let (set, next_base) = match (continues, wanted) {
-                (false, _) if reached.is_over => continue,
+                (false, _) if reached.can_have_ended => continue,
                 (true, Some(wanted)) if !reached.found.is_empty() => {
                     (reached.found, self.spec.normal_form(wanted, &mut self.alphabet)?)
                 }
@@ -293,16 +294,16 @@ impl<'m> Search<'m> {
         let Some(wanted) = wanted.filter(|_| !reached.states.is_empty()) else { return Ok(Mismatch::VisibleAction) };
         let wanted = self.spec.normal_form(wanted, &mut self.alphabet)?;
         let instances = self.generator.plan.instances;
-        let mut is_enabled = vec![false; instances];
+        let mut is_matched = vec![false; instances];
         for state in reached.states {
             let state = self.spec.normal_form(state, &mut self.alphabet)?;
             let components = self.spec.state(state).iter().zip(self.spec.state(wanted));
-            is_enabled
+            is_matched
                 .iter_mut()
                 .zip(components)
-                .for_each(|(is_enabled, (component, wanted))| *is_enabled |= component == wanted);
+                .for_each(|(is_matched, (component, wanted))| *is_matched |= component == wanted);
         }
-        let never = (0..instances as u32).filter(|instance| !is_enabled[*instance as usize]).collect();
+        let never = (0..instances as u32).filter(|instance| !is_matched[*instance as usize]).collect();
         self.generator.load_all(to);
         let (machine, state, _) = self.generator.execution();
         let at: Vec<(u32, Location)> =
@@ -324,7 +325,7 @@ impl<'m> Search<'m> {
             Outcome::Faulted(report) => report.waits.iter().map(|wait| wait.instance).collect(),
             Outcome::Budget | Outcome::Quiescent(_) | Outcome::Ended(_) => Vec::new(),
         };
-        let is_same = match (&outcome, self.spec.rest(other)) {
+        let is_same = match (&outcome, self.spec.quiescence(other)) {
             (Outcome::Faulted(_), Some(other @ Outcome::Faulted(_))) => waiting(&outcome) == waiting(&other),
             (Outcome::Ended(status), Some(Outcome::Ended(other))) => *status == other,
             (Outcome::Quiescent(_), Some(Outcome::Quiescent(_))) => true,
@@ -333,8 +334,9 @@ impl<'m> Search<'m> {
         Ok((!is_same).then_some(Mismatch::Quiescence))
     }
 
-    /// A sufficient range of the enabled transitions: an independent local step of an instance that is on no path, or
-    /// all.
+    /// An ample set (Peled 1994) as a range of the enabled transitions: an independent local step of an instance that is on
+    /// no path, or all. The step blocks its instance, so each cycle has a state in which all transitions are taken: the
+    /// cycle proviso holds.
     fn ample_transitions(&mut self) -> (usize, usize) {
         for index in 0..self.generator.enabled.len() {
             let found = self.generator.get(self.generator.enabled[index]);
@@ -344,9 +346,9 @@ impl<'m> Search<'m> {
                 continue;
             };
             let [(slot, component)] = found.changes[..] else { continue };
-            let is_apart =
+            let is_sufficient =
                 self.members & instance_bit(instance as usize) == 0 && self.generator.plan.is_independent(instance);
-            if slot == instance && is_apart && self.generator.is_blocked_in(slot, component) {
+            if slot == instance && is_sufficient && self.generator.is_blocked_in(slot, component) {
                 return (index, 1);
             }
         }
@@ -354,14 +356,15 @@ impl<'m> Search<'m> {
     }
 
     /// The instances that may move to match a step.
-    fn may_answer(&self, step: Step) -> u128 {
+    fn matching_instances(&self, step: Step) -> u128 {
         let own = participant_set(step);
         (0..self.path_participants.len())
             .filter(|instance| own & instance_bit(*instance) != 0)
             .fold(own, |all, instance| all | self.path_participants[instance])
     }
 
-    fn after(
+    /// The specification states that match a step with these visible actions.
+    fn weak_successors(
         &mut self,
         from: &[SpecState],
         among: u128,
@@ -371,7 +374,7 @@ impl<'m> Search<'m> {
         let (limits, started, nodes) = (&self.limits, self.started, self.nodes.len());
         let held = self.held;
         let mut check_budget = |spec: &SpecLts<'_>| within(limits, started, nodes + spec.count(), held + spec.bytes());
-        self.spec.after(from, among, actions, wanted, &mut self.alphabet, &mut check_budget)
+        self.spec.weak_successors(from, among, actions, wanted, &mut self.alphabet, &mut check_budget)
     }
 
     /// The specification state that corresponds to an implementation state; none while a path is active.

@@ -16,7 +16,7 @@ use quaject_esp_ir::model::{ModelProgram, Role};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
-/// Most states and edges of the automaton before it is minimized.
+/// The maximum number of states and edges of the automaton before it is minimized.
 const MAX_SIZE: usize = 1 << 20;
 
 /// The observer, or why there is none.
@@ -61,13 +61,13 @@ pub fn build_observer(input: RefinementInput<'_>, limits: &Limits) -> Result<Obs
         Err(limit) => ObserverOutcome::Unfinished(limit),
         Ok(None) => ObserverOutcome::MayTerminate,
         Ok(Some(graph)) => {
-            let event = |actions: &VisibleAction| match actions {
+            let event = |action: &VisibleAction| match action {
                 VisibleAction::Message(channel, message) => Event::Message(*channel, message.clone()),
                 VisibleAction::Call(function, arguments, result) => {
                     Event::Call(*function, arguments.clone(), result.clone())
                 }
                 VisibleAction::Exited(_) | VisibleAction::Faulted(..) | VisibleAction::NonTermination(_) => {
-                    unreachable!("then it ends")
+                    unreachable!("a specification that can end has no observer")
                 }
             };
             let events = alphabet.all().iter().map(event).collect();

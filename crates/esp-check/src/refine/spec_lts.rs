@@ -12,7 +12,7 @@ use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::Step;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Most local steps to a normal form.
+/// The maximum number of local steps to a normal form.
 const MAX_LOCAL_STEPS: usize = 1000;
 
 /// States that are still expanded after an equivalent of the wanted state was found.
@@ -41,7 +41,7 @@ pub(super) struct WeakSuccessors {
     /// Those with the wanted normal form.
     pub(super) found: Vec<SpecState>,
     /// Whether the program can have ended.
-    pub(super) is_over: bool,
+    pub(super) can_have_ended: bool,
 }
 
 /// The specification.
@@ -66,7 +66,7 @@ impl<'m> SpecLts<'m> {
         let mut all = instances.filter(|instance| members & instance_bit(*instance as usize) != 0);
         let order_is_observable = all.any(|instance| !generator.plan.is_independent(instance));
         let live_state = generator.execution().0.live_state();
-        generator.environment.listen();
+        generator.environment.record_arguments();
         let (numbers, states) = (FxHashMap::default(), Vec::new());
         let (edges, normal_form) = (Vec::new(), Vec::new());
         SpecLts { generator, live_state, numbers, states, edges, normal_form, members, order_is_observable, bytes: 0 }
@@ -103,7 +103,7 @@ impl<'m> SpecLts<'m> {
     }
 
     /// The outcome of a quiescent state; none if the state is not quiescent.
-    pub(super) fn rest(&mut self, state: SpecState) -> Option<Outcome> {
+    pub(super) fn quiescence(&mut self, state: SpecState) -> Option<Outcome> {
         let numbers = self.states[state as usize].clone();
         self.generator.find_enabled(&numbers);
         self.generator.is_quiescent().then(|| self.generator.quiescence(&numbers))
@@ -111,7 +111,7 @@ impl<'m> SpecLts<'m> {
 
     /// The normal form of a state: members of paths take their invisible, deterministic local steps (a path returns
     /// control to its members in the middle of local code, which the specification may have executed already), and the
-    /// objects are numbered canonically as in `renumber` (the two programs can allocate and free in different orders).
+    /// objects are numbered canonically (heap symmetry; the two programs can allocate and free in different orders).
     pub(super) fn normal_form(&mut self, state: SpecState, alphabet: &mut Alphabet) -> Result<SpecState, Limit> {
         let mut at = state;
         let mut run = Vec::new();
@@ -124,9 +124,9 @@ impl<'m> SpecLts<'m> {
             self.compute_edges(at, alphabet)?;
             let edges = self.edges[at as usize].as_deref().expect("its edges have just been computed");
             let is_only = |edge: &&SpecEdge| {
-                let ways =
+                let alternatives =
                     edges.iter().filter(|other| other.is_local && other.participants == edge.participants).count();
-                edge.is_local && edge.participants & self.members != 0 && edge.actions.is_empty() && ways == 1
+                edge.is_local && edge.participants & self.members != 0 && edge.actions.is_empty() && alternatives == 1
             };
             let Some(next) = edges.iter().filter(is_only).find_map(|edge| edge.to) else { break };
             run.push(at);
@@ -146,8 +146,8 @@ impl<'m> SpecLts<'m> {
         let Some(shared) = self.generator.plan.shared else { return state };
         let mut numbers = self.states[state as usize].clone();
         self.generator.load_all(&numbers);
-        let (machine, at_hand, _) = self.generator.execution();
-        machine.canonicalize_heap(at_hand);
+        let (machine, loaded, _) = self.generator.execution();
+        machine.canonicalize_heap(loaded);
         for slot in 0..=shared {
             numbers[slot as usize] = self.generator.save(slot);
         }
@@ -157,7 +157,7 @@ impl<'m> SpecLts<'m> {
     /// The states that steps of `among` alone reach with exactly these visible actions, and those of them with the
     /// normal form of `wanted`. If their order is unobservable, the search ends as soon as `wanted` itself is found, or
     /// soon after an equivalent state.
-    pub(super) fn after(
+    pub(super) fn weak_successors(
         &mut self,
         from: &[SpecState],
         among: u128,
@@ -170,7 +170,7 @@ impl<'m> SpecLts<'m> {
         let mut known: FxHashSet<(SpecState, u32)> = from.iter().map(|state| (*state, 0)).collect();
         let mut frontier: Vec<(SpecState, u32)> = from.iter().map(|state| (*state, 0)).collect();
         let all = actions.len() as u32;
-        let mut reached = WeakSuccessors { states: Vec::new(), found: Vec::new(), is_over: false };
+        let mut reached = WeakSuccessors { states: Vec::new(), found: Vec::new(), can_have_ended: false };
         let mut more = MAX_EXTRA_STATES;
         while !frontier.is_empty() && more > 0 {
             let mut next = Vec::new();
@@ -193,7 +193,7 @@ impl<'m> SpecLts<'m> {
                     match edge.to {
                         Some(to) if known.insert((to, count)) => next.push((to, count)),
                         Some(_) => {}
-                        None => reached.is_over |= count == all,
+                        None => reached.can_have_ended |= count == all,
                     }
                 }
             }
@@ -223,7 +223,7 @@ impl<'m> SpecLts<'m> {
         let edges = self.edges[state as usize].as_deref().expect("its edges have just been computed");
         let next: Vec<SpecState> =
             edges.iter().filter(|edge| edge.actions.is_empty()).filter_map(|edge| edge.to).collect();
-        for reached in self.after(&next, u128::MAX, &[], None, alphabet, check_budget)?.states {
+        for reached in self.weak_successors(&next, u128::MAX, &[], None, alphabet, check_budget)?.states {
             if self.normal_form(reached, alphabet)? == state {
                 return Ok(true);
             }

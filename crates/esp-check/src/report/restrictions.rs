@@ -37,8 +37,9 @@ pub fn restrictions(model: &ModelProgram) -> Vec<String> {
             let zeros = if function.result.is_some_and(|ty| holds_bytes(program, ty)) { ", bytes 0" } else { "" };
             restrictions.push(format!("`{}` returns {from}..{to}{zeros}", function.name));
         }
-        let written = function.parameters.iter().any(|(_, mutability)| *mutability == Mutability::Mutable);
-        if written {
+        let has_mutable_parameter =
+            function.parameters.iter().any(|(_, mutability)| *mutability == Mutability::Mutable);
+        if has_mutable_parameter {
             restrictions.push(format!("`{}` leaves its arguments as they are", function.name));
         }
     }
@@ -56,7 +57,7 @@ pub fn restrictions(model: &ModelProgram) -> Vec<String> {
 /// The pools that both checked and left-out processes use.
 fn shared_pools(model: &ModelProgram) -> Vec<PoolId> {
     let program = &model.program;
-    let observed_pools = |role: Role| {
+    let used_pools = |role: Role| {
         let mut pools = BTreeSet::new();
         for (process, _) in program.processes.iter().zip(&model.roles).filter(|(_, own)| **own == role) {
             for op in
@@ -70,7 +71,7 @@ fn shared_pools(model: &ModelProgram) -> Vec<PoolId> {
         }
         pools
     };
-    observed_pools(Role::Explored).intersection(&observed_pools(Role::LeftOut)).map(|pool| PoolId(*pool)).collect()
+    used_pools(Role::Explored).intersection(&used_pools(Role::LeftOut)).map(|pool| PoolId(*pool)).collect()
 }
 
 /// Whether values of a type contain `bytes`, of which only the length is enumerated.

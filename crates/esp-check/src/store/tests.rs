@@ -1,4 +1,4 @@
-//! States are found again, by whatever shards and threads.
+//! Stored states are found again, with any number of shards and threads.
 
 use super::*;
 
@@ -64,7 +64,7 @@ fn states_are_found_again_by_their_signatures() {
 }
 
 #[test]
-fn the_same_state_twice_in_a_bundle_is_added_once() {
+fn a_state_that_is_twice_in_a_batch_is_inserted_once() {
     let store = Store::new(1, Compaction::Off, 1);
     let (mut batch, mut found) = (PackedStates::default(), Vec::new());
     for number in [5, 6, 5] {
@@ -76,7 +76,7 @@ fn the_same_state_twice_in_a_bundle_is_added_once() {
 }
 
 #[test]
-fn threads_agree_on_who_was_first() {
+fn of_concurrent_insertions_of_a_state_one_is_new() {
     let store = Store::new(2, Compaction::Off, 2);
     let new = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -99,7 +99,7 @@ fn tables_do_not_grow_beyond_the_limit() {
     for (max_bytes, states) in [(None, 100_000), (Some(900_000), 24_576), (Some(0), 0)] {
         let store = Store::new(1, Compaction::Off, 1).limited(max_bytes);
         let new = (0..100_000).filter(|number| matches!(add(&store, None, &[*number]), Insertion::New(_))).count();
-        // Room is made for a whole window.
+        // A table grows before the window that could exceed it.
         assert!(new <= states && new + WINDOW > states, "{new} states in {max_bytes:?} bytes");
         assert_eq!(store.count(), new);
     }

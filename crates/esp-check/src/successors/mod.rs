@@ -31,7 +31,7 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use transition_cache::LocalTransitions;
 
-/// Most cached rendezvous, as pairs of component states.
+/// The maximum number of cached rendezvous, as pairs of component states.
 const MAX_CACHED_RENDEZVOUS: usize = 1 << 23;
 /// Marks a component state without an entry in the cache.
 pub(crate) const UNKNOWN: u32 = u32::MAX;
@@ -65,7 +65,7 @@ pub(crate) struct SuccessorGenerator<'m> {
     /// Per instance: the variables that a property names, with their values at the instance's last wait.
     pub(crate) variable_values: Vec<Vec<i128>>,
     /// The roots from which objects are reachable, if programs release objects explicitly.
-    pub(crate) holders: Option<LeakRoots>,
+    pub(crate) leak_roots: Option<LeakRoots>,
     /// The coverage recorded before the machine's own record was last cleared.
     pub(crate) executed: Option<Coverage>,
     /// The time since the start of the search.
@@ -86,13 +86,13 @@ impl<'m> SuccessorGenerator<'m> {
                 state.leave_out(instance);
             }
         }
-        let holders = match plan.model.program.memory {
+        let leak_roots = match plan.model.program.memory {
             MemoryMode::Manual => Some(machine.leak_roots()),
             MemoryMode::Automatic => None,
         };
         Ok(SuccessorGenerator {
             plan,
-            holders,
+            leak_roots,
             machine,
             state,
             environment: OpenEnvironment::new(Arc::clone(&plan.environment_values)),
@@ -189,7 +189,7 @@ impl<'m> SuccessorGenerator<'m> {
         (&mut self.machine, &mut self.state, &mut self.environment)
     }
 
-    /// The outcome of a quiescent state: rest, end, or deadlock.
+    /// The outcome of a quiescent state: quiescent, terminated, or deadlocked.
     pub(crate) fn quiescence(&mut self, numbers: &[u32]) -> Outcome {
         self.load_all(numbers);
         self.quiescence_of_loaded()
@@ -206,7 +206,7 @@ impl<'m> SuccessorGenerator<'m> {
 
     /// A pool with an object that is no longer reachable.
     pub(crate) fn leak(&mut self, numbers: &[u32]) -> Option<PoolId> {
-        if self.holders.is_none() || self.plan.shared.is_none() {
+        if self.leak_roots.is_none() || self.plan.shared.is_none() {
             return None;
         }
         self.load_all(numbers);
@@ -215,7 +215,7 @@ impl<'m> SuccessorGenerator<'m> {
 
     /// As [`Self::leak`], in the loaded state.
     pub(crate) fn leak_in_loaded(&self) -> Option<PoolId> {
-        self.machine.leaked_object(&self.state, self.holders.as_ref()?)
+        self.machine.leaked_object(&self.state, self.leak_roots.as_ref()?)
     }
 
     pub(crate) fn get(&self, found: TransitionId) -> &Transition {
@@ -233,7 +233,7 @@ impl<'m> SuccessorGenerator<'m> {
     #[inline]
     pub(crate) fn local_transitions(&mut self, slot: u32, component: ComponentId) -> u32 {
         match self.cache_index[slot as usize].get(component as usize) {
-            Some(info) if *info != UNKNOWN => *info,
+            Some(entry) if *entry != UNKNOWN => *entry,
             Some(_) | None => self.compute_uncached(slot, component),
         }
     }
@@ -306,8 +306,8 @@ impl<'m> SuccessorGenerator<'m> {
         if self.plan.successor_mode != SuccessorMode::EagerLocal || slot as usize >= self.plan.instances {
             return component;
         }
-        let info = self.local_transitions(slot, component);
-        self.local_transitions_of[info as usize].eager_target
+        let entry = self.local_transitions(slot, component);
+        self.local_transitions_of[entry as usize].eager_target
     }
 
     /// Takes the eager local step of every instance.
@@ -329,11 +329,11 @@ impl<'m> SuccessorGenerator<'m> {
     fn find_enabled_cached(&mut self, numbers: &[u32]) {
         let (mut has_choice, mut receives) = (false, 0);
         for slot in 0..self.plan.instances as u32 {
-            let info = self.local_transitions(slot, numbers[slot as usize]);
-            let info = &self.local_transitions_of[info as usize];
-            has_choice |= info.has_choice;
-            receives |= info.in_channels;
-            for number in info.first..info.end {
+            let entry = self.local_transitions(slot, numbers[slot as usize]);
+            let local = &self.local_transitions_of[entry as usize];
+            has_choice |= local.has_choice;
+            receives |= local.in_channels;
+            for number in local.first..local.end {
                 let counter = self.transitions[number as usize].counter;
                 if counter.is_none_or(|counter| self.plan.may_count(counter, numbers[counter as usize])) {
                     self.enabled.push(TransitionId(number));
@@ -342,11 +342,11 @@ impl<'m> SuccessorGenerator<'m> {
         }
         for sender in 0..self.plan.instances as u32 {
             let from = numbers[sender as usize];
-            let info = self.cached_local(sender, from);
-            if info.out_channels & receives == 0 {
+            let local = self.cached_local(sender, from);
+            if local.out_channels & receives == 0 {
                 continue;
             }
-            let (sends, partners) = (info.out_channels, info.partners.clone());
+            let (sends, partners) = (local.out_channels, local.partners.clone());
             for index in partners {
                 let receiver = self.partners[index as usize];
                 let to = numbers[receiver as usize];
@@ -374,20 +374,20 @@ impl<'m> SuccessorGenerator<'m> {
             }
         }
         let is_first = |instance: u32, branch: u32| {
-            let info = self.cached_local(instance, numbers[instance as usize]);
-            !info.priority || enabled_branches[instance as usize] & ((1u64 << branch) - 1) == 0
+            let local = self.cached_local(instance, numbers[instance as usize]);
+            !local.priority || enabled_branches[instance as usize] & ((1u64 << branch) - 1) == 0
         };
         let is_priority = |instance: u32| self.cached_local(instance, numbers[instance as usize]).priority;
-        // Two priority orders are needed for a contradiction.
+        // A cycle of preferences needs two `pri alt`s.
         let contradict = (0..self.plan.instances as u32).filter(|slot| is_priority(*slot)).count() > 1;
         let mut rendezvous: Vec<Step> = Vec::new();
         if contradict {
             let steps = found.iter().map(|found| self.get(*found).step);
             rendezvous.extend(steps.filter(|step| matches!(step, Step::Communicate { .. })));
         }
-        let is_in_circle = |step: Step| {
-            let environment = (!rendezvous.contains(&step)).then_some(step);
-            let steps: Vec<Step> = rendezvous.iter().copied().chain(environment).collect();
+        let is_in_cycle = |step: Step| {
+            let other = (!rendezvous.contains(&step)).then_some(step);
+            let steps: Vec<Step> = rendezvous.iter().copied().chain(other).collect();
             priority::is_allowed(step, &steps, &is_priority)
         };
         let allowed = |found: &TransitionId| match self.get(*found).step {
@@ -398,7 +398,7 @@ impl<'m> SuccessorGenerator<'m> {
             | Step::ToEnvironment { .. }
             | Step::After { .. }) => {
                 priority::participants(step).all(|(instance, branch)| is_first(instance, branch))
-                    || contradict && is_in_circle(step)
+                    || contradict && is_in_cycle(step)
             }
         };
         found.retain(allowed);

@@ -32,7 +32,7 @@ impl<'m> SuccessorGenerator<'m> {
                     break;
                 }
                 if let (Some(_), Step::FromEnvironment { instance, branch }) = (message, step) {
-                    let served = self.with_growing_fuel(|generator, _| {
+                    let is_ready = self.with_growing_fuel(|generator, _| {
                         generator.load_all(numbers);
                         generator.environment.offer(message);
                         generator.machine.environment_ready(
@@ -42,7 +42,7 @@ impl<'m> SuccessorGenerator<'m> {
                             branch,
                         )
                     });
-                    if served != Some(true) {
+                    if is_ready != Some(true) {
                         continue;
                     }
                 }
@@ -63,6 +63,7 @@ impl<'m> SuccessorGenerator<'m> {
 
     /// Moves a sufficient subset of the enabled transitions to the front and returns its size: one local step that
     /// blocks without touching a pool and whose time is unobservable (see [`ExplorationPlan::is_independent`]), or all.
+    /// The cycle proviso holds: such a step blocks its instance, so each cycle has a state in which all transitions are taken.
     ///
     /// [`ExplorationPlan::is_independent`]: crate::exploration_plan::ExplorationPlan::is_independent
     pub(crate) fn reduce_monolithic(&mut self) -> usize {

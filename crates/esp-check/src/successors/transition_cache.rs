@@ -12,11 +12,11 @@ use quaject_esp_ir::ir::{AltOrder, ChannelId};
 use std::ops::Range;
 use std::time::Duration;
 
-/// Most IR steps between two operations; local code that takes more counts as non-terminating.
+/// The maximum number of IR steps between two operations; local code that takes more counts as non-terminating.
 pub(crate) const MAX_FUEL: u64 = 1 << 26;
 /// The first fuel limit. It doubles as long as the deadline allows.
 const INITIAL_FUEL: u64 = 1 << 20;
-/// Most calls of extern functions within [`INITIAL_FUEL`]: each call branches, so a longer sequence counts as
+/// The maximum number of calls of extern functions within [`INITIAL_FUEL`]: each call branches, so a longer sequence counts as
 /// non-terminating.
 const MAX_CHOICES: usize = 1 << 14;
 
@@ -109,7 +109,7 @@ impl<'m> SuccessorGenerator<'m> {
                     break;
                 }
                 if let (Some(_), Step::FromEnvironment { instance, branch }) = (message, step) {
-                    let served = self.with_growing_fuel(|generator, _| {
+                    let is_ready = self.with_growing_fuel(|generator, _| {
                         generator.load(slot, component);
                         generator.environment.offer(message);
                         generator.machine.environment_ready(
@@ -119,7 +119,7 @@ impl<'m> SuccessorGenerator<'m> {
                             branch,
                         )
                     });
-                    if served != Some(true) {
+                    if is_ready != Some(true) {
                         continue;
                     }
                 }
@@ -169,9 +169,9 @@ impl<'m> SuccessorGenerator<'m> {
         own_transitions: &[Transition],
     ) -> ComponentId {
         let [only] = own_transitions else { return component };
-        let quiet = local.running && only.choices.is_empty() && self.plan.has_unobservable_timing(slot);
+        let is_unobservable = local.running && only.choices.is_empty() && self.plan.has_unobservable_timing(slot);
         match (&only.outcome, &only.changes[..]) {
-            (TransitionOutcome::Continues, [(_, to)]) if quiet => {
+            (TransitionOutcome::Continues, [(_, to)]) if is_unobservable => {
                 self.load(slot, *to);
                 match self.state.control(slot) {
                     Control::Waiting { .. } | Control::CapturedByPath { .. } | Control::Ended => *to,

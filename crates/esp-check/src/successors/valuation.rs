@@ -46,8 +46,8 @@ impl SuccessorGenerator<'_> {
             self.bytes.clear();
             self.plan.components.read(self.plan.table_of_slot[slot], *component, &mut self.bytes);
             self.read_propositions(slot as u32);
-            for (instance_bit, (atom, _)) in self.plan.label_atoms[slot].iter().enumerate() {
-                valuation |= u64::from(self.passed_labels[slot] >> instance_bit & 1) << atom;
+            for (bit, (atom, _)) in self.plan.label_atoms[slot].iter().enumerate() {
+                valuation |= u64::from(self.passed_labels[slot] >> bit & 1) << atom;
             }
         }
         for (number, atom) in self.plan.atoms.iter().enumerate() {
@@ -84,8 +84,9 @@ impl SuccessorGenerator<'_> {
     /// Records the labels that a local step has passed; an operation resets them. Records the variables of instances
     /// that wait now.
     pub(crate) fn record_propositions(&mut self, step: Step, slots: &[u32]) {
-        for slot in
-            slots.iter().filter(|slot| self.plan.tracked_variables.get(**slot as usize).is_some_and(|o| !o.is_empty()))
+        for slot in slots
+            .iter()
+            .filter(|slot| self.plan.tracked_variables.get(**slot as usize).is_some_and(|names| !names.is_empty()))
         {
             for (name, _, value) in self.machine.register_variables(&self.state, *slot) {
                 let index = self.plan.tracked_variables[*slot as usize].iter().position(|known| *known == name);
@@ -101,8 +102,8 @@ impl SuccessorGenerator<'_> {
             Step::Local { instance } => {
                 let process = self.plan.process(instance);
                 let Some(coverage) = self.machine.coverage() else { return };
-                for (instance_bit, (_, position)) in self.plan.label_atoms[instance as usize].iter().enumerate() {
-                    self.passed_labels[instance as usize] |= u8::from(coverage.has(process, *position)) << instance_bit;
+                for (bit, (_, position)) in self.plan.label_atoms[instance as usize].iter().enumerate() {
+                    self.passed_labels[instance as usize] |= u8::from(coverage.has(process, *position)) << bit;
                 }
             }
             Step::Communicate { sender, receiver, .. } => {

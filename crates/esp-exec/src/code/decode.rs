@@ -19,7 +19,7 @@ use quaject_esp_ir::visit::{bound_slots, written_place};
 pub(super) struct Decoder<'a> {
     program: &'a Program,
     layouts: &'a Layouts,
-    exhaustion: &'a PoolRecheck,
+    pool_recheck: &'a PoolRecheck,
     body: &'a Body,
     starts: Vec<Pc>,
     slots: Vec<(usize, usize)>,
@@ -31,7 +31,7 @@ impl<'a> Decoder<'a> {
     pub(super) fn new(
         program: &'a Program,
         layouts: &'a Layouts,
-        exhaustion: &'a PoolRecheck,
+        pool_recheck: &'a PoolRecheck,
         body: &'a Body,
         on_paths: OnPaths,
     ) -> Decoder<'a> {
@@ -49,7 +49,7 @@ impl<'a> Decoder<'a> {
             slots.push((end, size));
             end = end.saturating_add(size);
         }
-        Decoder { program, layouts, exhaustion, body, starts, slots, on_paths, waits: Vec::with_capacity(waits) }
+        Decoder { program, layouts, pool_recheck, body, starts, slots, on_paths, waits: Vec::with_capacity(waits) }
     }
 
     pub(super) fn decode(mut self) -> BodyCode {
@@ -361,7 +361,7 @@ impl<'a> Decoder<'a> {
             block,
             location,
             retries,
-            retries_at_quiescence: self.exhaustion.retries_at_quiescence(self.body, wait),
+            retries_at_quiescence: self.pool_recheck.retries_at_quiescence(self.body, wait),
             watches,
             observed: wait
                 .observed

@@ -34,10 +34,10 @@ impl<'a> LocalContext<'a> {
         let mut left = before;
         // Functions are not recursive, so that no other call needs the coverage taken out here.
         let stop = match self.scratch.called_of(function).map(std::mem::take) {
-            Some(mut watch) => {
-                let stop = self.run_steps(body, &mut callee, 0, &mut left, &mut watch);
-                if let Some(place) = self.scratch.called_of(function) {
-                    *place = watch;
+            Some(mut recorded) => {
+                let stop = self.run_steps(body, &mut callee, 0, &mut left, &mut recorded);
+                if let Some(executed) = self.scratch.called_of(function) {
+                    *executed = recorded;
                 }
                 stop
             }
@@ -138,13 +138,13 @@ impl<'a> LocalContext<'a> {
         frame: &mut Frame,
     ) -> Result<(), Fault> {
         let declared = &self.program.externs[function.0 as usize];
-        let mut given = Vec::with_capacity(arguments.len());
+        let mut data = Vec::with_capacity(arguments.len());
         for argument in arguments {
             let part = self.part(&argument.operand, frame)?;
-            given.push(self.view().datum(argument.ty, part, &frame.memory)?);
+            data.push(self.view().datum(argument.ty, part, &frame.memory)?);
         }
-        let reply = self.environment.call(function, &mut given);
-        for ((argument, datum), (_, mutability)) in arguments.iter().zip(&given).zip(&declared.parameters) {
+        let reply = self.environment.call(function, &mut data);
+        for ((argument, datum), (_, mutability)) in arguments.iter().zip(&data).zip(&declared.parameters) {
             match (mutability, &argument.operand) {
                 (Mutability::Mutable, OperandCode::Place(place)) => {
                     let address = self.resolve(place, frame)?;

@@ -1,6 +1,7 @@
-//! On-stack replacement (OSR; Hölzle et al., "Debugging Optimized Code with Dynamic Deoptimization") between a program and its form with fast paths: a run continues in the other form. A state
-//! between two steps determines the future, so that it suffices to map each program point of one form to the same point of
-//! the other. When to replace is decided elsewhere.
+//! On-stack replacement (OSR; Hölzle, Chambers, Ungar, "Debugging Optimized Code with Dynamic Deoptimization", 1992)
+//! between a program and its form with fast paths: a run continues in the other form. A state between two steps determines
+//! the future, so it suffices to map each program point of one form to the same point of the other. The caller decides when
+//! to replace.
 //!
 //! ```text
 //!   plain    block b:  i0 i1 wait
@@ -181,13 +182,13 @@ impl Interpreter<'_> {
         let from = &self.schedule;
         let first = from.first.iter().enumerate().map(|(instance, first)| {
             let process = machine.code.instances[instance].0.0 as usize;
-            let mut moved = vec![0; machine.code.processes[process].waits.len()];
+            let mut mapped = vec![0; machine.code.processes[process].waits.len()];
             for (wait, branch) in first.iter().enumerate() {
                 if let Some(wait) = other(&map.0[process].waits, wait as u32, direction) {
-                    moved[wait as usize] = *branch;
+                    mapped[wait as usize] = *branch;
                 }
             }
-            moved
+            mapped
         });
         Schedule {
             ready: from.ready.clone(),

@@ -52,7 +52,7 @@ pub(crate) struct CaptureFile {
 }
 
 impl CaptureFile {
-    /// Begins a file; it has its name once it is finished.
+    /// Creates a temporary file, which `finish` renames to its name.
     pub(crate) fn create(path: &Path, link_type: i32) -> Result<CaptureFile, HostError> {
         let mut file = NewFile::create(path)?;
         write_header(&mut file, link_type).map_err(|error| HostError::file("write", path.display(), &error))?;
@@ -71,7 +71,7 @@ impl CaptureFile {
         self.file.flush().map_err(|error| HostError::file("write", self.file.path().display(), &error))
     }
 
-    /// Gives the file its name.
+    /// Renames the file to its name.
     pub(crate) fn finish(self) -> Result<(), HostError> {
         self.file.finish()
     }

@@ -128,7 +128,7 @@ impl RuleSets<'_> {
         Ok(&self.sets[&link_type])
     }
 
-    /// Gives every packet, with the rules for it, to `take`.
+    /// Passes every packet, with the rules for its link type, to `take`.
     fn packets(
         &mut self,
         source: PacketSource<'_>,
@@ -140,7 +140,7 @@ impl RuleSets<'_> {
             match self.set(packet.link_type) {
                 Ok(set) => take(set, &packet),
                 Err(other) => {
-                    // Ends the reading with any error; this one replaces it below.
+                    // Any error ends the reading; `stop` replaces it below.
                     stop = Some(other);
                     Err(HostError::new("the rules have errors"))
                 }
@@ -241,7 +241,7 @@ fn split(rule_sets: &mut RuleSets<'_>, source: PacketSource<'_>, folder: &Path) 
         Err(stop) if !is_live => return Err(stop),
         outcome => outcome,
     };
-    // Nothing has its name before everything was read, and is on its disk.
+    // No file gets its final name before all packets have been read and written to disk.
     for file in files.values_mut() {
         file.flush()?;
     }
@@ -254,7 +254,7 @@ fn split(rule_sets: &mut RuleSets<'_>, source: PacketSource<'_>, folder: &Path) 
     outcome.map(|()| Status::Done)
 }
 
-/// What a process has open besides: standard streams, the capture, and some.
+/// Descriptors that are open besides the files of rules: standard streams, the capture, and a reserve.
 const OTHER_FILES: u64 = 16;
 
 /// Raises the limit on open files to the maximum that the system allows, for one file per rule. The new limit; none if

@@ -1,4 +1,4 @@
-//! What all sources of packets share: libpcap, and the kind of access to an interface.
+//! Common parts of the sources of packets: libpcap, and the kind of access to an interface.
 
 use crate::terminal::CliError;
 use quaject_esp_run::HostError;

@@ -20,7 +20,7 @@ use quaject_esp_run::spin::{Found, Question, Search, Short, Spin};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How Spin is to search.
+/// The options of Spin.
 pub(super) fn spin(text: &promela::Model, options: &Options, arguments: &Verify) -> Spin {
     Spin {
         memory_mib: u32::try_from(arguments.max_memory).unwrap_or(u32::MAX),
@@ -71,7 +71,8 @@ pub(super) fn verify_model(
     }
 }
 
-/// Spin's last search, the answers so far, and the property that is violated.
+/// The search that has found a violation or reached a limit, or else the search for violations of safety; the answers so
+/// far; and the property that is violated.
 struct Answers {
     search: Search,
     properties: Vec<(String, Answer)>,
@@ -106,13 +107,13 @@ fn ask(mut spin: Spin, text: &promela::Model, model: &ModelProgram) -> Result<An
     Ok(Answers { search, properties, violated: None })
 }
 
-/// What a search of Spin says about the program.
+/// The conclusion about the program from a search of Spin.
 enum Judgement {
     Verdict(Verdict),
     Doubtful(Doubt),
 }
 
-/// Why a run of Spin's model says nothing about the program.
+/// Why nothing about the program follows from a run of Spin's model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Doubt {
     /// The program has no such run.
@@ -121,7 +122,7 @@ enum Doubt {
     NotReplayed,
 }
 
-/// Replays what Spin has found.
+/// Replays the run that Spin has found, on the program.
 fn judge(
     model: &ModelProgram,
     found: &Found,
