@@ -68,8 +68,8 @@ fn called_functions(model: &ModelProgram) -> FxHashSet<ExternId> {
     called
 }
 
-/// Whether every channel offers a message. With the probe on, the classification of a quiescent state finds the instances
-/// that the environment could wake.
+/// Whether every channel offers a message. With the probe on, the classification of a quiescent state finds the
+/// instances that the environment could wake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum QuiescenceProbe {
     Yes,

@@ -1,5 +1,6 @@
-//! The interface of a machine for state-space exploration: the observable part of an instance, whether two branches can rendezvous,
-//! the steps enabled under the most general environment, and variables for reports. Keeps no states and chooses no steps.
+//! The interface of a machine for state-space exploration: the observable part of an instance, whether two branches can
+//! rendezvous, the steps enabled under the most general environment, and variables for reports. Keeps no states and
+//! chooses no steps.
 
 use crate::code::OperationCode;
 use crate::coverage::Coverage;

@@ -1,16 +1,16 @@
-//! The abstract syntax: what the grammar of the reference (section 2) says, as owned data with places.
-//! Built from the lossless tree; holds what the text says, resolved to nothing. Parts the parser could not
-//! make sense of are `Error` nodes, about which later stages stay silent.
+//! The abstract syntax tree of the grammar in section 2 of the reference, as owned data with source locations.
+//! Built from the lossless tree; names are unresolved. Parts that could not be parsed are
+//! `Error` nodes, for which later stages report nothing.
 
 use crate::span::Span;
 use smol_str::SmolStr;
 
-/// An identifier and where it stands.
+/// An identifier and its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// The identifier's text; empty if it was missing and the parser went on.
+    /// The identifier's text; empty if it was missing and the parser recovered.
     pub text: SmolStr,
-    /// Where it stands.
+    /// Its location.
     pub span: Span,
 }
 
@@ -54,7 +54,7 @@ pub struct Import {
 pub struct TypeItem {
     /// The new name.
     pub name: Name,
-    /// What it stands for.
+    /// Its value.
     pub ty: Type,
 }
 
@@ -246,7 +246,7 @@ pub struct Memory {
     pub span: Span,
 }
 
-/// How counts end (reference, section 6).
+/// How reference counts become zero (reference, section 6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum MemoryMode {
     /// By liveness.
@@ -685,7 +685,7 @@ pub struct StatementRef {
     pub span: Span,
 }
 
-/// The ways to name a statement.
+/// The forms of a reference to a statement.
 #[derive(Clone, Debug)]
 pub enum StatementRefKind {
     /// `#1`

@@ -1,8 +1,8 @@
-//! `qj fmt`: lays a program out anew. Tokens and comments stay as they are, in their order; blank lines stay, one at
-//! a time. Formatting twice changes nothing more.
+//! `qj fmt`: changes the white space of a program alone. Tokens and comments keep their text and order; of successive
+//! blank lines, one is kept. Formatting is idempotent.
 //!
-//! The author decides where it matters: a block or list begun on a line of its own stays open, one on a single line
-//! stays there while it fits. What goes where is decided here, on the tree; `printer` measures and prints.
+//! A block or list with a line break after its opening bracket stays on several lines; one on a single line stays there
+//! while it fits. This module chooses the gaps from the tree; `printer` measures and prints.
 
 mod gaps;
 mod printer;
@@ -14,7 +14,7 @@ use gaps::Gap;
 use printer::{Op, Place, Printer};
 use rowan::NodeOrToken;
 
-/// The program laid out anew, or what is wrong with its syntax: text that is not understood is not touched.
+/// The formatted program, or its syntax errors: text that cannot be parsed is not changed.
 ///
 /// ```
 /// use quaject_esp_syntax::{format::format, parser::parse, span::FileId};
@@ -48,10 +48,10 @@ fn significant(root: &SyntaxNode) -> Vec<SyntaxToken> {
     tokens.filter(|token| !token.kind().is_trivia()).collect()
 }
 
-/// What stands before a token.
+/// The comments and line breaks before a token.
 #[derive(Clone, Copy)]
 struct Leading {
-    /// How many comments stand before it and all earlier tokens.
+    /// The number of comments before it, those before earlier tokens included.
     comments_end: u32,
     /// Line ends between the last comment, or the token before, and the token.
     newlines: u32,
@@ -61,18 +61,18 @@ struct Leading {
 struct Comment {
     place: Place,
     kind: SyntaxKind,
-    /// Line ends between what stands before and the comment.
+    /// Line breaks between the previous token or comment and this one.
     newlines: u32,
 }
 
-/// Walks the tree and writes down what to print.
+/// Walks the tree and produces the operations of the printer.
 struct Layout {
     /// For each token that is not trivia, and the end of the file.
     leading: Vec<Leading>,
     comments: Vec<Comment>,
     /// The next token.
     position: usize,
-    /// The token whose comments and line ends have been written down already.
+    /// The token whose comments and line ends have been emitted already.
     begun: Option<usize>,
     ops: Vec<Op>,
 }
@@ -144,7 +144,7 @@ impl Layout {
         start as usize..self.leading[self.position].comments_end as usize
     }
 
-    /// Whether a line ends right behind the token before the next one.
+    /// Whether a line ends directly after the previous token.
     fn at_line_end(&self) -> bool {
         let comments = &self.comments[self.next_comments()];
         comments.first().map_or(self.leading[self.position].newlines, |comment| comment.newlines) > 0
@@ -291,14 +291,14 @@ impl Layout {
         self.position += 1;
     }
 
-    /// The statement behind `if (c)` and the like, when it is not a block.
+    /// The statement after `if (c)` and the like, when it is not a block.
     fn body(&mut self, child: &SyntaxNode) {
         let hard = self.at_line_end();
         let gap = if self.next_comments().is_empty() {
             self.ops.push(Op::BodyStart { hard });
             Gap::Nothing
         } else {
-            // A comment stands between: the body goes below it.
+            // A comment is between them: the body goes below it.
             self.ops.push(Op::Indent);
             Gap::Hard
         };
@@ -318,7 +318,7 @@ impl Layout {
 }
 
 impl Place {
-    /// Where a token stands, without blanks at the end of a comment.
+    /// The range of a token, without blanks at the end of a comment.
     fn of(token: &SyntaxToken) -> Place {
         let start = u32::from(token.text_range().start());
         Place { start, end: start + token.text().trim_end().len() as u32 }
@@ -338,7 +338,7 @@ fn has_comma(node: &SyntaxNode) -> bool {
     node.children_with_tokens().any(|child| child.kind() == SyntaxKind::Comma)
 }
 
-/// Whether a list without brackets goes on below its first comma.
+/// Whether a list without brackets continues below its first comma.
 fn first_comma_ends_line(node: &SyntaxNode) -> bool {
     let comma = node.children_with_tokens().find(|child| child.kind() == SyntaxKind::Comma);
     comma
@@ -346,7 +346,7 @@ fn first_comma_ends_line(node: &SyntaxNode) -> bool {
         .is_some_and(|next| next.kind() == SyntaxKind::Whitespace && next.text().contains('\n'))
 }
 
-/// The gap behind the bracket that starts a group.
+/// The gap after the bracket that starts a group.
 fn gap_behind_open(inside: Inside) -> Gap {
     match inside {
         Inside::Block => Gap::First,

@@ -1,5 +1,5 @@
 //! The checked program: every name resolved, every expression typed, every conversion written out.
-//! What semantic analysis produces and lowering to the flow IR consumes; still structured, still with places.
+//! What semantic analysis produces and lowering to the flow IR consumes; still structured, with source locations.
 //! A program is complete only if analysis reported no error.
 
 pub use crate::ast::{
@@ -39,7 +39,7 @@ ids! {
 pub struct Program {
     /// Every type, and the pools.
     pub types: TypeTable,
-    /// How counts end.
+    /// How reference counts become zero.
     pub memory: MemoryMode,
     /// Channels.
     pub channels: Vec<Channel>,
@@ -47,11 +47,11 @@ pub struct Program {
     pub interfaces: Vec<Interface>,
     /// Extern functions, the implicit ones last.
     pub externs: Vec<Extern>,
-    /// Pure functions. Callees may stand after callers; there is no recursion.
+    /// Pure functions. A callee can come after its caller; there is no recursion.
     pub functions: Vec<Function>,
     /// Layouts.
     pub layouts: Vec<Layout>,
-    /// Processes in order of text, an import counting where it first stands.
+    /// Processes in order of text, an import counting at its first occurrence.
     pub processes: Vec<Process>,
     /// Fast paths.
     pub fast_paths: Vec<FastPath>,
@@ -76,7 +76,7 @@ pub struct Channel {
     pub policy: Policy,
     /// The default driver's text.
     pub driver: Option<String>,
-    /// The name's place.
+    /// The name's location.
     pub span: Span,
 }
 
@@ -108,7 +108,7 @@ pub struct Interface {
     pub channel: ChannelId,
     /// One C function each.
     pub entries: Vec<InterfaceEntry>,
-    /// The name's place.
+    /// The name's location.
     pub span: Span,
 }
 
@@ -162,7 +162,7 @@ pub struct Function {
     pub result: TypeId,
     /// Its body.
     pub body: Vec<Stmt>,
-    /// The name's place.
+    /// The name's location.
     pub span: Span,
 }
 
@@ -201,13 +201,13 @@ pub struct Process {
     pub replicated: bool,
     /// Its variables.
     pub locals: Vec<Local>,
-    /// Its labels: text without `#`, and place.
+    /// Its labels: text without `#`, and location.
     pub labels: Vec<(SmolStr, Span)>,
     /// Its channel operations.
     pub sites: Vec<Site>,
     /// Its body.
     pub body: Vec<Stmt>,
-    /// The name's place.
+    /// The name's location.
     pub span: Span,
 }
 
@@ -218,7 +218,7 @@ pub struct Site {
     pub channel: ChannelId,
     /// `in` or `out`.
     pub direction: Direction,
-    /// The operation's place.
+    /// The operation's location.
     pub span: Span,
 }
 
@@ -240,7 +240,7 @@ pub struct Local {
 pub struct Stmt {
     /// What it does.
     pub kind: StmtKind,
-    /// Where it stands.
+    /// Its location.
     pub span: Span,
 }
 
@@ -330,7 +330,7 @@ pub struct Branch {
     pub operation: Operation,
     /// What follows.
     pub body: Vec<Stmt>,
-    /// The operation's place.
+    /// The operation's location.
     pub span: Span,
 }
 
@@ -354,7 +354,7 @@ pub struct Pattern {
     pub condition: Option<Box<Expr>>,
     /// The type of the part it is matched against.
     pub ty: TypeId,
-    /// Its place.
+    /// Its location.
     pub span: Span,
 }
 
@@ -393,7 +393,7 @@ pub struct Place {
     pub path: Vec<PlaceStep>,
     /// The type of what the path leads to.
     pub ty: TypeId,
-    /// Its place in the text.
+    /// Its location in the text.
     pub span: Span,
 }
 
@@ -437,7 +437,7 @@ pub struct Expr {
     pub kind: ExprKind,
     /// Its type.
     pub ty: TypeId,
-    /// Its place.
+    /// Its location.
     pub span: Span,
 }
 
@@ -534,15 +534,15 @@ pub struct FastPath {
     pub name: SmolStr,
     /// The C function that is the path, if it is written in C.
     pub function: Option<SmolStr>,
-    /// Most iterations per run.
+    /// The maximum number of iterations per run.
     pub bound: u64,
     /// Every how many tests a path with a choice is declined.
     pub decline: u64,
-    /// Most attempts to get every process in place.
+    /// The maximum number of attempts to bring every process to its start statement.
     pub settle: u64,
     /// Its processes, the trigger first.
     pub processes: Vec<FastPathProcess>,
-    /// The name's place.
+    /// The name's location.
     pub span: Span,
 }
 
@@ -582,7 +582,7 @@ pub struct Element {
     pub peer: Option<(u32, SiteId)>,
     /// The process that runs next: index into [`FastPath::processes`].
     pub yield_to: Option<u32>,
-    /// Its place.
+    /// Its location.
     pub span: Span,
 }
 
@@ -610,9 +610,9 @@ pub struct Model {
     pub environment: Vec<Process>,
     /// LTL properties, in Spin's syntax.
     pub properties: Vec<String>,
-    /// Where they stand.
+    /// Their locations.
     pub property_spans: Vec<Span>,
-    /// Most messages on a channel.
+    /// The maximum number of messages on a channel.
     pub bounds: Vec<(ChannelId, u64)>,
     /// What is abstracted away, and how.
     pub abstractions: Vec<ModelAbstraction>,
@@ -653,7 +653,7 @@ pub struct ModelAbstraction {
     pub path: ModelPath,
     /// Whether its value can decide what the program does.
     pub weight: Weight,
-    /// Its place.
+    /// Its location.
     pub span: Span,
 }
 

@@ -1,5 +1,5 @@
 //! Cuts source text into tokens; every byte belongs to exactly one, and the longest token wins.
-//! Reports malformed tokens (E0101, E0102) and goes on behind them; knows nothing of the grammar.
+//! Reports malformed tokens (E0101, E0102) and continues after them; knows nothing of the grammar.
 
 use crate::diagnostics::{Code, Diagnostic};
 use crate::literal;
@@ -225,7 +225,7 @@ impl Lexer<'_> {
     fn unclosed(&mut self, start: usize, line_end: usize, kind: SyntaxKind) -> SyntaxKind {
         let line = self.text[start..line_end].trim_end();
         if kind == SyntaxKind::Char {
-            // Probably a lone quote: take what a character constant could have been and read on behind it.
+            // Probably a lone quote: consume the longest possible character constant and continue after it.
             let length = literal::first_character(&line[1..]);
             self.position = start + 1 + length;
             self.report(
@@ -280,7 +280,7 @@ impl Lexer<'_> {
         if first.is_alphabetic() {
             return self.foreign_name(start);
         }
-        // A run of the same kind of nonsense is one token and one message.
+        // A run of characters outside the alphabet is one token with one diagnostic.
         while let Some(c) = self.next_char()
             && self.is_foreign(c)
             && (self.position == start || !c.is_alphabetic())

@@ -1,14 +1,14 @@
-//! The values of number, character and string literals, and what can be wrong inside them.
-//! Knows nothing of tokens and places beyond the literal.
+//! The values of number, character and string literals, and the errors inside them.
+//! Knows nothing of tokens, and of locations only those inside the literal.
 
 use std::ops::Range;
 
-/// What is wrong with a literal, and the way out.
+/// An error in a literal, and its correction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LiteralFault {
     /// The cause.
     pub message: String,
-    /// The way out.
+    /// The correction.
     pub help: String,
 }
 
@@ -125,8 +125,8 @@ pub(crate) fn shorten(text: &str) -> String {
     }
 }
 
-/// The bytes a string or character stands for, given what is between its quotes. Each fault is handed to `report`
-/// with its place in `content`; it stands for no byte.
+/// The bytes of a string or character, given the text between its quotes. `report` gets each error with its range in
+/// `content`; the range yields no byte.
 pub fn unescape(content: &str, mut report: impl FnMut(Range<usize>, LiteralFault)) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(content.len());
     let mut rest = content;

@@ -1,5 +1,6 @@
 //! The lossless tree: every byte of a source file is in it once, white space, comments and errors included.
-//! Knows the kinds of tokens and nodes; not how they nest, which is the parser's business.
+//! Defines the kinds of tokens and nodes; the parser defines how they nest. A green tree is immutable and has no
+//! offsets; a red node ([`SyntaxNode`]) adds offset and parent.
 
 use rowan::GreenNode;
 
@@ -132,7 +133,7 @@ impl From<SyntaxKind> for rowan::SyntaxKind {
 }
 
 impl SyntaxKind {
-    /// The kind a tree's raw number stands for.
+    /// The kind of a tree's raw number.
     ///
     /// # Panics
     /// For a number that is not the kind of any node of an ESP tree.
@@ -162,5 +163,5 @@ pub type SyntaxNode = rowan::SyntaxNode<Esp>;
 /// A token of the lossless tree.
 pub type SyntaxToken = rowan::SyntaxToken<Esp>;
 
-/// The root of a tree without places, which can be shared between threads.
+/// The root of a green tree, which can be shared between threads.
 pub(crate) type Green = GreenNode;

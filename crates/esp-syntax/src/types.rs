@@ -4,7 +4,7 @@ pub use crate::ast::{ByteOrder, IntType};
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 
-/// A type, by its place in a [`TypeTable`]. Two types are the same exactly when their ids are.
+/// A type, by its index in a [`TypeTable`]. Two types are the same exactly when their ids are.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct TypeId(pub u32);
 
@@ -54,7 +54,7 @@ pub struct AggregateId(pub u32);
 /// The named parts of a record or union.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Aggregate {
-    /// The type's name; none when it was written in place.
+    /// The type's name; none if it is anonymous.
     pub name: Option<SmolStr>,
     /// Fields of a record, tags of a union, in order. Only a union's tag can be without a type.
     pub parts: Vec<(SmolStr, Option<TypeId>)>,
@@ -264,7 +264,7 @@ impl IntType {
         if low > self.max() { low - modulus } else { low }
     }
 
-    /// Whether every value of `self` is a value of `other`, so that it widens without being asked.
+    /// Whether every value of `self` is a value of `other`, so that it widens implicitly.
     pub fn widens_to(self, other: IntType) -> bool {
         other.min() <= self.min() && self.max() <= other.max()
     }

@@ -1,5 +1,5 @@
-//! The translation against the semantics of LTL: the automaton of a negated property accepts exactly those lassos on which
-//! an evaluation of the property's text, position by position, is false.
+//! The translation against the semantics of LTL: the automaton of a negated property accepts exactly those lassos on
+//! which an evaluation of the property's text, position by position, is false.
 
 use super::*;
 use crate::ltl::{Atom, negated};

@@ -1,5 +1,5 @@
-//! Construction of a lasso from a strongly connected component: a path to the component, and a cycle in it that is fair and
-//! accepting.
+//! Construction of a lasso from a strongly connected component: a path to the component, and a cycle in it that is fair
+//! and accepting.
 
 use super::Lasso;
 use super::product::{Edge, Graph, PRODUCT_SLOTS, ProductLocation};

@@ -334,9 +334,9 @@ impl<'m> Search<'m> {
         Ok((!is_same).then_some(Mismatch::Quiescence))
     }
 
-    /// An ample set (Peled 1994) as a range of the enabled transitions: an independent local step of an instance that is on
-    /// no path, or all. The step blocks its instance, so each cycle has a state in which all transitions are taken: the
-    /// cycle proviso holds.
+    /// An ample set (Peled 1994) as a range of the enabled transitions: an independent local step of an instance that
+    /// is on no path, or all. The step blocks its instance, so each cycle has a state in which all transitions are
+    /// taken: the cycle proviso holds.
     fn ample_transitions(&mut self) -> (usize, usize) {
         for index in 0..self.generator.enabled.len() {
             let found = self.generator.get(self.generator.enabled[index]);

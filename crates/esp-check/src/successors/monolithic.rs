@@ -63,7 +63,8 @@ impl<'m> SuccessorGenerator<'m> {
 
     /// Moves a sufficient subset of the enabled transitions to the front and returns its size: one local step that
     /// blocks without touching a pool and whose time is unobservable (see [`ExplorationPlan::is_independent`]), or all.
-    /// The cycle proviso holds: such a step blocks its instance, so each cycle has a state in which all transitions are taken.
+    /// The cycle proviso holds: such a step blocks its instance, so each cycle has a state in which all transitions are
+    /// taken.
     ///
     /// [`ExplorationPlan::is_independent`]: crate::exploration_plan::ExplorationPlan::is_independent
     pub(crate) fn reduce_monolithic(&mut self) -> usize {

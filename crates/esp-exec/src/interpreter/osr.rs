@@ -1,7 +1,7 @@
 //! On-stack replacement (OSR; Hölzle, Chambers, Ungar, "Debugging Optimized Code with Dynamic Deoptimization", 1992)
-//! between a program and its form with fast paths: a run continues in the other form. A state between two steps determines
-//! the future, so it suffices to map each program point of one form to the same point of the other. The caller decides when
-//! to replace.
+//! between a program and its form with fast paths: a run continues in the other form. A state between two steps
+//! determines the future, so it suffices to map each program point of one form to the same point of the other. The
+//! caller decides when to replace.
 //!
 //! ```text
 //!   plain    block b:  i0 i1 wait

@@ -32,7 +32,7 @@ pub(super) fn check(checker: &mut Checker, model: &Model) {
     }
 }
 
-/// What is said of a range that leaves the type of what it limits.
+/// The message for a range that exceeds the type of what it limits.
 fn outside_type(checker: &Checker, abstraction: &ModelAbstraction) -> Option<(String, String)> {
     let AbstractionKind::Range(from, to) = abstraction.kind else { return None };
     let ty = match &abstraction.path {

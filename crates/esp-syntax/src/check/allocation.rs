@@ -1,6 +1,6 @@
 //! Allocations that no guard protects (reference, section 6, W0904): a literal, `freeze`, `thaw` or an extern result of
 //! a boxed type faults when the pool is empty, unless a guard with `free(T)` has just found an object. A `freeze` counts
-//! if it copies for certain; a `thaw` always, as only the count at run time shows.
+//! if it copies for certain; a `thaw` always, because only the reference count at run time decides whether it copies.
 
 use super::last_use;
 use super::names::Checker;
@@ -38,8 +38,8 @@ struct AllocationPass<'p> {
     found: &'p mut Vec<(Span, PoolId)>,
 }
 
-/// Pools that a condition asks about.
-fn asked(condition: &Expr) -> Vec<PoolId> {
+/// The pools in `free(T)` of a condition.
+fn queried_pools(condition: &Expr) -> Vec<PoolId> {
     let mut pools = Vec::new();
     walk::nested(condition, &mut |expr| {
         if let ExprKind::FreeObjects(pool) = expr.kind {
@@ -50,20 +50,20 @@ fn asked(condition: &Expr) -> Vec<PoolId> {
 }
 
 impl AllocationPass<'_> {
-    /// Statements of a block in which `guarded` pools have just been asked; an operation, after which others have run,
-    /// ends that.
+    /// The statements of a block before which `free(T)` has tested the `guarded` pools; returns those still guarded at its
+    /// end. An operation lets others run and so ends the guard.
     fn block(&mut self, body: &[Stmt], mut guarded: Vec<PoolId>) -> Vec<PoolId> {
         for stmt in body {
             match &stmt.kind {
                 StmtKind::Communicate(communicate) => {
                     let mut pools: Vec<PoolId> = Vec::new();
                     for branch in &communicate.branches {
-                        pools.extend(branch.guard.iter().flat_map(asked));
+                        pools.extend(branch.guard.iter().flat_map(queried_pools));
                         branch.guard.iter().for_each(|guard| self.expr(guard, &guarded));
                         self.branch(branch, &guarded);
                     }
                     if let Some(otherwise) = &communicate.otherwise {
-                        // `else` is the way out that was asked for: it runs when no guard holds.
+                        // `else` runs if no guard holds, so the guards have tested the pools.
                         self.block(otherwise, pools);
                     }
                     guarded.clear();
@@ -71,7 +71,7 @@ impl AllocationPass<'_> {
                 StmtKind::If(condition, then, otherwise) => {
                     self.expr(condition, &guarded);
                     let mut inside = guarded.clone();
-                    inside.extend(asked(condition));
+                    inside.extend(queried_pools(condition));
                     let then = self.block(then, inside.clone());
                     let otherwise = self.block(otherwise, inside);
                     guarded.retain(|pool| then.contains(pool) && otherwise.contains(pool));
@@ -80,7 +80,7 @@ impl AllocationPass<'_> {
                     let mut inside = Vec::new();
                     if let Some(condition) = condition {
                         self.expr(condition, &guarded);
-                        inside = asked(condition);
+                        inside = queried_pools(condition);
                     }
                     self.block(body, inside);
                     guarded.clear();
@@ -107,7 +107,7 @@ impl AllocationPass<'_> {
     }
 
     fn branch(&mut self, branch: &Branch, before: &[PoolId]) {
-        let guard: Vec<PoolId> = branch.guard.iter().flat_map(asked).collect();
+        let guard: Vec<PoolId> = branch.guard.iter().flat_map(queried_pools).collect();
         match &branch.operation {
             Operation::Out(_, _, values) => {
                 // The payload is evaluated on arrival or, in an `alt`, with the guard.

@@ -70,7 +70,7 @@ pub(super) struct LocalFacts {
     pub(super) reported: bool,
 }
 
-/// What a local name stands for.
+/// What a local name refers to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Binding {
     Local(LocalId),
@@ -84,7 +84,7 @@ struct Declaration {
     binding: Binding,
     span: Span,
     parent: Option<u32>,
-    /// What the name stood for before; only after an E0205.
+    /// What the name referred to before; only after an E0205.
     hidden: Option<u32>,
 }
 
@@ -183,7 +183,7 @@ impl<'c, 'a> Body<'c, 'a> {
         self.visible.get(name).map(|index| self.facts.declarations[*index as usize].binding)
     }
 
-    /// The type an `ast::Type` inside the body stands for: its lengths may name local constants.
+    /// The type of an `ast::Type` inside the body: its lengths may name local constants.
     pub(super) fn resolve_type(&mut self, ty: &'a ast::Type) -> TypeId {
         let mut names = Vec::new();
         super::order::names_in_type(ty, &mut names);

@@ -14,7 +14,7 @@ use crate::hir::{self, Argument, ExprKind, ExternId, FnId, Mutability, Purity, S
 use crate::span::Span;
 use crate::types::{Type, TypeId, TypeTable};
 
-/// What a call's name stands for.
+/// What a call's name refers to.
 enum Callee {
     Function(FnId),
     Extern(ExternId),
@@ -367,13 +367,13 @@ impl<'a> Body<'_, 'a> {
         let mut values = Vec::with_capacity(arguments.len());
         for (argument, ty) in arguments.iter().zip(parameters) {
             let value = self.check(argument, ty, Use::Read);
-            values.push(self.shield(value, result));
+            values.push(self.freeze_if_aliased(value, result));
         }
         Some(values)
     }
 
     /// A mutable object lent to a function whose result may hold it is frozen, so that the result does not change.
-    fn shield(&mut self, value: hir::Expr, result: TypeId) -> hir::Expr {
+    fn freeze_if_aliased(&mut self, value: hir::Expr, result: TypeId) -> hir::Expr {
         let ExprKind::Local(id) = value.kind else { return value };
         let Type::Boxed(pool) = *self.checker.types.get(value.ty) else { return value };
         if self.local(id).mutability == Mutability::Immutable || !self.checker.holds_pool(result, pool) {
@@ -413,7 +413,7 @@ impl<'a> Body<'_, 'a> {
                 (Mutability::Mutable, _) => self.mutable_argument(argument, ty),
                 (Mutability::Immutable, Purity::Pure) => {
                     let value = self.check(argument, ty, Use::Read);
-                    Some(Argument::Value(self.shield(value, result.unwrap_or(TypeTable::ERROR))))
+                    Some(Argument::Value(self.freeze_if_aliased(value, result.unwrap_or(TypeTable::ERROR))))
                 }
                 (Mutability::Immutable, Purity::Impure) => Some(Argument::Value(self.check(argument, ty, Use::Own))),
             };

@@ -1,5 +1,5 @@
-//! From the type a value has to the type its place wants: widening, boxes, bounds of `bytes`, and which conversions apply where
-//! something mutable is (reference, sections 3 and 6).
+//! Coercion of a value to the type that its context expects: widening, boxes, bounds of `bytes`, and the conversions
+//! between mutable and immutable (reference, sections 3 and 6).
 
 use super::body::Body;
 use super::constants::error_expr;
@@ -9,10 +9,10 @@ use crate::hir::{self, BinaryOperator, ExprKind, IntType, Mutability, UnaryOpera
 use crate::span::Span;
 use crate::types::{Type, TypeId, TypeTable};
 
-/// What a place does with a value.
+/// What the context does with a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Use {
-    /// Only looks: a `#T` may stand where a `T` is read.
+    /// Reads it: a `#T` is accepted as a `T`.
     Read,
     /// Keeps it as a `T`.
     Own,
@@ -25,7 +25,7 @@ pub(super) enum Use {
 }
 
 impl Body<'_, '_> {
-    /// The value as the place wants it, or a report.
+    /// The value in the expected type; reports an error if there is no coercion.
     pub(super) fn coerce(&mut self, value: Typed, expected: TypeId, need: Use) -> hir::Expr {
         let Typed { expr, mutability } = value;
         let span = expr.span;
@@ -76,7 +76,7 @@ impl Body<'_, '_> {
 
     fn freeze_help(&self, expr: &hir::Expr, span: Span) -> String {
         let mut value = expr;
-        // Bounds and boxes that the place asks for are not in the text.
+        // Bounds and boxes of the expected type are not in the text.
         while let ExprKind::Fit(inner) | ExprKind::Box(inner) = &value.kind {
             value = inner;
         }

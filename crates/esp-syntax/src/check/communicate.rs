@@ -109,7 +109,7 @@ impl<'a> Body<'_, 'a> {
         self.add_site(hir::Site { channel, direction, span })
     }
 
-    /// The types of an operation's operands; `ERROR` for those about which nothing more is to be said.
+    /// The types of an operation's operands; `ERROR` for those whose error has been reported.
     fn operands(
         &mut self,
         channel: Option<ChannelId>,

@@ -1,7 +1,7 @@
 //! Constants: exact 128-bit values that take the type handed down to them, and folding of typed constant expressions
 //! (reference, section 3). Knows nothing of scopes.
 //!
-//! A literal keeps no type until its place gives it one: [`Untyped`] is the tree of operators over such literals, which
+//! A literal has no type until its context determines one: [`Untyped`] is the tree of operators over such literals, which
 //! is then computed in that type, so that `x & ~3` works on a `u32`.
 
 use super::body::{Body, BodyKind};
@@ -14,7 +14,7 @@ use crate::hir::{self, BinaryOperator, ExprKind, IntType, UnaryOperator};
 use crate::span::Span;
 use crate::types::{Type, TypeId, TypeTable};
 
-/// Longest constant byte string.
+/// The maximum length of a constant byte string.
 const MAX_BYTES: usize = 1 << 20;
 
 /// The value of a `const`.
@@ -22,7 +22,7 @@ const MAX_BYTES: usize = 1 << 20;
 pub(super) enum Constant {
     /// Follows an error that has been reported.
     Error,
-    /// An integer that takes the type of its place.
+    /// An integer that takes the type of its context.
     Untyped(i128),
     /// A value of a type, made of constants only.
     Typed(hir::Expr),
@@ -398,7 +398,7 @@ impl<'a> Body<'_, 'a> {
         hir::Expr { kind: ExprKind::Constant(int.wrap(value)), ty: TypeTable::int(int), span }
     }
 
-    /// The integer type behind an id.
+    /// The integer type of an id.
     pub(super) fn int_type(&self, ty: TypeId) -> Option<IntType> {
         match self.checker.types.get(ty) {
             Type::Int(int) => Some(*int),

@@ -20,13 +20,13 @@ pub(super) enum Static {
     Product(Vec<Static>),
 }
 
-/// The pattern that stands where a row says nothing.
+/// The pattern of a row without a constraint on the column.
 pub(super) static ANY: Static = Static::Any;
 
-/// Most parts of one message that patterns may test: each is one level of recursion.
+/// The maximum number of parts of one message that patterns test: each is one level of recursion.
 const MAX_TESTED_PARTS: u32 = 256;
 
-/// A value no pattern takes, or two do, as far as it matters.
+/// A value that no pattern takes, or two do; irrelevant parts are `Any`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Witness {
     Any,
@@ -60,7 +60,7 @@ impl std::fmt::Display for Witness {
     }
 }
 
-/// The witness for a whole message: one operand stands for itself.
+/// The witness for a whole message: a single operand is the message itself.
 pub(super) fn message_witness(mut operands: Vec<Witness>) -> Witness {
     if operands.len() == 1 {
         return operands.pop().unwrap_or(Witness::Any);
@@ -249,7 +249,7 @@ fn quoted(bytes: &[u8]) -> String {
 
 type Rows<'p> = Vec<Vec<&'p Static>>;
 
-/// The type of a column and the part of it that is asked about.
+/// The type of a column and the pattern that restricts the question to a part of it.
 type Columns<'p> = Vec<(TypeId, &'p Static)>;
 
 struct Matrix<'m, 'a> {
@@ -309,7 +309,7 @@ impl Matrix<'_, '_> {
         mut columns: Columns<'p>,
     ) -> Result<Option<Vec<Witness>>, TooComplex> {
         self.spend(1 + rows.len() * columns.len().max(1))?;
-        // Columns about which no row says anything need no witness of their own.
+        // Columns on which no row has a constraint need no witness of their own.
         let mut untested = 0;
         let (ty, query, shape) = loop {
             if rows.is_empty() {
@@ -412,7 +412,7 @@ impl Matrix<'_, '_> {
                 segment.push(index);
             }
         }
-        // Segments that only the default rows take are all alike: look at one, the one nearest above 0.
+        // Segments that only the default rows take are equivalent: the one nearest above 0 represents them.
         let end_of = |index: usize| cuts.get(index + 1).copied().unwrap_or(high);
         let mut order: Vec<usize> = (0..cuts.len())
             .filter(|index| domain.iter().any(|(low, high)| *low <= cuts[*index] && cuts[*index] < *high))
@@ -534,7 +534,7 @@ impl Matrix<'_, '_> {
                     columns.extend(payload.map(|payload| (payload, asked)));
                     self.uncovered(rows, columns)?
                 }
-                // All tags without a row of their own are alike: one look is enough.
+                // All tags without a row of their own are equivalent: one check is enough.
                 None => match default.take() {
                     Some(default) => self.uncovered(default, columns.clone())?.map(|mut witness| {
                         witness.extend(payload.map(|_| Witness::Any));
@@ -587,14 +587,14 @@ impl Matrix<'_, '_> {
     }
 }
 
-/// What is said when the budget runs out: the program is rejected, for what it means is not known.
+/// The diagnostic after the budget is spent: the program is rejected, because its meaning is undetermined.
 pub(super) fn too_complex(checker: &mut Checker, code: Code, span: Span) {
     let message = "these patterns are too many to compare with each other";
     let diagnostic = Diagnostic::new(code, span, message).help("add a pattern that takes the rest, such as `_`");
     checker.report(diagnostic);
 }
 
-/// Whether nothing is left for patterns after `earlier` ones. Not known, a warning is not worth more work.
+/// Whether nothing is left for patterns after `earlier` ones. False if the budget is spent: it is for a warning only.
 fn is_superfluous<'p>(
     checker: &mut Checker,
     earlier: impl Iterator<Item = Vec<&'p Static>>,

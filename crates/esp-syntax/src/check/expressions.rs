@@ -1,4 +1,4 @@
-//! Types of expressions. `check` hands the type of the place down, `synth` finds the type where nothing is expected
+//! Types of expressions. `check` hands the expected type down, `synth` infers the type where none is expected: bidirectional typing
 //! (reference, section 3, "Integer conversion").
 
 use super::access::Access;
@@ -82,7 +82,7 @@ pub(super) fn is_shift(operator: BinaryOperator) -> bool {
 }
 
 impl<'a> Body<'_, 'a> {
-    /// The expression in the type its place expects.
+    /// The expression in the type that its context expects.
     pub(super) fn check(&mut self, expr: &'a ast::Expr, expected: TypeId, need: Use) -> hir::Expr {
         if expected == TypeTable::ERROR {
             self.absorb(expr);
@@ -178,7 +178,7 @@ impl<'a> Body<'_, 'a> {
         if operand.ty == TypeTable::ERROR { error_expr(expr.span) } else { self.unary(operator, operand, expr.span) }
     }
 
-    /// Checks what can be checked of an expression whose place is faulty, so that only its own faults are reported.
+    /// Checks an expression whose context has an error: only the errors inside it are reported.
     pub(super) fn absorb(&mut self, expr: &'a ast::Expr) {
         match &expr.kind {
             ast::ExprKind::Record(_, fields) => fields.iter().for_each(|(_, value)| self.absorb(value)),

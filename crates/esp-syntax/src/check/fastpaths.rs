@@ -384,7 +384,7 @@ impl<'a> PathCheck<'_, 'a> {
     }
 
     /// The statement of an element: an alias of this process, or a reference. One that `statement` does not list
-    /// counts as listed: section 10 asks for the list and says nothing of leaving one out.
+    /// counts as listed: section 10 requires the list and does not define an omission.
     fn element_point(&mut self, index: usize, reference: &'a ast::StatementRef) -> Option<ControlPoint> {
         let process = self.members[index].as_ref()?.process;
         let point = match &reference.kind {

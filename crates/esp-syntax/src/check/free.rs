@@ -19,8 +19,8 @@ pub(super) fn check(checker: &mut Checker) {
     for process in checker.processes.iter().filter_map(|entry| entry.hir.as_ref()) {
         walk::communications(&process.body, &mut |communicate| {
             for branch in &communicate.branches {
-                questions(checker, branch, communicate.form, &mut |expr, place| {
-                    found.extend(asks(expr).map(|(span, pool)| (span, pool, place)));
+                searched_expressions(checker, branch, communicate.form, &mut |expr, place| {
+                    found.extend(free_query(expr).map(|(span, pool)| (span, pool, place)));
                 });
             }
         });
@@ -33,8 +33,8 @@ pub(super) fn check(checker: &mut Checker) {
     }
 }
 
-/// The expressions of a branch that are evaluated for each partner anew, between processes.
-fn questions(checker: &Checker, branch: &Branch, form: CommunicateForm, visit: &mut dyn FnMut(&Expr, &'static str)) {
+/// The expressions of a branch on an internal channel that are evaluated in each search for a partner.
+fn searched_expressions(checker: &Checker, branch: &Branch, form: CommunicateForm, visit: &mut dyn FnMut(&Expr, &'static str)) {
     let is_internal = |channel: &ChannelId| checker.channels[channel.0 as usize].hir.boundary == Boundary::Internal;
     match &branch.operation {
         Operation::In(_, channel, patterns) if is_internal(channel) => {
@@ -67,8 +67,8 @@ pub(super) fn conditions<'p>(pattern: &'p Pattern, visit: &mut dyn FnMut(&'p Exp
     pattern.condition.iter().for_each(|condition| visit(condition));
 }
 
-/// Where an expression asks, and of which pool; functions cannot.
-pub(super) fn asks(expr: &Expr) -> Option<(Span, PoolId)> {
+/// The first `free(T)` of an expression: its location and pool. A function cannot contain one.
+pub(super) fn free_query(expr: &Expr) -> Option<(Span, PoolId)> {
     let mut found = None;
     walk::nested(expr, &mut |part| {
         if let ExprKind::FreeObjects(pool) = part.kind {

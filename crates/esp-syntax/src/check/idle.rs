@@ -1,11 +1,11 @@
-//! Idle points: where an instance may rest for ever without this being a deadlock (reference, section 5).
+//! Idle points: where an instance can wait for ever without a deadlock (reference, section 5).
 
 use super::flow;
 use super::names::Checker;
 use super::walk;
 use crate::hir::{Boundary, ChannelId, Direction, Operation, Stmt, StmtKind};
 
-/// Marks the operations that are idle points by their place.
+/// Marks the operations whose position in the program makes them idle points.
 pub(super) fn mark(checker: &mut Checker) {
     let fed = Fed::compute(checker);
     for index in 0..checker.processes.len() {
@@ -19,7 +19,7 @@ pub(super) fn mark(checker: &mut Checker) {
     }
 }
 
-/// Marks the first channel operation of an endless loop's body if it stands directly in it and waits for something fed.
+/// Marks the first channel operation of an endless loop's body if it is directly in it and receives from a fed channel.
 fn mark_loop(body: &mut [Stmt], process: usize, fed: &Fed) {
     let Some(first) = body.iter_mut().find(|stmt| {
         let mut found = false;

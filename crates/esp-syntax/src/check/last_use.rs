@@ -1,6 +1,6 @@
 //! Which `freeze` copies its object for certain, as the variable is used again (reference, section 6: at the last use
-//! it moves). Liveness of the variables that are frozen, backward over the checked statements; the same question is
-//! decided for good where counts are placed, on the graph. Knows no pools and no guards.
+//! it moves). Liveness of the variables that are frozen, backward over the checked statements; the final
+//! decision is made on the flow graph, where reference counts are inserted. Knows no pools and no guards.
 //!
 //! ```text
 //!   freeze(x); f(x.len);        copies: x is used again
@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 /// Variables that may be used again.
 type Live = BTreeSet<LocalId>;
 
-/// The places of each `freeze` of a process that takes an object for certain.
+/// The locations of each `freeze` of a process that copies for certain.
 pub(super) fn copying(body: &[Stmt]) -> BTreeSet<Span> {
     let mut pass = LastUsePass::default();
     pass.find_frozen(body);
@@ -201,7 +201,7 @@ impl LastUsePass {
         }
     }
 
-    /// An assigned place: what its path reads.
+    /// An assigned place: its path is read.
     fn place(&mut self, place: &Place, live: &mut Live) {
         walk::place_expressions(place, &mut |expr| self.uses(expr, live));
         if !place.path.is_empty() {

@@ -8,12 +8,12 @@ use rustc_hash::FxHashMap;
 
 /// Where imported files come from. The analysis does no I/O of its own.
 pub trait Loader {
-    /// The file named `path` in an `import` of `importer`: its canonical name, by which files are told apart, and its
+    /// The file named `path` in an `import` of `importer`: its canonical name, which identifies the file, and its
     /// bytes; or why it cannot be read, such as `no such file`.
     fn load(&mut self, path: &str, importer: FileId) -> Result<(String, Vec<u8>), String>;
 }
 
-/// Most files of one program; [`FileId`] has room for one more.
+/// The maximum number of files of one program; [`FileId`] has room for one more.
 const MAX_FILES: usize = 65_535;
 
 /// Whether every item of the program is known. If not, unknown names are likely to be follow-ups of the first error.
@@ -21,7 +21,7 @@ const MAX_FILES: usize = 65_535;
 pub(super) enum Integrity {
     /// All files were read and parsed without an error.
     Whole,
-    /// All files were read, but some text was not understood.
+    /// All files were read, but some text could not be parsed.
     Damaged,
     /// Some file is missing.
     Missing,
@@ -39,13 +39,13 @@ enum FileKind {
 pub(super) struct Loaded {
     /// The files in the order they were first read.
     pub(super) files: Vec<ast::File>,
-    /// Items in order of text, an import counting where it first stands: file and item number.
+    /// Items in order of text, an import counting at its first occurrence: file and item number.
     pub(super) order: Vec<(usize, usize)>,
     pub(super) integrity: Integrity,
     pub(super) diagnostics: Vec<Diagnostic>,
 }
 
-/// Decodes a source file's bytes. What is not UTF-8 is reported and the file counts as empty from there on.
+/// Decodes a source file's bytes. The first byte that is not UTF-8 is reported and ends the text.
 pub fn decode(sources: &mut SourceMap, name: String, bytes: Vec<u8>) -> (FileId, Option<Diagnostic>) {
     match String::from_utf8(bytes) {
         Ok(text) => (sources.add(SourceFile::new(name, text)), None),
@@ -103,7 +103,7 @@ impl Loaded {
         self.files.len() - 1
     }
 
-    /// Walks the items of a file in order, descending into an import where it first stands. Iterative: a chain of
+    /// Walks the items of a file in order, descending into an import at its first occurrence. Iterative: a chain of
     /// imports may be long.
     fn follow_imports(
         &mut self,

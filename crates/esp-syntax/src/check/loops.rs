@@ -1,4 +1,4 @@
-//! Loops that keep others waiting: without a channel operation, a `yield` or a visible bound (reference, section 7,
+//! Loops that can starve other processes: without a channel operation, a `yield` or a visible bound (reference, section 7,
 //! W0905).
 
 use super::names::Checker;
@@ -17,7 +17,7 @@ pub(super) fn check(checker: &mut Checker) {
         let in_function = "bound it by `for` or by a counter that moves by a constant step";
         for (body, help) in processes.map(|body| (body, in_process)).chain(functions.map(|body| (body, in_function))) {
             let mut spans = Vec::new();
-            look(body, &mut spans);
+            check_body(body, &mut spans);
             found.extend(spans.into_iter().map(|span| (span, help)));
         }
     }
@@ -33,13 +33,13 @@ pub(super) fn check(checker: &mut Checker) {
     }
 }
 
-/// Looks at every loop of a body; returns whether the body itself lets others run.
-fn look(body: &[Stmt], found: &mut Vec<Span>) -> bool {
+/// Checks every loop of a body; returns whether the body itself lets others run.
+fn check_body(body: &[Stmt], found: &mut Vec<Span>) -> bool {
     let mut pauses = false;
     for stmt in body {
         let mut inside = matches!(stmt.kind, StmtKind::Communicate(_) | StmtKind::Yield);
         for block in walk::blocks(stmt) {
-            inside |= look(block, found);
+            inside |= check_body(block, found);
         }
         if let StmtKind::While(condition, body) = &stmt.kind
             && !inside
@@ -53,7 +53,7 @@ fn look(body: &[Stmt], found: &mut Vec<Span>) -> bool {
     pauses
 }
 
-/// A body whose last statement leaves is no loop at all.
+/// Whether the last statement leaves the loop: the body runs once.
 fn leaves_at_once(body: &[Stmt]) -> bool {
     matches!(body.last().map(|stmt| &stmt.kind), Some(StmtKind::Break | StmtKind::Return(_) | StmtKind::Exit(_)))
         && !contains_continue(body)
@@ -65,9 +65,9 @@ fn contains_continue(body: &[Stmt]) -> bool {
     found
 }
 
-/// Which way a counter moves.
+/// The sign of a counter's step.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum CounterDirection {
     Up,
     Down,
 }
@@ -75,19 +75,19 @@ enum Way {
 /// `while (i < e)` and its like, with i changed by a constant step toward e on every path and e not assigned.
 fn has_visible_bound(condition: Option<&Expr>, body: &[Stmt]) -> bool {
     let Some(condition) = condition else { return false };
-    bounds(condition).into_iter().any(|(counter, way, limit)| {
+    bounds(condition).into_iter().any(|(counter, direction, limit)| {
         let mut sound = true;
         walk::nested(limit, &mut |expr| match &expr.kind {
             ExprKind::Local(local) => sound &= *local != counter && !assigns(body, *local),
             ExprKind::CallExtern(..) | ExprKind::FreeObjects(_) => sound = false,
             _ => {}
         });
-        sound && steps_only(body, counter, way) && step_on_every_path(body, counter)
+        sound && steps_only(body, counter, direction) && step_on_every_path(body, counter)
     })
 }
 
 /// The counters a condition bounds: of `a && b`, either side will do.
-fn bounds(condition: &Expr) -> Vec<(LocalId, Way, &Expr)> {
+fn bounds(condition: &Expr) -> Vec<(LocalId, CounterDirection, &Expr)> {
     let ExprKind::Binary(operator, left, right) = &condition.kind else { return Vec::new() };
     let (up, down) = match operator {
         BinaryOperator::And => return bounds(left).into_iter().chain(bounds(right)).collect(),
@@ -103,8 +103,8 @@ fn bounds(condition: &Expr) -> Vec<(LocalId, Way, &Expr)> {
         },
         _ => None,
     };
-    let upward = counter(up).map(|local| (local, Way::Up, &**down));
-    let downward = counter(down).map(|local| (local, Way::Down, &**up));
+    let upward = counter(up).map(|local| (local, CounterDirection::Up, &**down));
+    let downward = counter(down).map(|local| (local, CounterDirection::Down, &**up));
     upward.into_iter().chain(downward).collect()
 }
 
@@ -113,25 +113,25 @@ fn is_whole(place: &Place, local: LocalId) -> bool {
     place.base == local && place.path.is_empty()
 }
 
-/// The way a statement moves a counter by a constant step.
-fn step(stmt: &Stmt, counter: LocalId) -> Option<Way> {
-    let way = |operator: BinaryOperator, amount: i128| match (operator, amount > 0, amount < 0) {
-        (BinaryOperator::Add, true, _) | (BinaryOperator::Subtract, _, true) => Some(Way::Up),
-        (BinaryOperator::Add, _, true) | (BinaryOperator::Subtract, true, _) => Some(Way::Down),
+/// The direction in which a statement moves a counter by a constant step.
+fn step(stmt: &Stmt, counter: LocalId) -> Option<CounterDirection> {
+    let direction = |operator: BinaryOperator, amount: i128| match (operator, amount > 0, amount < 0) {
+        (BinaryOperator::Add, true, _) | (BinaryOperator::Subtract, _, true) => Some(CounterDirection::Up),
+        (BinaryOperator::Add, _, true) | (BinaryOperator::Subtract, true, _) => Some(CounterDirection::Down),
         _ => None,
     };
     match &stmt.kind {
         StmtKind::Update { place, operator, value, .. } if is_whole(place, counter) => match value.kind {
-            ExprKind::Constant(amount) => way(*operator, amount),
+            ExprKind::Constant(amount) => direction(*operator, amount),
             _ => None,
         },
         StmtKind::Assign(place, value) if is_whole(place, counter) => match &value.kind {
             ExprKind::Binary(operator, left, right) => match (&left.kind, &right.kind) {
-                (ExprKind::Local(local), ExprKind::Constant(amount)) if *local == counter => way(*operator, *amount),
+                (ExprKind::Local(local), ExprKind::Constant(amount)) if *local == counter => direction(*operator, *amount),
                 (ExprKind::Constant(amount), ExprKind::Local(local))
                     if *local == counter && *operator == BinaryOperator::Add =>
                 {
-                    way(*operator, *amount)
+                    direction(*operator, *amount)
                 }
                 _ => None,
             },
@@ -141,12 +141,12 @@ fn step(stmt: &Stmt, counter: LocalId) -> Option<Way> {
     }
 }
 
-/// Whether every change of the counter is a step the right way.
-fn steps_only(body: &[Stmt], counter: LocalId, way: Way) -> bool {
+/// Whether every change of the counter is a step in this direction.
+fn steps_only(body: &[Stmt], counter: LocalId, direction: CounterDirection) -> bool {
     let mut sound = true;
     walk::statements(body, &mut |stmt| {
         if changes(stmt, counter) {
-            sound &= step(stmt, counter) == Some(way);
+            sound &= step(stmt, counter) == Some(direction);
         }
     });
     sound

@@ -1,4 +1,4 @@
-//! Fast paths that are C functions: what only the function can say must not be specified (E0708).
+//! Fast paths that are C functions: what the function itself determines must not be specified (E0708).
 
 use super::fastpaths::PathCheck;
 use super::names::Entity;
@@ -8,7 +8,7 @@ use crate::span::Span;
 use smol_str::SmolStr;
 
 impl PathCheck<'_, '_> {
-    /// The name of the C function; says what has no meaning in the path's specification.
+    /// The name of the C function; reports what has no meaning in the path's specification.
     pub(super) fn manual(&mut self, name: &[u8], span: Span) -> SmolStr {
         let item = self.item;
         let name = SmolStr::new(String::from_utf8_lossy(name));
@@ -53,7 +53,7 @@ impl PathCheck<'_, '_> {
         name
     }
 
-    /// An element of which nothing is said but its statement.
+    /// An element that is only a statement.
     fn plain(&mut self, element: &ast::Element, may_have_predicate: bool) {
         if let (Some(predicate), false) = (&element.predicate, may_have_predicate) {
             let help = "only the start of the first process can have one; the C function can return 0";

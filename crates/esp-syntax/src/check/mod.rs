@@ -1,4 +1,4 @@
-//! Semantic analysis: from syntax to the checked program. Finds every fault of section 7 that is not one of spelling;
+//! Semantic analysis: from syntax to the checked program. Finds every error of section 7 that is not one of syntax;
 //! reads no file itself (a [`Loader`] does) and knows nothing of the IR.
 
 mod abstractions;
@@ -51,7 +51,7 @@ use names::Checker;
 pub struct Analysis {
     /// The checked program; none if there was an error.
     pub program: Option<hir::Program>,
-    /// Everything there is to say, sorted by place.
+    /// All diagnostics, sorted by location.
     pub diagnostics: Vec<Diagnostic>,
 }
 

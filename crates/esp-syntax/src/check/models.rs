@@ -1,5 +1,5 @@
-//! Models: what is explored, with which environment, and what is abstracted (reference, section 11). Exploring is for
-//! the checker.
+//! Models: what is explored, with which environment, and what is abstracted (reference, section 11). The checker
+//! explores.
 
 use super::abstractions;
 use super::body::{Body, BodyKind};
@@ -45,7 +45,7 @@ pub(super) fn check(checker: &mut Checker) {
     }
 }
 
-/// The variables that properties ask for. Environments are numbered after the program's processes.
+/// The variables that properties read. Environments are numbered after the program's processes.
 fn observed(checker: &Checker, models: &[hir::Model]) -> Vec<(ProcessId, LocalId)> {
     let asked: Vec<_> = models.iter().flat_map(hir::Model::observed).collect();
     let own = checker.processes.iter().map(|process| process.hir.as_ref());

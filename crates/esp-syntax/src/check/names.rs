@@ -14,7 +14,7 @@ use crate::types::{PoolId, TypeId, TypeTable};
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 
-/// What an item's name stands for.
+/// What an item's name refers to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Entity {
     Type(usize),
@@ -80,7 +80,7 @@ pub(super) struct ConstEntry<'a> {
 pub(super) struct ChannelEntry<'a> {
     pub(super) item: &'a ast::Channel,
     pub(super) hir: hir::Channel,
-    /// An error in its declaration or in an operation on it was reported: nothing is said about its ports.
+    /// An error in its declaration or in an operation on it was reported: its ports are not checked.
     pub(super) tainted: bool,
 }
 
@@ -95,7 +95,7 @@ pub(super) struct FunctionEntry<'a> {
     pub(super) item: &'a ast::Fn,
     pub(super) parameters: Vec<TypeId>,
     pub(super) result: TypeId,
-    /// Functions it calls, with the place of the call.
+    /// Functions it calls, with the location of the call.
     pub(super) calls: Vec<(FnId, Span)>,
     pub(super) hir: Option<hir::Function>,
     pub(super) facts: BodyFacts,
@@ -205,7 +205,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Whether so many errors were found that further ones would not be kept: then nothing is gained by looking on,
+    /// Whether so many errors were found that further ones would not be kept: then further checks are useless,
     /// and what is not printed takes no memory.
     pub(super) fn has_reached_error_limit(&self) -> bool {
         self.errors >= MAX_REPORTED
@@ -216,7 +216,7 @@ impl<'a> Checker<'a> {
         self.report(Diagnostic::new(code, span, message));
     }
 
-    /// The text at a place if it is short enough to repeat in a message, else `e`.
+    /// The text at a location if it is short enough to repeat in a message, else `e`.
     pub(super) fn text(&self, span: Span) -> &str {
         let text = self.sources.file(span.file).text.get(span.start as usize..span.end as usize).unwrap_or("");
         if text.is_empty() || text.len() > 30 || text.contains('\n') { "e" } else { text }
@@ -254,7 +254,7 @@ impl<'a> Checker<'a> {
         self.report(diagnostic);
     }
 
-    /// What follows the arrow behind a case of this name in some union that has one without payload.
+    /// What follows the arrow after a case of this name in some union that has one without payload.
     fn payload_of_case(&self, name: &str) -> Option<&'static str> {
         // Only unions have parts without a type.
         let aggregates = self.types.aggregates().iter();
@@ -469,7 +469,7 @@ fn attach_pools(checker: &mut Checker) {
     }
 }
 
-/// A channel as far as its attributes tell.
+/// A channel, from its attributes alone.
 fn channel(item: &ast::Channel) -> hir::Channel {
     let mut channel = hir::Channel {
         name: item.name.text.clone(),

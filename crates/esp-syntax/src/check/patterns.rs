@@ -290,7 +290,7 @@ impl<'a> Body<'_, 'a> {
         true
     }
 
-    /// Whether a received value goes into a place by itself.
+    /// Whether a received value converts implicitly to the type of a place.
     fn goes_into(&self, from: TypeId, to: TypeId) -> bool {
         let (from, to) = (self.checker.content(from), self.checker.content(to));
         from == to

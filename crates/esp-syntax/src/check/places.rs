@@ -63,7 +63,7 @@ pub(super) fn expression_place(expr: &ast::Expr) -> Option<(&ast::Name, Vec<Step
 }
 
 impl<'a> Body<'_, 'a> {
-    /// The variable at the base of a place, if it can be assigned at all.
+    /// The variable at the base of a place, if it can be assigned.
     pub(super) fn place_base(&mut self, name: &'a ast::Name, intent: Intent) -> Option<LocalId> {
         if name.text.is_empty() {
             return None;
@@ -186,7 +186,7 @@ impl<'a> Body<'_, 'a> {
         self.checker.report(diagnostic);
     }
 
-    /// E0306: which part a union has is for its tag to say, so none is assigned alone.
+    /// E0306: the tag of a union determines its part, so a part is not assigned alone.
     fn part_of_union(&mut self, ty: TypeId, name: &ast::Name) {
         let Type::Union(id) = *self.checker.types.get(self.checker.content(ty)) else { return };
         let parts = &self.checker.types.aggregate(id).parts;

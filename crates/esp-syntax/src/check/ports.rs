@@ -12,7 +12,7 @@ use crate::types::TypeId;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use std::hash::BuildHasher;
 
-/// Replicas of a process whose pattern says `@` twice are looked at one by one up to this number.
+/// Up to this number, the replicas of a process whose pattern has `@` twice are checked one by one.
 const MAX_EXPANDED_REPLICAS: u32 = 256;
 
 /// One `in` on a channel.
@@ -21,7 +21,7 @@ struct Reader {
     patterns: Vec<Static>,
     /// How many `@` the pattern holds.
     own_ids: usize,
-    /// The patterns once more, for those with several `@`.
+    /// The patterns in the checked program, for those with several `@`.
     original: Vec<hir::Pattern>,
     span: Span,
 }
@@ -55,7 +55,7 @@ pub(super) fn check(checker: &mut Checker) {
 
 fn collect(checker: &Checker, process: ProcessId, traffic: &mut [Traffic]) {
     let Some(hir) = &checker.processes[process.0 as usize].hir else { return };
-    // Operations of one process that take the same say nothing new about ports: the first stands for all.
+    // Operations of one process that take the same values have the same port: the first represents all.
     let mut known: FxHashMap<(ChannelId, u64), usize> = FxHashMap::default();
     walk::communications(&hir.body, &mut |communicate| {
         for branch in &communicate.branches {
@@ -179,7 +179,7 @@ fn check_disjoint(checker: &mut Checker, id: ChannelId, readers: &[Reader]) {
     checker.coverage_budget -= compared;
 }
 
-/// What a reader asks for at a path: a constant, or the ids of a process.
+/// What a reader requires at a path: a constant, or the ids of a process.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Key {
     Number(i128),
@@ -191,7 +191,8 @@ enum Key {
 /// A path to a part: operand number, then part numbers.
 type Path = Vec<u32>;
 
-fn heads<'p>(patterns: &'p [Static], visit: &mut impl FnMut(&[u32], &'p Static)) {
+/// Visits each tested part of some patterns, outermost first, with its path.
+fn visit_tests<'p>(patterns: &'p [Static], visit: &mut impl FnMut(&[u32], &'p Static)) {
     fn descend<'p>(part: &'p Static, path: &mut Path, visit: &mut impl FnMut(&[u32], &'p Static)) {
         match part {
             Static::Any => {}
@@ -229,7 +230,7 @@ fn best_path(readers: &[Reader]) -> Option<Path> {
     let mut seen: FxHashMap<Path, FxHashSet<String>> = FxHashMap::default();
     for reader in readers {
         let mut visited = 0;
-        heads(&reader.patterns, &mut |path, head| {
+        visit_tests(&reader.patterns, &mut |path, head| {
             visited += 1;
             if visited > 16 {
                 return;
@@ -246,7 +247,7 @@ fn best_path(readers: &[Reader]) -> Option<Path> {
 
 fn key_at(checker: &Checker, reader: &Reader, wanted: &[u32], ids: bool) -> Option<Key> {
     let mut found = None;
-    heads(&reader.patterns, &mut |path, head| {
+    visit_tests(&reader.patterns, &mut |path, head| {
         if path == wanted {
             found = match head {
                 // All ids of a process go into one bucket: a range of them must meet each single one.
@@ -261,12 +262,12 @@ fn key_at(checker: &Checker, reader: &Reader, wanted: &[u32], ids: bool) -> Opti
     found
 }
 
-/// A message that two readers can both take. Two replicas of one process are told apart by `@`.
+/// A message that two readers can both take. `@` distinguishes the replicas of a process.
 fn overlap(checker: &Checker, left: &Reader, right: &Reader, types: &[TypeId], itself: bool) -> Option<Vec<Witness>> {
     if left.process == right.process {
         let replicas = checker.processes[left.process.0 as usize].replicas;
         let both_own = left.own_ids > 0 && right.own_ids > 0;
-        if replicas == 1 || (both_own && (itself || own_ids_meet(left, right))) {
+        if replicas == 1 || (both_own && (itself || share_own_id_path(left, right))) {
             return None;
         }
     }
@@ -278,11 +279,11 @@ fn overlap(checker: &Checker, left: &Reader, right: &Reader, types: &[TypeId], i
         .collect()
 }
 
-/// Whether two patterns of one replicated process both say `@` at the same part, so that no value has two readers.
-fn own_ids_meet(left: &Reader, right: &Reader) -> bool {
+/// Whether two patterns of one replicated process both have `@` at the same part, so that no value has two readers.
+fn share_own_id_path(left: &Reader, right: &Reader) -> bool {
     let ranges = |reader: &Reader| {
         let mut paths: FxHashSet<Path> = FxHashSet::default();
-        heads(&reader.patterns, &mut |path, head| {
+        visit_tests(&reader.patterns, &mut |path, head| {
             if matches!(head, Static::Range(low, high) if high - low > 1) {
                 paths.insert(path.to_vec());
             }

@@ -90,7 +90,7 @@ fn reject_repeated_attributes(checker: &mut Checker, item: &ast::Channel) {
 }
 
 impl Checker<'_> {
-    /// A type's kind without its box: what can be looked into.
+    /// A type's kind without its box: what has accessible parts.
     pub(super) fn content(&self, ty: crate::types::TypeId) -> crate::types::TypeId {
         match self.types.get(ty) {
             Type::Boxed(pool) => self.types.pool(*pool).content,

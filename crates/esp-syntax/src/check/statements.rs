@@ -258,7 +258,7 @@ impl<'a> Body<'_, 'a> {
         (ty, value)
     }
 
-    /// A statement that stands alone: with a scope of its own, out of its braces.
+    /// A single statement as a body, without braces: with a scope of its own.
     fn nested(&mut self, stmt: &'a ast::Stmt) -> Vec<Stmt> {
         match &stmt.kind {
             ast::StmtKind::Block(block) => self.block(block),
@@ -393,7 +393,7 @@ impl<'a> Body<'_, 'a> {
     fn match_statement(&mut self, value: &'a ast::Expr, arms: &'a [(ast::Pattern, ast::Stmt)], span: Span) -> StmtKind {
         let Typed { expr: mut scrutinee, mutability } = self.synth_typed(value);
         if mutability == Mutability::Mutable {
-            // Names bound to parts must not change with the object: look at its content, of which parts are copies.
+            // Names bound to parts must not change with the object: they are copies of parts of its content.
             scrutinee = self.unbox(scrutinee);
         }
         let ty = scrutinee.ty;

@@ -1,8 +1,8 @@
-//! "Did you mean": the nearest name by edit distance. Knows nothing of what the names stand for.
+//! "Did you mean": the nearest name by edit distance. Knows nothing of the items of the names.
 
 use std::cmp::Reverse;
 
-/// How far apart two names are: insertions, deletions, replacements and swaps of neighbours; a change of case counts
+/// The Damerau-Levenshtein distance of two names (optimal string alignment), in halves: a change of case counts one
 /// half. None beyond `limit` (in halves).
 fn distance(left: &str, right: &str, limit: usize) -> Option<usize> {
     let (a, b) = (left.as_bytes(), right.as_bytes());

@@ -1,6 +1,7 @@
-//! Which extern functions, and which values of messages, decide what a program does: those that can reach a condition,
-//! a pattern, an index or arithmetic that can fault (for E0801, and for what the checker has to try). What only goes
-//! out to the environment decides nothing. Coarse: a variable is one thing, whatever its parts.
+//! Which extern functions, and which values of messages, influence control: those that can reach a condition, a pattern,
+//! an index or arithmetic that can fault (for E0801, and for the values that the checker enumerates). A value that only
+//! goes out to the environment does not. Backward reachability in a data-flow graph of the whole program, as for a cone
+//! of influence; insensitive to control flow and to the parts of a variable.
 
 use super::names::Checker;
 use super::walk;
@@ -12,25 +13,25 @@ use crate::hir::{ModelPath, PlaceStep, Weight};
 use crate::types::{Type, TypeId, TypeTable};
 use rustc_hash::FxHashSet;
 
-/// Something a value can be in.
+/// A node of the data-flow graph.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Holder {
     Variable(ProcessId, LocalId),
     Payload(ChannelId, u32),
     Result(ExternId),
-    /// What decides.
+    /// Control: the target of the analysis.
     Decision,
 }
 
-/// Where values go.
+/// The data-flow graph.
 struct Flows<'t> {
     types: &'t TypeTable,
-    /// Each from the second to the first; one list, because programs have many.
+    /// Target and source of each edge; one list, because programs have many.
     edges: Vec<(Holder, Holder)>,
     externs: Vec<ExternId>,
 }
 
-/// What decides what a program does.
+/// The holders of values that influence control.
 pub(super) struct Deciding {
     /// Extern functions that are called, by their result, in order of declaration.
     pub(super) externs: Vec<ExternId>,
@@ -40,7 +41,7 @@ pub(super) struct Deciding {
 }
 
 impl Deciding {
-    /// Whether a part decides.
+    /// Whether a part influences control.
     pub(super) fn weight(&self, path: &ModelPath) -> Weight {
         let decides = match path {
             ModelPath::Extern(id) => self.externs.contains(id),
@@ -51,7 +52,8 @@ impl Deciding {
     }
 }
 
-/// What decides what these processes do, and the environments of models. What properties ask for decides too.
+/// The influence on control in these processes and in the environments of models. The `observed` variables of
+/// properties count as control.
 pub(super) fn deciding(
     checker: &Checker,
     scope: &[ProcessId],
@@ -105,12 +107,13 @@ impl Flows<'_> {
         reached
     }
 
-    /// Everything an expression's value depends on goes to a holder; its indices decide.
+    /// Everything an expression's value depends on goes to a holder; its indices influence control.
     fn expr(&mut self, process: ProcessId, expr: &Expr, target: Holder) {
         self.value(process, expr, target, false);
     }
 
-    /// Likewise; the value may decide as well. Each part is visited once: operands of what can fault go both ways.
+    /// Likewise; with `decides`, the value flows to [`Holder::Decision`] as well. Each part is visited once: operands of
+    /// arithmetic that can fault flow to both.
     fn value(&mut self, process: ProcessId, expr: &Expr, target: Holder, decides: bool) {
         let decides = decides || can_fault(self.types, expr);
         let from = |flows: &mut Self, source: Holder| {
@@ -142,7 +145,7 @@ impl Flows<'_> {
     fn arguments(&mut self, process: ProcessId, id: ExternId, arguments: &[Argument]) {
         for argument in arguments {
             match argument {
-                // What goes out to C does not decide what the program does.
+                // An argument of a C function influences only its result.
                 Argument::Value(value) => self.expr(process, value, Holder::Result(id)),
                 Argument::Mutable(place) => self.place(process, Holder::Result(id), place),
             }
@@ -260,7 +263,7 @@ fn operator_can_fault(types: &TypeTable, operator: BinaryOperator, ty: TypeId) -
         | BinaryOperator::Remainder
         | BinaryOperator::ShiftLeft
         | BinaryOperator::ShiftRight
-        // The right side is computed only if the left one says so.
+        // The left side decides whether the right one is computed.
         | BinaryOperator::And
         | BinaryOperator::Or => true,
         BinaryOperator::BitAnd

@@ -1,7 +1,7 @@
-//! E0602: objects that a pattern's condition, or a guard with `free(T)`, takes in manual memory. Both are evaluated as
-//! often as a partner is searched, and no statement could release what they take.
+//! E0602: objects that a pattern's condition, or a guard with `free(T)`, allocates in manual memory. Both are evaluated
+//! in each search for a partner, and no statement could release the objects.
 
-use super::free::{asks, conditions};
+use super::free::{conditions, free_query};
 use super::names::Checker;
 use super::walk;
 use crate::diagnostics::{Code, Diagnostic};
@@ -19,7 +19,7 @@ pub(super) fn check(checker: &mut Checker) {
     for process in checker.processes.iter().filter_map(|entry| entry.hir.as_ref()) {
         walk::communications(&process.body, &mut |communicate| {
             for branch in &communicate.branches {
-                tried(branch, &mut |expr, place| {
+                searched_expressions(branch, &mut |expr, place| {
                     takes(checker, &taken, expr, &mut |span, pool| found.push((span, pool, place)));
                 });
             }
@@ -33,14 +33,14 @@ pub(super) fn check(checker: &mut Checker) {
     }
 }
 
-/// What of a branch is evaluated each time a partner is looked for.
-fn tried(branch: &Branch, visit: &mut dyn FnMut(&Expr, &'static str)) {
+/// The expressions of a branch that are evaluated in each search for a partner.
+fn searched_expressions(branch: &Branch, visit: &mut dyn FnMut(&Expr, &'static str)) {
     if let Operation::In(_, _, patterns) = &branch.operation {
         for pattern in patterns {
             conditions(pattern, &mut |expr| visit(expr, "this condition"));
         }
     }
-    if let Some(guard) = branch.guard.as_ref().filter(|guard| asks(guard).is_some()) {
+    if let Some(guard) = branch.guard.as_ref().filter(|guard| free_query(guard).is_some()) {
         visit(guard, "this guard");
     }
 }
@@ -49,7 +49,7 @@ fn tried(branch: &Branch, visit: &mut dyn FnMut(&Expr, &'static str)) {
 fn taken_by_functions(checker: &Checker) -> Vec<Option<PoolId>> {
     let mut taken: Vec<Option<PoolId>> = vec![None; checker.functions.len()];
     let mut changed = true;
-    // Callees may stand after callers.
+    // A callee can come after its caller.
     while changed {
         changed = false;
         for (index, entry) in checker.functions.iter().enumerate() {

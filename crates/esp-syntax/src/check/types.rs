@@ -11,12 +11,12 @@ use crate::types::{Aggregate, Pool, Type, TypeId, TypeTable};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smol_str::SmolStr;
 
-/// Most bytes of one type and of all variables and pools of a program together. The reference sets no limit; static
-/// memory beyond this is a slip of the pen, and it keeps every size within 32 bits.
+/// The maximum size in bytes of one type, and of all variables and pools of a program together. The reference sets no limit; static
+/// memory beyond this is probably an error, and every size fits 32 bits.
 pub(super) const MAX_MEMORY: u64 = 1 << 31;
 /// The maximum number of instances of a program, and so of replicas of a process.
 pub(super) const MAX_INSTANCES: u32 = 65_535;
-/// Deepest nesting of types in types.
+/// The maximum nesting of types in types.
 const MAX_DEPTH: u32 = 64;
 
 /// Size and depth of every type met so far.
@@ -130,7 +130,7 @@ fn charge(checker: &mut Checker, total: u64, bytes: u64, span: Span) -> u64 {
 }
 
 impl<'a> Checker<'a> {
-    /// The type an `ast::Type` stands for.
+    /// The type of an `ast::Type`.
     pub(super) fn resolve_type(&mut self, ty: &'a ast::Type) -> TypeId {
         self.resolve_named_type(ty, None)
     }

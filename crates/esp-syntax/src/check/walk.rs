@@ -1,4 +1,4 @@
-//! Visitors of checked statements and expressions: a pass that needs all of a kind need not know the forms.
+//! Visitors of checked statements and expressions: a pass over all nodes of one kind is independent of the other forms.
 
 use crate::hir::{
     Argument, Branch, Communicate, Expr, ExprKind, Operation, Pattern, PatternKind, Place, PlaceStep, Stmt, StmtKind,

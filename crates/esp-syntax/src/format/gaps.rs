@@ -1,4 +1,4 @@
-//! What stands between two tokens: nothing, a blank, or a place where a line may end.
+//! The space between two tokens: nothing, a blank, or a possible line break.
 
 use crate::tree::{SyntaxKind, SyntaxNode};
 use rowan::NodeOrToken;
@@ -32,7 +32,7 @@ pub(super) enum Gap {
 }
 
 impl Gap {
-    /// Whether the author's empty lines stay before a comment that stands here.
+    /// Whether the author's empty lines are kept before a comment in this gap.
     pub(super) fn keeps_blank_before_comment(self) -> bool {
         match self {
             Gap::Statement { .. } | Gap::Last | Gap::Hard | Gap::HardBlank => true,
@@ -40,7 +40,7 @@ impl Gap {
         }
     }
 
-    /// Whether the author's empty lines stay behind a comment that stands here.
+    /// Whether the author's empty lines are kept after a comment in this gap.
     pub(super) fn keeps_blank_behind_comment(self) -> bool {
         match self {
             Gap::Statement { .. } | Gap::First | Gap::Hard | Gap::HardBlank => true,
@@ -48,7 +48,7 @@ impl Gap {
         }
     }
 
-    /// With an empty line if `blank` says so and this is a place for one.
+    /// With an empty line if `blank` is set and the gap can have one.
     pub(super) fn with_blank(self, blank: bool) -> Gap {
         match self {
             Gap::Statement { .. } => Gap::Statement { blank },
@@ -65,7 +65,7 @@ impl Gap {
         }
     }
 
-    /// The gap behind a `/* */` on the same line.
+    /// The gap after a `/* */` on the same line.
     pub(super) fn same_line_comment(self) -> Gap {
         match self {
             Gap::Nothing => Gap::Space,
@@ -82,7 +82,7 @@ impl Gap {
     }
 }
 
-/// The gap between two tokens that stand next to each other in a `parent`, lists and blocks aside.
+/// The gap between two adjacent tokens of a `parent`, lists and blocks aside.
 pub(super) fn between(parent: SyntaxKind, previous: SyntaxKind, next: SyntaxKind) -> Gap {
     use SyntaxKind as K;
     match (parent, previous, next) {
@@ -171,7 +171,7 @@ pub(super) fn is_body(parent: SyntaxKind, child: &SyntaxNode, previous: Option<S
     governs && child.kind() != SyntaxKind::Block
 }
 
-/// Elements of an array that are no longer than this stand side by side when it takes several lines.
+/// An array of several lines has several elements per line if none is longer than this.
 const SHORT: u32 = 10;
 
 /// Whether an open list fills its lines: an array of short literals and names, as a table is.

@@ -1,4 +1,4 @@
-//! Prints what the layout wrote down, within a width: a group goes on one line if it fits, else it is open.
+//! Prints the operations of the layout within a width: a group is on one line if it fits, else it is broken.
 //! After Oppen, "Prettyprinting" (1980), and Wadler, "A prettier printer". Knows nothing of ESP.
 
 /// No line is longer, where a line can be broken at all.
@@ -195,9 +195,9 @@ impl<'o> Printer<'o> {
 /// Where measuring ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stop {
-    /// At the first place where the line can end.
+    /// At the first possible line break.
     AtBreak,
-    /// At the first such place behind the group that begins.
+    /// At the first possible line break after the group that begins.
     AfterGroup,
 }
 

@@ -1,5 +1,5 @@
-//! Nodes and tokens of the lossless tree together with their places. The tree library's own nodes know their
-//! parents, which takes an allocation each; going down needs none.
+//! Nodes and tokens of the lossless tree together with their offsets. A red node of rowan knows its parent, which
+//! takes an allocation per node; a traversal downward needs only green nodes.
 
 use crate::ast::Name;
 use crate::literal;
@@ -92,13 +92,13 @@ impl<'a> NodeCursor<'a> {
         self.token(SyntaxKind::Ident).map_or_else(|| self.missing_name(), TokenCursor::name)
     }
 
-    /// The first plain name that stands before the first `mark`.
+    /// The first plain name before the first `mark`.
     pub(super) fn name_before(self, mark: SyntaxKind) -> Name {
         let before = self.tokens().take_while(|token| token.kind() != mark).find(|t| t.kind() == SyntaxKind::Ident);
         before.map_or_else(|| self.missing_name(), TokenCursor::name)
     }
 
-    /// The first plain name that stands behind the first `mark`.
+    /// The first plain name after the first `mark`.
     pub(super) fn name_behind(self, mark: SyntaxKind) -> Name {
         let behind = self.tokens().skip_while(|token| token.kind() != mark).find(|t| t.kind() == SyntaxKind::Ident);
         behind.map_or_else(|| self.missing_name(), TokenCursor::name)

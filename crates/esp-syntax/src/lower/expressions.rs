@@ -101,7 +101,7 @@ fn literal(node: NodeCursor) -> ExprKind {
     }
 }
 
-/// What stands between `[` and `]`.
+/// The content of `[` and `]`.
 pub(super) enum Index {
     /// `i`
     One(Expr),
@@ -109,7 +109,7 @@ pub(super) enum Index {
     Range(Option<Expr>, Option<Expr>),
 }
 
-/// Which expressions of a node stand before its `[`.
+/// The number of expressions of a node before its `[`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Skip {
     /// The indexed value, as in an expression.

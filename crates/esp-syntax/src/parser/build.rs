@@ -12,21 +12,21 @@ pub(super) fn tree(text: &str, tokens: &[Token], mut events: Vec<Event>) -> Gree
     let mut parents = Vec::new();
     let mut depth = 0u32;
     for index in 0..events.len() {
-        match std::mem::replace(&mut events[index], Event::Nothing) {
-            Event::Start { kind, parent } => {
+        match std::mem::replace(&mut events[index], Event::Tombstone) {
+            Event::Start { kind, forward_parent } => {
                 if depth > 0 {
                     builder.trivia();
                 }
                 parents.push(kind);
-                let (mut at, mut distance) = (index, parent);
+                let (mut at, mut distance) = (index, forward_parent);
                 while distance != 0 {
                     at += distance as usize;
-                    distance = match std::mem::replace(&mut events[at], Event::Nothing) {
-                        Event::Start { kind, parent } => {
+                    distance = match std::mem::replace(&mut events[at], Event::Tombstone) {
+                        Event::Start { kind, forward_parent } => {
                             parents.push(kind);
-                            parent
+                            forward_parent
                         }
-                        Event::Token { .. } | Event::Finish | Event::Nothing => 0,
+                        Event::Token { .. } | Event::Finish | Event::Tombstone => 0,
                     };
                 }
                 for kind in parents.drain(..).rev() {
@@ -45,7 +45,7 @@ pub(super) fn tree(text: &str, tokens: &[Token], mut events: Vec<Event>) -> Gree
                 }
                 builder.builder.finish_node();
             }
-            Event::Nothing => {}
+            Event::Tombstone => {}
         }
     }
     builder.builder.finish()

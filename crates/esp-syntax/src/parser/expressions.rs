@@ -121,7 +121,7 @@ fn operators(p: &mut Parser, least: u8) -> Option<Completed> {
     let mut from = p.position;
     let mut left = unary(p)?;
     let mut comparison_before = None;
-    // One complaint about a chain is enough, and a missing operand is another mistake.
+    // A chain is reported once; a missing operand is a different error.
     let mut chain_reported = false;
     while let Some(power) = binding(p.current()) {
         if power < least || p.gave_up {
@@ -215,7 +215,7 @@ fn suffixes(p: &mut Parser, mut inner: Completed) -> Completed {
     }
 }
 
-/// `index = ".." [expr] | expr [".." [expr]]`, and the `]` behind it.
+/// `index = ".." [expr] | expr [".." [expr]]`, and the `]` after it.
 pub(super) fn index(p: &mut Parser) {
     if !p.at(SyntaxKind::DotDot) {
         expression(p);

@@ -57,7 +57,7 @@ fn body(p: &mut Parser, is_manual: bool) {
     p.close(opening, "this fast path");
 }
 
-/// Behind an error: skips to `stop` or behind a `;`, at least one token.
+/// Recovers from an error: skips to where `stop` holds or past a `;`, at least one token.
 fn skip(p: &mut Parser, stop: impl Fn(&Parser) -> bool) {
     let before = p.position;
     p.skip_until(|p| p.at(SyntaxKind::Semicolon) || stop(p));
@@ -75,7 +75,7 @@ fn setting(word: &str) -> Option<SyntaxKind> {
     }
 }
 
-/// The fields of a process, in the order they stand in.
+/// The fields of a process, in their required order.
 const FIELDS: [&str; 4] = ["statement", "start", "follows", "exit"];
 
 fn field_number(p: &Parser) -> Option<usize> {
@@ -85,7 +85,7 @@ fn field_number(p: &Parser) -> Option<usize> {
     }
 }
 
-/// `fproc`; where the path is written in C, nothing has to be said of statements on it.
+/// `fproc`; in a path that is written in C, the statements are optional.
 fn process(p: &mut Parser, is_manual: bool) {
     let marker = p.start();
     p.bump();
@@ -225,7 +225,7 @@ fn statement_ref(p: &mut Parser) -> bool {
     true
 }
 
-/// `elem = sref { "?" "(" expr ")" | "<=>" sref | "yield" ID ["[" INT "]"] }`, each at most once. A `?` behind it
+/// `elem = sref { "?" "(" expr ")" | "<=>" sref | "yield" ID ["[" INT "]"] }`, each at most once. A `?` after it
 /// that is not its predicate is left to the caller.
 fn element(p: &mut Parser) -> bool {
     let marker = p.start();

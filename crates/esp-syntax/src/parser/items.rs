@@ -259,7 +259,7 @@ fn channel_attribute(p: &mut Parser) {
         }
         _ => {
             if p.starts_something_new() {
-                // Probably a `;` is missing; the caller will say so.
+                // Probably a `;` is missing; the caller reports that.
                 p.missing("`;`", None);
             }
             p.unexpected(

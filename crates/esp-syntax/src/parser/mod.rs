@@ -1,5 +1,6 @@
 //! The parser: recursive descent over tokens, one function per rule of the grammar (reference, section 2).
-//! It never fails: it writes down events, from which `build` makes the lossless tree, and diagnostics.
+//! It never fails: it produces events, from which `build` makes the lossless tree, and diagnostics. The events follow
+//! the design of rust-analyzer's parser.
 //! Knows the grammar and its usual mistakes; knows nothing of names and types.
 //!
 //! ```text
@@ -24,14 +25,14 @@ use crate::lower;
 use crate::span::{FileId, Span};
 use crate::tree::{Green, SyntaxKind, SyntaxNode};
 
-/// Deepest nesting of blocks, expressions, patterns and types, and longest chain of operators: the tree is at most
+/// The maximum nesting of blocks, expressions, patterns and types, and maximum length of a chain of operators: the tree is at most
 /// twice as deep, which later stages may rely on when they recurse.
 pub const MAX_DEPTH: u32 = 256;
 
-/// After so many syntax errors the rest of a file is not looked at.
+/// The maximum number of syntax errors of a file; the rest of the file is not parsed.
 const MAX_DIAGNOSTICS: usize = 100;
 
-/// What the parser made of one file.
+/// The parse of one file: its tree and its diagnostics.
 #[derive(Clone, Debug)]
 pub struct Parse {
     file: FileId,
@@ -45,17 +46,17 @@ impl Parse {
         SyntaxNode::new_root(self.green.clone())
     }
 
-    /// The abstract syntax. What could not be understood is an `Error` node, or missing.
+    /// The abstract syntax. What could not be parsed is an `Error` node, or missing.
     pub fn ast(&self) -> ast::File {
         lower::file(self.file, &self.green)
     }
 
-    /// What is wrong, in order of text.
+    /// The diagnostics, in order of text.
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
     }
 
-    /// The diagnostics, given away.
+    /// The diagnostics, by value.
     pub fn into_diagnostics(self) -> Vec<Diagnostic> {
         self.diagnostics
     }
@@ -88,18 +89,18 @@ fn run(file: FileId, text: &str, rule: fn(&mut Parser)) -> Parse {
     Parse { file, green: build::tree(text, &tokens, events), diagnostics }
 }
 
-/// What the parser writes down.
+/// One step of the construction of the tree.
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// A node begins. `parent` is the distance to the event, further on, of a node that was found to begin here too
-    /// and around this one; 0 if there is none.
-    Start { kind: SyntaxKind, parent: u32 },
-    /// The next token that is not trivia, as `kind`: a word with a meaning at this place is no plain name.
+    /// A node begins. `forward_parent` is the distance to the later `Start` event of a node that encloses this one and
+    /// begins at the same token; 0 if there is none.
+    Start { kind: SyntaxKind, forward_parent: u32 },
+    /// The next token that is not trivia, as `kind`: a contextual keyword becomes its own kind.
     Token { kind: SyntaxKind },
     /// The innermost open node ends.
     Finish,
-    /// Nothing: the `Start` of a node that was given up, or of one already begun as a parent.
-    Nothing,
+    /// No effect: the `Start` of a node that was abandoned, or that was already begun as a forward parent.
+    Tombstone,
 }
 
 struct Parser<'t> {
@@ -112,25 +113,25 @@ struct Parser<'t> {
     position: usize,
     events: Vec<Event>,
     diagnostics: Vec<Diagnostic>,
-    /// Where the last error was reported: a second one at the same token would be noise.
+    /// The token of the last error: a second error at the same token is not reported.
     last_error: Option<usize>,
     depth: u32,
-    /// Nested too deeply: the rest of the file is not looked at.
+    /// After nesting that is too deep: the rest of the file is not parsed.
     gave_up: bool,
     /// Inside a fast path or model, whose parts begin like items.
     in_specification: bool,
 }
 
-/// A node that has begun.
+/// An open node, by its `Start` event.
 #[must_use]
 #[derive(Debug)]
 struct Marker(usize);
 
-/// A node that is complete, and can still be put into another.
+/// A complete node, which [`Parser::precede`] can still enclose in another one.
 #[derive(Clone, Copy, Debug)]
 struct Completed {
     start: usize,
-    /// Of the tree below, as far as it was built from the left, by operators and suffixes.
+    /// The height of its left spine of operators and suffixes.
     height: u32,
 }
 
@@ -153,7 +154,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    // Looking.
+    // Lookahead.
 
     fn nth(&self, ahead: usize) -> SyntaxKind {
         let index = (self.position + ahead).min(self.significant.len() - 1);
@@ -197,8 +198,8 @@ impl<'t> Parser<'t> {
         self.span_at(self.position)
     }
 
-    /// The place right behind the last token that was taken.
-    fn behind_previous(&self) -> Span {
+    /// The empty span after the last consumed token.
+    fn after_previous(&self) -> Span {
         match self.position.checked_sub(1) {
             Some(previous) => {
                 let end = self.span_at(previous).end;
@@ -208,7 +209,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The source text from the first to the last token of a range of positions; `..` if nothing stands there.
+    /// The source text from the first to the last token of a range of positions; `..` for an empty range.
     fn source(&self, from: usize, to: usize) -> &'t str {
         if from > to {
             return "..";
@@ -229,13 +230,13 @@ impl<'t> Parser<'t> {
         }
     }
 
-    // Taking.
+    // Consumption of tokens.
 
     fn bump(&mut self) {
         self.bump_as(self.current());
     }
 
-    /// Takes the current token as a word with a meaning of its own.
+    /// Consumes the current token with another kind, as for a contextual keyword.
     fn bump_as(&mut self, kind: SyntaxKind) {
         if !self.at_end() {
             self.events.push(Event::Token { kind });
@@ -279,7 +280,7 @@ impl<'t> Parser<'t> {
             return;
         }
         if self.at(SyntaxKind::Underscore) || self.current().is_keyword() {
-            // A reserved word where a name must stand is most likely meant as the name.
+            // A reserved word where a name is required is most likely intended as the name.
             let found = self.found();
             self.error_here(
                 format!("expected {what}, found the reserved word {found}"),
@@ -293,7 +294,7 @@ impl<'t> Parser<'t> {
         self.missing(what, None);
     }
 
-    /// Whether the current token begins an item or statement, and is better left to it.
+    /// Whether the current token begins a line, and with it probably an item or statement.
     fn starts_something_new(&self) -> bool {
         self.position > 0 && {
             let previous = self.span_at(self.position - 1).end as usize;
@@ -304,31 +305,31 @@ impl<'t> Parser<'t> {
     // Nodes.
 
     fn start(&mut self) -> Marker {
-        self.events.push(Event::Start { kind: SyntaxKind::Error, parent: 0 });
+        self.events.push(Event::Start { kind: SyntaxKind::Error, forward_parent: 0 });
         Marker(self.events.len() - 1)
     }
 
     fn complete(&mut self, marker: Marker, kind: SyntaxKind) -> Completed {
-        self.events[marker.0] = Event::Start { kind, parent: 0 };
+        self.events[marker.0] = Event::Start { kind, forward_parent: 0 };
         self.events.push(Event::Finish);
         Completed { start: marker.0, height: 0 }
     }
 
-    /// Undoes `start`: what was taken since belongs to the node around.
+    /// Undoes `start`: the children so far belong to the enclosing node.
     fn abandon(&mut self, marker: Marker) {
-        self.events[marker.0] = Event::Nothing;
+        self.events[marker.0] = Event::Tombstone;
     }
 
-    /// Begins a node around one that is complete, so that it becomes its first child.
+    /// Begins a node that encloses a complete one as its first child.
     fn precede(&mut self, inner: Completed) -> Marker {
         let marker = self.start();
-        if let Event::Start { parent, .. } = &mut self.events[inner.start] {
-            *parent = (marker.0 - inner.start) as u32;
+        if let Event::Start { forward_parent, .. } = &mut self.events[inner.start] {
+            *forward_parent = (marker.0 - inner.start) as u32;
         }
         marker
     }
 
-    /// Completes a node put around `inner`; gives up on chains that would make the tree too deep.
+    /// Completes a node that encloses a node of this height; gives up on chains that would make the tree too deep.
     fn complete_around(&mut self, marker: Marker, kind: SyntaxKind, height: u32) -> Completed {
         let mut completed = self.complete(marker, kind);
         completed.height = height + 1;
@@ -338,7 +339,7 @@ impl<'t> Parser<'t> {
         completed
     }
 
-    /// Runs a rule that can contain itself, unless it already does too often.
+    /// Runs a recursive rule within [`MAX_DEPTH`].
     fn nested<R>(&mut self, rule: impl FnOnce(&mut Self) -> R) -> Option<R> {
         if self.depth >= MAX_DEPTH {
             self.give_up("this is nested too deeply", "split it: at most 256 levels are possible");
@@ -357,7 +358,7 @@ impl<'t> Parser<'t> {
         self.in_specification = false;
     }
 
-    /// Complains for the last time, and puts the rest of the file into one error node.
+    /// Reports the last error, and puts the rest of the file into one error node.
     fn give_up(&mut self, message: &str, help: &str) {
         if self.gave_up {
             return;
@@ -378,7 +379,7 @@ impl<'t> Parser<'t> {
     // Errors.
 
     fn report(&mut self, diagnostic: Diagnostic) {
-        // The lexer has complained about a token that is none.
+        // The lexer has reported the malformed token.
         let noise = self.gave_up || self.last_error == Some(self.position) || self.at(SyntaxKind::ErrorToken);
         self.last_error = Some(self.position);
         if !noise {
@@ -401,10 +402,10 @@ impl<'t> Parser<'t> {
         self.report(diagnostic);
     }
 
-    /// Something small is missing right behind the previous token.
+    /// Reports a token that is missing directly after the previous one.
     fn missing(&mut self, what: &str, help: Option<&str>) {
         let found = self.found();
-        let place = self.behind_previous();
+        let place = self.after_previous();
         let here = self.current_span();
         let mut diagnostic = Diagnostic::new(Code::E0201, place, format!("expected {what}, found {found}"));
         if place.end == here.start || self.position == 0 {
@@ -451,7 +452,7 @@ impl<'t> Parser<'t> {
         self.bump_error();
     }
 
-    /// Skips to where `stop` says, or to a closing bracket that is not opened on the way, or the end.
+    /// Skips to where `stop` holds, to an unmatched closing bracket, or to the end.
     fn skip_until(&mut self, stop: impl Fn(&Self) -> bool) {
         if self.at_end() || stop(self) {
             return;
@@ -489,7 +490,7 @@ impl<'t> Parser<'t> {
         self.complete(marker, SyntaxKind::Error);
     }
 
-    /// `list(x) = x {"," x} [","]`, up to `close`, which is taken. `element` says whether it found one.
+    /// `list(x) = x {"," x} [","]`, including `close`. `element` returns whether it found one.
     fn list(&mut self, close: SyntaxKind, what: &str, mut element: impl FnMut(&mut Self) -> bool) {
         loop {
             if self.at(close) || self.at_end() {
@@ -516,19 +517,18 @@ impl<'t> Parser<'t> {
         self.expect(close);
     }
 
-    /// A comma is missing in a list: reports it. True if the list can go on.
+    /// Reports a missing comma in a list. True if the list continues.
     fn recover_in_list(&mut self, close: SyntaxKind) -> bool {
         let what = format!("`,` or {}", close.describe());
         if self.at_end() || items::at_certain_item(self) || self.at(SyntaxKind::Semicolon) {
             return false;
         }
         self.missing(&what, None);
-        let goes_on = |p: &Self| p.at(SyntaxKind::Comma) || p.at(SyntaxKind::Semicolon);
-        self.skip_until(goes_on);
+        self.skip_until(|p| p.at(SyntaxKind::Comma) || p.at(SyntaxKind::Semicolon));
         self.eat(SyntaxKind::Comma)
     }
 
-    /// A `;` that ends something; when missing, skips what is left of the line's nonsense.
+    /// Consumes a `;`; if it is missing, reports that and skips the rest of the line.
     fn expect_semicolon(&mut self) {
         if !self.expect(SyntaxKind::Semicolon) && !self.starts_something_new() {
             self.skip_until(|p| p.at(SyntaxKind::Semicolon) || p.starts_something_new() || p.at(SyntaxKind::LeftBrace));
@@ -536,7 +536,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// A string literal, as a token of the node around.
+    /// A string literal, as a token of the enclosing node.
     fn expect_string(&mut self, what: &str) {
         if !self.eat(SyntaxKind::String) {
             self.missing(what, None);

@@ -1,4 +1,4 @@
-//! `model` items: what a verifier is to look at, and what it may leave out.
+//! `model` items: what a verifier explores, and what it abstracts.
 
 use super::{Parser, expressions, items};
 use crate::tree::SyntaxKind;

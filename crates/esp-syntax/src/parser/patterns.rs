@@ -20,7 +20,7 @@ pub(super) fn pattern(p: &mut Parser) -> bool {
     true
 }
 
-/// A pattern that must stand here.
+/// A pattern that is required here.
 pub(super) fn expect_pattern(p: &mut Parser) {
     if !pattern(p) {
         let help = match p.current() {
@@ -78,7 +78,7 @@ fn primitive(p: &mut Parser) -> Completed {
             if p.at(SyntaxKind::Ident) {
                 let help = format!("write `==@{}` to match the id of another process", p.current_text());
                 p.unexpected("as a pattern `@` stands alone and is the own id".to_string(), Some(help));
-                // What was meant is not the own id: its type says nothing.
+                // Not intended as the own id: no hint from its type.
                 SyntaxKind::Error
             } else {
                 SyntaxKind::OwnIdPattern

@@ -5,7 +5,7 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::foreign;
 use crate::tree::SyntaxKind;
 
-/// A block that must stand here; `help` says how to write it when only that is missing.
+/// A block that is required here; `help` is for the case that only the braces are missing.
 pub(super) fn expect_block(p: &mut Parser, help: &str) {
     if p.at(SyntaxKind::LeftBrace) {
         p.nested(block);
@@ -93,7 +93,7 @@ fn variables(p: &mut Parser) {
     p.complete(marker, SyntaxKind::Var);
 }
 
-/// A statement that must stand here, such as the one behind `if (c)`.
+/// A statement that is required here, such as the one after `if (c)`.
 fn expect_statement(p: &mut Parser, what: &str) {
     match p.current() {
         SyntaxKind::Hash => {
@@ -311,7 +311,7 @@ fn match_statement(p: &mut Parser) -> SyntaxKind {
     SyntaxKind::MatchStmt
 }
 
-/// `comm`, behind `idle` if that was written.
+/// `comm`, after an optional `idle`.
 fn communicate(p: &mut Parser) -> SyntaxKind {
     match p.current() {
         SyntaxKind::PriKeyword | SyntaxKind::AltKeyword => {
@@ -587,7 +587,7 @@ fn starts_statement(kind: SyntaxKind) -> bool {
     )
 }
 
-/// No statement begins here: says so, and skips what is there.
+/// Reports that no statement begins here, and skips to the next one.
 fn not_a_statement(p: &mut Parser) {
     let help = match p.current() {
         kind if types::is_int_type(kind) || kind == SyntaxKind::BoolKeyword => match p.nth(1) {

@@ -20,7 +20,7 @@ pub(super) fn is_int_type(kind: SyntaxKind) -> bool {
     )
 }
 
-/// `type`, where `#` has no place. False if none begins here; then nothing was taken or reported.
+/// `type`, where `#` is not allowed. False if none begins here; then nothing is consumed or reported.
 pub(super) fn ty(p: &mut Parser) -> bool {
     if p.at(SyntaxKind::Hash) {
         p.report(
@@ -44,14 +44,14 @@ pub(super) fn value_type(p: &mut Parser) -> bool {
     false
 }
 
-/// A type that must stand here.
+/// A type that is required here.
 pub(super) fn expect_type(p: &mut Parser) {
     if !ty(p) {
         missing_type(p);
     }
 }
 
-/// A type, with or without `#`, that must stand here.
+/// A type, with or without `#`, that is required here.
 pub(super) fn expect_value_type(p: &mut Parser) {
     if !value_type(p) {
         missing_type(p);

@@ -71,8 +71,8 @@ pub(super) fn verify_model(
     }
 }
 
-/// The search that has found a violation or reached a limit, or else the search for violations of safety; the answers so
-/// far; and the property that is violated.
+/// The search that has found a violation or reached a limit, or else the search for violations of safety; the answers
+/// so far; and the property that is violated.
 struct Answers {
     search: Search,
     properties: Vec<(String, Answer)>,
