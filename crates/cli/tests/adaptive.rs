@@ -1,11 +1,11 @@
-//! `qj run --adaptive`: what it prints is what the interpreter prints, and it finds, drops and finds again.
+//! `qj run --adaptive`: it has the output of the interpreter, and forms, drops and forms fast paths again.
 
 mod support;
 
 use snapbox::str;
 use support::Folder;
 
-/// Two ways for a number to the sum; `CHOICE` says which of them is taken in round i.
+/// Two paths of a number to the sum; `CHOICE` selects the one in round i.
 const WAYS: &str = "channel leftC(int);
 channel rightC(int);
 channel doneC(int);
@@ -45,7 +45,7 @@ process add {
 /// Communications of the program without a path: two a round, and two at the end.
 const ALL: u64 = 400_002;
 
-/// What the program prints on the interpreter and adaptively, compared; the lines of the report.
+/// Compares the output of the program with that on the interpreter; returns the lines of the report.
 fn adapted(choice: &str, options: &str) -> Vec<String> {
     let folder = Folder::with(&[("ways.esp", &WAYS.replace("CHOICE", choice))]);
     let wanted = folder.qj("run ways.esp").assert().success().get_output().stdout.clone();
@@ -55,7 +55,7 @@ fn adapted(choice: &str, options: &str) -> Vec<String> {
     String::from_utf8_lossy(&found.stderr).lines().map(str::to_string).collect()
 }
 
-/// The number behind `after` of a report's line.
+/// The number after `after` in a report's line.
 fn after(line: &str) -> u64 {
     let number = line.strip_prefix("adaptive: after ").and_then(|rest| rest.split(' ').next());
     number.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("`{line}` begins with a number"))
@@ -67,25 +67,24 @@ fn the_gain_is_recovered_after_the_hot_path_changes() {
         let report = adapted("i < ROUNDS / 2", options);
         let words: Vec<&str> = report.iter().filter_map(|line| line.split(": ").nth(2)?.split(' ').next()).collect();
         assert_eq!(words, ["formed", "dropped", "formed", "`hotPath2`"], "{report:#?}");
-        // What a path saves is communications. Half of them are after the change, and a fifth of those is the most
-        // that the scheduler may still have had to do.
+        // A path saves communications. Half of them are after the change; the scheduler does at most a fifth of those.
         let other_process = after(&report[3]) - after(&report[0]);
         assert!(other_process <= ALL / 2 / 5, "{other_process}: {report:#?}");
     }
 }
 
 #[test]
-fn ways_in_turn_become_one_path_or_two() {
+fn alternating_paths_become_one_fast_path_or_two() {
     let report = adapted("i % 2 == 0", "");
     assert_eq!(report.len(), 2, "formed once, and kept: {report:#?}");
     assert!(after(&report[1]) < ALL / 4, "{report:#?}");
-    // Each way for 1000 rounds: whatever is formed, outputs are equal, and attempts become rare.
+    // Each path for 1000 rounds: outputs are equal with any fast paths, and attempts become rare.
     let report = adapted("i / 1000 % 2 == 0", "");
     assert!(report.len() <= 8, "{report:#?}");
 }
 
 #[test]
-fn what_cannot_be_foreseen_is_tried_ever_more_rarely() {
+fn attempts_become_rare_for_unpredictable_programs() {
     // 4096 communications before the first attempt, then four times as many each time.
     let report = adapted("(x & 1) == 0", "");
     assert!(report.len() <= 8, "{report:#?}");
@@ -121,7 +120,7 @@ fn faults_are_reported_as_without_paths() {
 }
 
 #[test]
-fn a_program_of_which_no_path_can_be_made_runs_on() {
+fn a_program_without_a_possible_path_continues() {
     let program = "channel o(int) external in;\nprocess P { var i = 0; while (i < 20000) { out(o, i); i += 1; } }\n";
     let folder = Folder::with(&[("p.esp", program)]);
     let wanted = folder.qj("run p.esp").assert().success().get_output().stdout.clone();
@@ -132,7 +131,7 @@ fn a_program_of_which_no_path_can_be_made_runs_on() {
 }
 
 #[test]
-fn what_does_not_go_together_is_refused() {
+fn incompatible_options_are_refused() {
     let folder = Folder::with(&[("p.esp", "process P { }\n"), ("p.fp", "")]);
     folder.qj("run p.esp --adaptive --engine c").assert().code(2).stderr_eq(str![[r#"
 error: `--adaptive` and `--engine c` are incompatible: compiled C does not change

@@ -5,7 +5,7 @@ mod support;
 use std::path::Path;
 use support::Folder;
 
-/// Whether the machine has libpcap; says so if not, and fails where it is promised.
+/// Whether the machine has libpcap; prints a note if not, and fails where the environment promises it.
 fn has_pcap() -> bool {
     let Err(absent) = quaject_filter::pcap::Pcap::load() else { return true };
     let promised = std::env::var("CI").as_deref() == Ok("true")

@@ -36,7 +36,7 @@ fn folder() -> Folder {
     Folder::with(&[("half.esp", HALF), ("pairs.esp", PAIRS)])
 }
 
-/// What GDB says when it does this with the program.
+/// The output of GDB for these commands.
 fn gdb(folder: &Folder, options: &str, commands: &[&str]) -> Option<String> {
     tool(&["gdb"])?;
     let mut gdb = Command::new("gdb");

@@ -1,11 +1,11 @@
-//! What is said of a fault: `qj run` on each engine and an executable of its own use the same words, but for the line
-//! of the source, which an executable does not have.
+//! Fault reports: `qj run` on each engine and a built executable print the same text, except for the line of the
+//! source, which an executable does not have.
 
 mod support;
 
 use support::Folder;
 
-/// A program with a fault of every kind but deadlock, chosen by its input, and a piece of what is said of each.
+/// A program with a fault of every kind but deadlock, chosen by its input, and a part of the report on each.
 const FAULTS: &str = r#"memory manual;
 type t = bytes[<=4];
 pool t 2;
@@ -84,7 +84,7 @@ const DEADLOCKS: [(&str, &str); 7] = [
     ),
 ];
 
-/// What was said of the fault, without the line of the source and its caret.
+/// The report on the fault, without the line of the source and its caret.
 fn words(output: &std::process::Output) -> String {
     assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
     let said = String::from_utf8_lossy(&output.stderr);
@@ -205,7 +205,7 @@ fn deadlocks_have_the_same_words_everywhere() {
     }
 }
 
-/// More branches than one word has bits, and a place to wait at before it.
+/// More branches than one word has bits, and an earlier wait.
 #[test]
 fn a_deadlock_names_the_open_branches_of_a_long_alt() {
     let closed = "    when (n == 1) in(a, _) { }\n".repeat(40);

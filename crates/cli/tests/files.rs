@@ -1,4 +1,4 @@
-//! The commands that read programs and do not run them; and what they say of files that are none.
+//! The commands that read programs and do not run them; and their errors on other files.
 
 mod support;
 
@@ -60,7 +60,7 @@ fn imports_are_relative_to_their_file_and_read_once() {
 }
 
 #[test]
-fn what_is_no_program_is_refused_with_a_way_out() {
+fn other_files_are_refused_with_a_correction() {
     let folder = Folder::with(&[("a.esp", "import \"none.esp\";\n")]);
     std::fs::write(folder.path("latin1.esp"), b"// caf\xe9\n").expect("a file can be written");
     std::fs::create_dir(folder.path("folder.esp")).expect("a folder can be made");
@@ -94,9 +94,9 @@ help: `qj explain` lists all codes
 "#]]);
 }
 
-/// 1 where a file is missing, a folder, or not to be written, in every command; 2 where the command line is wrong.
+/// Status 1 if a file is missing, a folder, or not writable, in every command; 2 where the command line is wrong.
 #[test]
-fn a_file_that_cannot_be_had_ends_every_command_with_1() {
+fn an_inaccessible_file_ends_every_command_with_1() {
     let folder =
         Folder::with(&[("a.esp", RIGHT), ("in.esp", "channel c: int external out;\nprocess p { in(c, _); }\n")]);
     std::fs::create_dir(folder.path("d")).expect("a folder can be made");
@@ -179,7 +179,7 @@ help: end each message with a line end, or read the data with `bytes:`
 }
 
 #[test]
-fn a_program_that_names_a_driver_there_is_not_is_wrong() {
+fn an_unknown_driver_is_an_error() {
     let folder = Folder::with(&[("a.esp", "channel c: int external in = \"x\";\nprocess p { out(c, 1); }\n")]);
     folder.qj("run a.esp").assert().code(1).stderr_eq("error: channel `c`: there is no driver `x`\n...\n");
     folder.qj("run a.esp --bind c=text:-").assert().success().stdout_eq("1\n");
@@ -227,7 +227,7 @@ error: cannot write `none/a.svg`: no such file or directory
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_qj_in_peace() {
+fn a_closed_pipe_ends_qj_without_an_error() {
     let folder = Folder::with(&[]);
     let (reader, writer) = std::io::pipe().expect("a pipe can be made");
     drop(reader);

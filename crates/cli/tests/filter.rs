@@ -135,7 +135,7 @@ fn a_capture_that_is_cut_short_leaves_no_file() {
 }
 
 #[test]
-fn captures_of_random_bytes_are_borne() {
+fn captures_of_random_bytes_do_not_panic() {
     let Some(folder) = folder() else { return };
     let mut random = 7_u64;
     let mut next = move |below: usize| {
@@ -232,7 +232,7 @@ fn diagnostics_about_rules_are_json_and_sarif_too() {
     assert_eq!(result["locations"][0]["physicalLocation"]["region"], region);
 }
 
-/// Files of old versions of Wireshark have packets in blocks of another type; they were taken for no packets.
+/// Files of old versions of Wireshark have packets in blocks of another type; they were once ignored.
 #[test]
 fn packets_of_old_pcapng_files_are_read() {
     let Some(folder) = folder() else { return };
@@ -263,7 +263,7 @@ fn packets_of_old_pcapng_files_are_read() {
     }
 }
 
-/// A file for each of many rules: more than a process may have open, unless it asks.
+/// A file for each of many rules: more than a process can have open without raising its limit.
 #[cfg(target_os = "linux")]
 #[test]
 fn more_rules_than_files_may_be_open_can_be_split() {
@@ -292,7 +292,7 @@ fn more_rules_than_files_may_be_open_can_be_split() {
     assert_eq!(std::fs::read_dir(folder.path("fewer")).expect("it was made").count(), 0, "nothing is left half");
 }
 
-/// A file that cannot be written is found out when all of the capture was read: those before it have no name either.
+/// An error in writing appears after all of the capture is read: the earlier files are not published either.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_file_that_cannot_be_written_leaves_no_file() {
@@ -313,7 +313,7 @@ fn a_file_that_cannot_be_written_leaves_no_file() {
 }
 
 #[test]
-fn what_is_behind_brackets_and_in_long_rules_is_shown_with_the_place() {
+fn errors_after_brackets_and_in_long_rules_are_located() {
     let Some(folder) = folder() else { return };
     for (rule, column) in [
         ("tcp[tcpflags] & tcp-syn != 0 and tcp prot 80", 38),
@@ -340,7 +340,7 @@ fn what_is_behind_brackets_and_in_long_rules_is_shown_with_the_place() {
 }
 
 #[test]
-fn a_rule_that_matches_nothing_is_warned_of() {
+fn a_rule_that_matches_nothing_gets_a_warning() {
     let Some(folder) = folder() else { return };
     std::fs::write(folder.path("n.txt"), "n: tcp and udp\nip\n").expect("written");
     folder.qj("filter -f n.txt -r a.pcap --count").assert().success().stdout_eq("0  n\n5  line-2\n").stderr_eq(str![[
@@ -382,7 +382,7 @@ fn fuzz_compares_engines() {
 }
 
 #[test]
-fn what_is_asked_must_fit() {
+fn incompatible_options_are_refused() {
     let Some(folder) = folder() else { return };
     folder.qj("filter").assert().code(2);
     folder.qj("filter -f rules.txt --count").assert().code(2);
@@ -390,7 +390,8 @@ fn what_is_asked_must_fit() {
     folder.qj("filter -f rules.txt -r a.pcap").assert().code(2);
 }
 
-/// What `qj filter RULES -i lo ARGUMENTS` prints, with its status, while `meanwhile` is done in a network of its own.
+/// What `qj filter RULES -i lo ARGUMENTS` prints, with its status, while `meanwhile` runs, in a network namespace of
+/// its own.
 fn during(folder: &Folder, interface: &str, arguments: &str, meanwhile: &str) -> Option<(String, String)> {
     for needed in ["ip", "ping"] {
         quaject_test_support::tool(&[needed])?;
@@ -415,14 +416,14 @@ fn during(folder: &Folder, interface: &str, arguments: &str, meanwhile: &str) ->
 const PING: &str = "ping -q -c 2 -i 0.1 127.0.0.1 | grep -o '2 received'";
 
 #[test]
-fn an_interface_is_listened_to() {
+fn packets_of_an_interface_are_filtered() {
     let Some(folder) = folder() else { return };
     std::fs::write(folder.path("rules.txt"), "ask: icmp[0] == 8\nanswer: icmp[0] == 0\nall: ip\nport 9\n")
         .expect("a file can be written");
     let Some((printed, said)) = during(&folder, "lo", "--count --packets 4", PING) else { return };
     assert_eq!(printed, "2 received\n2  ask\n2  answer\n4  all\n0  line-4\nstatus 0\n", "{said}");
     assert_eq!(said, "listening to lo\n4 packets, 0 that no filter matches\n");
-    // Ctrl-C is not the end of what was found.
+    // Ctrl-C keeps the results so far.
     let stopped = format!("{PING}; sleep 0.5; kill -INT $listener");
     let Some((printed, said)) = during(&folder, "lo", "--split by-rule", &stopped) else { return };
     assert_eq!(printed, "2 received\n2  ask.pcap\n2  answer.pcap\nstatus 0\n", "{said}");
@@ -447,8 +448,8 @@ help: `ip link` lists the interfaces; listening requires root, or `setcap cap_ne
 "#]]);
 }
 
-/// What `qj filter RULES -i right ARGUMENTS` prints and says while three questions go into the wire `left`, whose end
-/// `right` is, and `meanwhile` is done.
+/// The output and errors of `qj filter RULES -i right ARGUMENTS` while three queries are sent into `left`, the peer of
+/// `right`, and `meanwhile` runs.
 fn across(folder: &Folder, arguments: &str, meanwhile: &str) -> Option<(String, String)> {
     for needed in ["ip", "ping"] {
         quaject_test_support::tool(&[needed])?;
@@ -481,7 +482,7 @@ fn across(folder: &Folder, arguments: &str, meanwhile: &str) -> Option<(String, 
 }
 
 #[test]
-fn packets_taken_by_af_xdp_are_counted_as_those_overheard() {
+fn af_xdp_and_packet_sockets_count_the_same_packets() {
     let Some(folder) = folder() else { return };
     std::fs::write(folder.path("rules.txt"), "ask: icmp[0] == 8\nanswer: icmp[0] == 0\nall: ip\nlong: greater 1000\n")
         .expect("a file can be written");
@@ -491,7 +492,7 @@ fn packets_taken_by_af_xdp_are_counted_as_those_overheard() {
     let Some((printed, said)) = across(&folder, "--xdp --count --packets 3", "") else { return };
     assert_eq!(printed, counted, "{said}");
     assert!(said.starts_with("taking") && said.ends_with("right\n3 packets, 0 that no filter matches\n"), "{said}");
-    // What was taken is written whole, until Ctrl-C; the program is detached with the process.
+    // All packets taken before Ctrl-C are written; the kernel program is detached when the process ends.
     let Some((printed, said)) = across(&folder, "--xdp --split by-rule", "kill -INT $listener") else { return };
     assert_eq!(printed, "3  ask.pcap\nstatus 0\n0\n", "{said}");
     let again = folder.qj("filter -f rules.txt -r by-rule/ask.pcap --check");
@@ -501,7 +502,7 @@ fn packets_taken_by_af_xdp_are_counted_as_those_overheard() {
 }
 
 #[test]
-fn an_interface_whose_packets_are_taken_is_given_back_whatever_happens() {
+fn an_interface_is_released_after_every_kind_of_end() {
     let Some(folder) = folder() else { return };
     let killed = "ip link show right | grep -c prog/xdp; kill -KILL $listener";
     let Some((printed, said)) = across(&folder, "--xdp --count", killed) else { return };

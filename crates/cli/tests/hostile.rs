@@ -1,5 +1,5 @@
-//! Whatever bytes `qj` is given, it ends: with diagnostics and status 1, or done. Never a panic, a hang, more memory
-//! than 100 times the input and 50 MB, or half a file.
+//! `qj` terminates on any bytes: with diagnostics and status 1, or successfully. No panic, no hang, no more memory than
+//! 100 times the input and 50 MB, no partial output file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,20 +20,20 @@ struct End {
     complaint: String,
 }
 
-/// Tests take turns: the system counts the memory of the parent of a process as that of the process until it executes its program, so
-/// that other tests' inputs would be counted.
+/// Tests run one at a time: until a child process executes its program, the memory of its parent, with the inputs of
+/// other tests, counts as its own.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs `qj` with standard input closed and its output thrown away.
+/// Runs `qj` with standard input closed and its output discarded.
 fn qj(arguments: &[&str], file: &Path) -> End {
     qj_within(PATIENCE, arguments, file)
 }
 
-/// Likewise, for so many seconds at most.
+/// Likewise, with a limit in seconds.
 fn qj_within(seconds: &str, arguments: &[&str], file: &Path) -> End {
     let complaints = tempfile::tempfile().expect("the machine has room for a file");
     let writer = complaints.try_clone().expect("a file can be shared");
@@ -64,13 +64,13 @@ fn assert_ends(name: &str, command: &str, End { status, complaint, .. }: &End) {
     assert!(!complaint.contains("panicked"), "{name}: `qj {command}` panics\n{complaint}");
 }
 
-/// More memory than a command may take, in words.
+/// Describes the excess if a command takes too much memory.
 fn excess(name: &str, command: &str, End { peak_bytes, .. }: &End, input_bytes: usize) -> Option<String> {
     let allowed = 100 * input_bytes as u64 + 50_000_000;
     (*peak_bytes > allowed).then(|| format!("{name}: `qj {command}` takes {peak_bytes} bytes; {allowed} are allowed"))
 }
 
-/// Tries `check`, `fmt` and, if the program is wrong, `run`. A right program may run for ever, and is entitled to.
+/// Tries `check`, `fmt` and, if the program is wrong, `run`. A correct program need not terminate.
 fn try_all(folder: &Path, name: &str, input: &[u8]) {
     let file = folder.join(format!("{}.esp", name.replace(' ', "-")));
     fs::write(&file, input).expect("the scratch folder is ours");
@@ -83,7 +83,7 @@ fn try_all(folder: &Path, name: &str, input: &[u8]) {
     }
     assert_bears(name, "fmt", &qj(&["fmt"], &file), input.len());
     let formatted = fs::read(&file).expect("`qj fmt` keeps the file");
-    // The byte order mark is white space too, of a sort.
+    // The byte order mark counts as white space.
     let input = input.strip_prefix(b"\xef\xbb\xbf").unwrap_or(input);
     let words = |bytes: &[u8]| bytes.iter().filter(|byte| !byte.is_ascii_whitespace()).count();
     assert_eq!(words(&formatted), words(input), "{name}: `qj fmt` loses or invents text");
@@ -102,7 +102,7 @@ fn body(statements: &str) -> Vec<u8> {
     format!("process p {{ {statements} }}").into_bytes()
 }
 
-/// Makes an input.
+/// The generator of an input.
 type Make = fn() -> Vec<u8>;
 
 const DEEP: usize = 100_000;
@@ -127,7 +127,7 @@ fn hostile() -> Vec<(&'static str, Make)> {
         ("deep negation", || repeated("const A = ", "-", DEEP, "1;")),
         ("deep conditional", || repeated("const A = ", "1 ? 1 : ", DEEP, "1;")),
         ("long sum", || repeated("const A = 1", " + 1", DEEP, ";")),
-        // As long as an expression may be: each part is looked at once, not once for each operator around it.
+        // An expression of the maximum length: each part is visited once, not once per enclosing operator.
         ("sum of variables", || body(&format!("var a = 1; a = a{}; assert(a > 0);", " + a".repeat(200)))),
         ("signs", || body(&format!("var a = 1; a = {}a; assert(a > 0);", "- ".repeat(200)))),
         ("shifts and conjunctions", || {
@@ -210,10 +210,10 @@ fn hostile_programs_end() {
     }
 }
 
-/// The longest a right program may run here; it may be one that never ends.
+/// The time limit of a correct program, which need not terminate.
 const RUN_SECONDS: &str = "2";
 
-/// Half a gigabyte a message: a legal program, of which nothing may be written out part by part.
+/// Half a gigabyte a message: a legal program, which must not be expanded part by part.
 #[test]
 fn types_that_share_parts_are_not_unfolded() {
     let _turn = turn();
@@ -267,8 +267,8 @@ fn patterns_take_little_memory() {
     assert!(excesses.is_empty(), "{}", excesses.join("\n"));
 }
 
-/// A process of thousands of branches, one after the other, begins at once. It took a minute when what is known at a block
-/// was handed on before all of it had come.
+/// A process of thousands of branches, one after the other, begins at once. It took a minute when a data-flow analysis
+/// propagated a block's facts before its other predecessors.
 #[test]
 fn a_long_process_begins_at_once() {
     let _turn = turn();
@@ -282,8 +282,8 @@ fn a_long_process_begins_at_once() {
     }
 }
 
-/// Legal programs of a few lines whose data would fill the machine: they do not begin. One that fits in what a run may
-/// take does, and stays within it.
+/// Legal programs of a few lines whose data would fill the machine: they do not begin. One within the limit
+/// begins, and stays within it.
 #[test]
 fn the_data_of_a_run_is_limited() {
     let _turn = turn();
@@ -319,7 +319,7 @@ fn the_data_of_a_run_is_limited() {
     assert_eq!(run(&more, &["--memory", "64M"]).status, Some(0));
 }
 
-/// A program whose text stands for more than a text of its size should is refused with a reason.
+/// A program that expands to too much for the size of its text is refused with a reason.
 #[test]
 fn a_text_that_is_too_dense_is_refused() {
     let _turn = turn();
@@ -346,7 +346,7 @@ fn programs_that_cannot_be_read_are_an_error() {
     }
 }
 
-/// `qj ... | head -1`: the reader leaves. That is no reason for a backtrace.
+/// `qj ... | head -1`: the reader closes the pipe, and `qj` ends without a backtrace.
 #[test]
 fn a_closed_pipe_ends_quietly() {
     let folder = scratch("pipe");

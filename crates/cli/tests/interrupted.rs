@@ -1,5 +1,5 @@
-//! A program that computes on and on is asked to stop: it ends at once, and what it has sent is kept, on every engine, as
-//! an executable of its own, in every mode.
+//! A signal ends a non-terminating program at once and keeps its output, on every engine, as a built executable, in
+//! every mode.
 
 mod support;
 
@@ -9,11 +9,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use support::Folder;
 
-/// Sends 1, and 2 when something has come, and then nothing more, for ever.
+/// Sends 1, then 2 after an input, and then computes for ever without output.
 const BUSY: &str = "channel i(int) external out;\nchannel o(int) external in;\n\
                     process p { out(o, 1); in(i, $n); out(o, 2); var k: u32 = 0; while { k += 1; } }\n";
 
-/// Likewise, of processes that could end but do not: an odd number is never 0.
+/// Likewise, with processes whose end is reachable in the graph but never taken: an odd number is never 0.
 const MEETING: &str = "channel i(int) external out;\nchannel o(int) external in;\nchannel c(int);\n\
                        process a { in(i, $n); while (n != 0) { out(c, n); n += 2; } out(c, 0); }\n\
                        process b { out(o, 1); in(c, $s); out(o, 2); while { in(c, $x); if (x == 0) break; s += x; } \
@@ -29,7 +29,7 @@ const SAME: &str = "#include <stdint.h>\n#include <stdlib.h>\n#include <string.h
                     int32_t same(int32_t n) { char *all = malloc(9999), *one = malloc(1); memset(all, n, 9999);\n\
                     n -= all[7] - all[8]; free(one); free(all); return n; }\n";
 
-/// How long a program may take to end; the machine may be busy.
+/// The time limit for the end of a program, on a busy machine.
 const SOON: Duration = Duration::from_secs(10);
 
 fn start(command: &mut Command) -> Child {
@@ -37,7 +37,7 @@ fn start(command: &mut Command) -> Child {
     command.spawn().expect("it starts")
 }
 
-/// Has a program compute on and on, asks it to stop, and expects that it does.
+/// Interrupts a non-terminating program and checks that it ends.
 fn interrupt(what: &str, mut child: Child) {
     let mut stdout = BufReader::new(child.stdout.take().expect("it is piped"));
     let mut line = String::new();
@@ -45,7 +45,7 @@ fn interrupt(what: &str, mut child: Child) {
     assert_eq!(line, "1\n", "{what}");
     let mut stdin = child.stdin.take().expect("it is piped");
     stdin.write_all(b"5\n").expect("it can be written");
-    // Until it computes; earlier, it would end by itself.
+    // Wait until it computes; earlier, the signal would end it anyway.
     std::thread::sleep(Duration::from_millis(300));
     let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
     assert!(sent.success(), "{what}");
@@ -66,7 +66,7 @@ fn interrupt(what: &str, mut child: Child) {
 }
 
 #[test]
-fn a_program_that_computes_on_and_on_is_stopped_and_keeps_what_it_sent() {
+fn a_signal_ends_a_non_terminating_program_and_keeps_its_output() {
     let folder =
         Folder::with(&[("busy.esp", BUSY), ("meeting.esp", MEETING), ("calling.esp", CALLING), ("same.c", SAME)]);
     for (file, functions) in [("busy", ""), ("meeting", ""), ("calling", "--extern same.c")] {
@@ -77,7 +77,7 @@ fn a_program_that_computes_on_and_on_is_stopped_and_keeps_what_it_sent() {
                 interrupt(&arguments, start(qj.current_dir(folder.path("")).args(arguments.split_whitespace())));
             }
             let arguments = format!("build {file}.esp --mode {mode} --emit exe -o {file}.out --report {functions}");
-            // What is not optimised stores all it does at once.
+            // Unoptimised code stores every result immediately.
             let build = folder.qj(&arguments).env("CC", "cc").output().expect("qj runs");
             let said = String::from_utf8_lossy(&build.stdout);
             assert_eq!(said.contains("fused: a, b: "), mode == "auto" && file != "busy", "{said}");

@@ -1,5 +1,5 @@
-//! Fast paths written in C: programs do with them what they do without, on every engine and with gcc and clang, whether
-//! the function goes the path, goes a part of it or declines; where there is no function, the general path runs.
+//! Fast paths written in C: they preserve the behaviour of programs, on every engine and with gcc and clang, whether
+//! the function completes the path, completes a part of it or declines; without the function, the general path runs.
 
 mod support;
 
@@ -32,7 +32,7 @@ const PAIRS_C: &str = "#include \"program.h\"\n\
     \x20   state->write_next += 1;\n\
     \x20   return 1;\n}\n";
 
-/// With the label that the path leaves at.
+/// With the label of the path's exit.
 fn with_label(program: &str) -> String {
     program.replace("    out(sumC", "    #sum\n    out(sumC")
 }
@@ -58,7 +58,7 @@ fn every_engine_calls_the_function() {
             let manual = format!("run a.esp --mode fastpath --fast-paths a.fp --extern a.c --engine {engine}");
             assert_eq!(run(&folder, &manual, &input), plain, "{engine}: {input}");
         }
-        // It is the function that adds, if a pair ends in a positive number.
+        // The function adds a pair that ends in a positive number.
         let wrong = run(&folder, "run a.esp --mode fastpath --fast-paths a.fp --extern wrong.c", &input);
         assert_eq!(wrong == plain, length < 2, "{input}: {wrong:?}");
     }
@@ -98,7 +98,7 @@ const STREAM: &str = "channel i(int) external out;\nchannel c(int);\nchannel o(i
     process sum { var total = 0; while { in(c, $n); if (n < 0) { total = 0; } total += n; out(o, total); } }\n\
     fastpath stream extern \"stream\" {\n  process read { start i; exit i; }\n  process sum { start c; exit c; }\n}\n";
 
-/// A function that goes on with the environment for as long as it can, and the environment.
+/// A function that communicates with the environment as long as possible, and the environment.
 const STREAM_C: &str = r#"#include "a.h"
 #include <stdio.h>
 static int next, rounds, calls, room = 7;
@@ -141,7 +141,7 @@ int main(void)
 "#;
 
 #[test]
-fn the_function_talks_to_the_world() {
+fn the_function_communicates_with_the_environment() {
     let folder = Folder::with(&[("a.esp", STREAM), ("main.c", STREAM_C)]);
     folder.qj("build a.esp --emit c --style poll -o plain").assert().success();
     folder.qj("build a.esp --emit c --style poll --mode fastpath -o manual").assert().success();

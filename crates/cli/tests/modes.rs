@@ -8,7 +8,7 @@ use support::Folder;
 
 const FORMS: [&str; 3] = ["interp", "c", "jit"];
 
-/// What was said of a fault, without the line of the source and its caret.
+/// The report on a fault, without the line of the source and its caret.
 fn said(output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
@@ -24,20 +24,20 @@ const FAULTS: [(&str, &str); 15] = [
         "channel a(int);\nchannel b(int);\nprocess P { in(a, $x); out(b, x); }\nprocess Q { in(b, $x); out(a, x); }\n",
         "",
     ),
-    // The environment has said all there was.
+    // The environment has no more messages.
     (
         "channel i(int) external out;\nchannel a(int);\nchannel o(int) external in;\n\
          process P { while { in(i, $x); out(a, x); } }\nprocess Q { while { in(a, $x); in(a, $y); out(o, x + y); } }\n",
         "1\n2\n3\n",
     ),
-    // One of them rests where it may.
+    // One of them waits at an idle point.
     (
         "channel i(int) external out;\nchannel a(int);\nchannel b(int);\n\
          process P { in(i, _); out(a, 1); while { idle in(b, _); } }\n\
          process Q { in(a, $x); alt { when (x > 1) in(a, _) { } when (x > 2) out(b, x) { } when (x == 1) in(a, 7) { } } }\n",
         "1\n",
     ),
-    // Two groups, of which one goes on for a while.
+    // Two groups, of which one continues for a while.
     (
         "channel a(int);\nchannel b(int);\nchannel c(int);\nchannel o(int) external in;\n\
          process P { in(a, $x); out(b, x); }\nprocess Q { in(b, $x); out(a, x); }\n\
@@ -83,7 +83,7 @@ const FAULTS: [(&str, &str); 15] = [
          process W[2] { var n = 0; while { in(a, @, $x); n += half(x); } }\n",
         "0\n1\n",
     ),
-    // In a function that both call: by the second, where a message is looked at, and where one is made.
+    // In a function that both call: by the second, where a message is matched, and where one is made.
     (
         "fn half(x: int) -> int { return 8 / x; }\nchannel i(int) external out;\nchannel a(int);\n\
          process P { in(i, $x); out(a, half(x)); }\nprocess Q { in(a, $x); assert(half(x) > 0); }\n",
@@ -162,11 +162,11 @@ const RECEIVERS_THAT_GO_ON: [(&str, &str); 6] = [
 ];
 
 #[test]
-fn who_has_been_called_back_does_not_starve_who_called() {
+fn direct_hand_off_does_not_starve_the_sender() {
     for (what, program) in RECEIVERS_THAT_GO_ON {
         let folder = Folder::with(&[("a.esp", program)]);
         for engine in FORMS {
-            // Who starves would wait for ever.
+            // A starving process would wait for ever.
             let run = folder.qj(&format!("run a.esp --mode direct --engine {engine}")).timeout(Duration::from_secs(60));
             let run = run.output().expect("qj runs");
             assert_eq!(run.status.code(), Some(7), "{what}, {engine}: {}", String::from_utf8_lossy(&run.stderr));
@@ -192,7 +192,7 @@ const PAIRS: &str = "channel i(int) external out;\nchannel c(int);\nchannel o(in
     \x20 process pair { statement c/in@1 as first; start first; exit first; }\n}\n";
 
 #[test]
-fn auto_takes_what_fits() {
+fn auto_fuses_processes_within_the_limits() {
     let folder = Folder::with(&[("a.esp", PAIRS)]);
     for (growth, expected) in [
         ("", ["fused: read, pair: one state machine of ", "no fast path sums: `read` is part of a state machine"]),
@@ -210,7 +210,7 @@ fn auto_takes_what_fits() {
 }
 
 #[test]
-fn the_mode_is_auto_unless_it_is_about_processes_as_they_are_written() {
+fn auto_is_the_default_except_for_options_on_single_processes() {
     let path = "fastpath more { process read { statement i, c; start c; follows (i c)*; }\n\
         process pair { statement c/in@1 as first; start first; exit first; } }\n";
     let folder = Folder::with(&[("a.esp", PAIRS), ("more.fp", path)]);
@@ -260,7 +260,7 @@ fn auto_takes_fast_paths_only_if_they_are_not_observable() {
 }
 
 #[test]
-fn little_code_is_made_unless_more_is_asked_for() {
+fn code_size_is_limited_by_default() {
     let frame = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/hdlc");
     let folder = Folder::with(&[]);
     for (file, names) in [("frame.esp", "checksum, stuff"), ("deframe.esp", "unstuff, check")] {
@@ -273,7 +273,7 @@ fn little_code_is_made_unless_more_is_asked_for() {
         let said = report("--growth 8");
         assert!(said.contains(&format!("fused: {names}: one state machine of ")), "{said}");
     }
-    // The bars of what is run unasked are for these, also where a byte is the end of the stream.
+    // The thresholds of the default mode are for these, also where a byte is the end of the stream.
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     for (number, end) in (1..=4).flat_map(|number| [(number, "-1"), (number, "192")]) {
         let file = format!("{root}/bench/filters-process/esp/program{number}.esp");
@@ -327,7 +327,7 @@ const ORDERS: [(&str, &str); 8] = [
          process R { in(d, $x); var s = x.n; in(d, $y); s += y.n; out(a, s); }\nprocess Q { in(c, $x); out(o, x); }\n",
         "`P` has an allocation from a pool that other processes may hold objects of at a.esp:7:",
     ),
-    // How much is output before a fault.
+    // The amount of output before a fault.
     (
         "process P { for k in 0..5 { out(c, k); assert(k < 3); } }\nprocess Q { while { idle in(c, $x); out(o, x); } }\n",
         "`P` has a possible fault concurrent with output or faults of others at a.esp:3:",
@@ -335,7 +335,7 @@ const ORDERS: [(&str, &str); 8] = [
 ];
 
 #[test]
-fn what_would_show_another_order_stays_as_it_is_unless_asked_for() {
+fn fusion_that_changes_the_order_needs_an_option() {
     for (processes, reason) in ORDERS {
         let folder = Folder::with(&[("a.esp", &format!("channel c(int);\nchannel o(int) external in;\n{processes}"))]);
         let report = folder.qj("build a.esp --emit c --report -o out").output().expect("qj runs");
@@ -352,8 +352,8 @@ fn what_would_show_another_order_stays_as_it_is_unless_asked_for() {
     }
 }
 
-/// Two senders and two receivers, each of which takes from its own: what is computed for a message that the other does
-/// not take is forgotten with it.
+/// Two senders and two receivers, each of which takes from its own: computations for a message that the other
+/// one does not take are removed with it.
 #[test]
 fn messages_that_one_receiver_does_not_take_are_for_the_other() {
     let program = "channel i(pid(w), int) external out;\nchannel o(int) external in;\nchannel c(pid(r), int);\n\
@@ -374,7 +374,7 @@ fn auto_knows_that_loops_over_bytes_do_not_fault() {
     let program = "channel i(bytes[<=9]) external out;\nchannel c(int);\nchannel o(int) external in;\n\
         process P { while { in(i, $d); for k in 0..d.len { out(c, int(d[k])); } } }\n\
         process Q { while { in(c, $x); out(o, x); } }\n";
-    // Of others they may, and of what has become shorter.
+    // They can for other types, and for shorter values.
     let other = program.replace("for k in 0..d.len", "in(i, $e); for k in 0..e.len");
     let shorter = program
         .replace("out(c, int(d[k]));", "out(c, int(d[k])); d = \"\";")
@@ -392,7 +392,7 @@ fn auto_knows_that_loops_over_bytes_do_not_fault() {
 }
 
 #[test]
-fn silences_are_noticed_by_fused_processes() {
+fn fused_processes_observe_timeouts() {
     let program = "channel i(int) external out = \"text:-\";\nchannel c(int);\nchannel o(int) external in = \"text:-\";\n\
         process s { while { in(i, $x); out(c, x); } }\n\
         process t { var quiet = 0; while { alt { in(c, $x) { out(o, x); }\n\
@@ -470,7 +470,7 @@ fn a_run_reports_the_entries_and_exits_of_paths() {
 }
 
 #[test]
-fn what_processes_have_become_is_drawn() {
+fn fused_processes_are_drawn() {
     let folder = Folder::with(&[("a.esp", PAIRS)]);
     let graph = |arguments: &str| {
         let graph = folder.qj(&format!("graph a.esp {arguments}")).output().expect("qj runs");
@@ -539,7 +539,7 @@ fn unreachable_statements_of_a_fast_path_are_named() {
     assert_eq!(unreachable.stdout, right.stdout);
 }
 
-/// Programs of thousands of processes, and budgets of nothing: an answer within bounded work, the same program.
+/// Programs of thousands of processes, and budgets of zero: compilation has bounded work and preserves the program.
 #[test]
 fn thousands_of_processes_and_no_budget_are_answered() {
     let count = 1_000;

@@ -1,4 +1,4 @@
-//! Programs that run: engines, drivers, ends, faults, recordings; and what surrounds them when it goes wrong.
+//! `qj run` and `qj build`: engines, drivers, ends, faults, recordings, and failures of their surroundings.
 
 mod support;
 
@@ -16,7 +16,7 @@ const COPY: &str = "channel inC: int external out = \"bytes:-\";\nchannel outC: 
                     process copy { while { in(inC, $c); out(outC, c); } }\n";
 const ENGINES: [&str; 3] = ["interp", "c", "jit"];
 
-/// Runs a program on both engines and as an executable of its own; all must do the same.
+/// Runs a program on both engines and as a built executable; all must have the same behaviour.
 fn everywhere(program: &str, arguments: &str, input: &[u8], status: i32, output: &[u8]) {
     let folder = Folder::with(&[("a.esp", program)]);
     for engine in ENGINES {
@@ -95,7 +95,7 @@ fn a_timer_counts_its_ticks() {
         let started = Instant::now();
         let produced = folder.qj(&format!("run a.esp --engine {engine}")).output().expect("qj runs");
         assert!(started.elapsed() >= Duration::from_millis(30), "three ticks of 10 ms");
-        // On a busy machine one tick may stand for several.
+        // On a busy machine one tick can represent several.
         assert!(produced.stdout.ends_with(b"3\n"), "{engine}");
     }
 }
@@ -208,7 +208,7 @@ help: a line is one message of channel `pairC`: `int` `int`; values are written 
 }
 
 #[test]
-fn bindings_that_cannot_be_are_refused_with_a_way_out() {
+fn impossible_bindings_are_refused_with_a_correction() {
     let two = "channel a(int) external out;\nchannel b(int) external out;\nchannel c(int);\n\
                process p { while { alt { in(a, _) { } in(b, _) { } } } }\n\
                process q { out(c, 1); }\nprocess r { in(c, _); }\n";
@@ -284,7 +284,7 @@ fn an_idle_program_uses_no_processor_time() {
         let mut child = start(&folder, &format!("run a.esp --engine {engine}"));
         let mut input = child.stdin.take().expect("it is piped");
         let mut output = child.stdout.take().expect("it is piped");
-        // Once an answer has come, the program is up and sleeps.
+        // After the first answer, the program has started and sleeps.
         input.write_all(b"1 2\n").expect("qj reads");
         let mut answer = [0; 2];
         output.read_exact(&mut answer).expect("qj answers");
@@ -346,7 +346,7 @@ fn a_signal_ends_the_program_with_its_output_written() {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_the_program_in_peace() {
+fn a_closed_pipe_ends_the_program_without_an_error() {
     let program = "channel o(int) external in;\nprocess p { var n = 0; while { out(o, n); n += 1; } }\n";
     let folder = Folder::with(&[("a.esp", program)]);
     for engine in ENGINES {
@@ -361,7 +361,7 @@ fn a_reader_that_goes_away_ends_the_program_in_peace() {
 }
 
 #[test]
-fn a_program_goes_on_when_what_it_has_sent_is_written() {
+fn a_program_continues_after_its_output_is_written() {
     let program = "channel o(int) external in;\nprocess p { for n in 0..20000 { out(o, n); } }\n";
     let folder = Folder::with(&[("a.esp", program)]);
     let all: String = (0..20_000).map(|number| format!("{number}\n")).collect();
@@ -372,7 +372,7 @@ fn a_program_goes_on_when_what_it_has_sent_is_written() {
 }
 
 #[test]
-fn a_recorded_run_runs_again_without_its_world() {
+fn a_recorded_run_is_replayed_without_its_environment() {
     let program = "extern fn roll(#bytes[<=4]) -> int;\nchannel i(int) external out;\nchannel o(int, int) external in;\n\
                    process p {\n  while {\n    alt {\n      in(i, $n) { var b: #bytes[<=4] = #\"\"; out(o, n, roll(b)); \
                    assert(b.len == 1); }\n      after (1 ms) { out(o, -1, 0); exit(5); }\n    }\n  }\n}\n";
@@ -547,7 +547,7 @@ fn a_picture_is_xml_whatever_a_driver_is_called() {
     assert!(!picture.contains(|c: char| c.is_control() && c != '\n'), "{picture}");
 }
 
-/// Machine code is left out where it would take too long to make.
+/// The interpreter runs code that would take too long to compile.
 #[test]
 fn every_engine_runs_a_large_process() {
     let many = "if (x > 0) out(o, x); x += 1;\n".repeat(2000);
@@ -576,7 +576,7 @@ fn replay_does_not_count_to_a_damaged_number() {
 }
 
 #[test]
-fn test_takes_nothing_for_a_test_that_is_none() {
+fn test_ignores_files_that_are_no_tests() {
     const ENDLESS: &str = "channel o: int external in;\nprocess p { out(o, 1); while (true) { yield; } }\n";
     let folder = Folder::with(&[("a.esp", ENDLESS), ("a.out", "old\n")]);
     let stopped = "FAILED  ./a.esp\n        stopped after 1 seconds\n        help: [..]\n0 passed, 1 failed\n";
@@ -623,7 +623,7 @@ fn every_example_does_what_it_should_on_every_engine() {
     assert!(text.lines().count() > 16, "{text}");
 }
 
-/// Linkers leave out a library of which only weak symbols are wanted.
+/// Linkers omit a library of which only weak symbols are referenced.
 #[test]
 fn extern_functions_come_from_a_shared_library() {
     if tool(&["cc"]).is_none() {

@@ -1,4 +1,4 @@
-//! `qj profile` and `qj fastpath suggest`: what they write, and how they refuse.
+//! `qj profile` and `qj fastpath suggest`: their output and their errors.
 
 mod support;
 
@@ -36,7 +36,7 @@ fn numbers() -> String {
 }
 
 #[test]
-fn what_is_rare_leads_off_the_path() {
+fn rare_branches_leave_the_path() {
     let folder = Folder::with(&[("pairs.esp", PAIRS), ("numbers", &numbers())]);
     let bound = "--bind numberC=text:numbers";
     folder.qj(&format!("profile pairs.esp {bound} -o pairs.profile")).assert().success().stderr_eq(str![[r#"
@@ -83,7 +83,7 @@ fn names_that_are_taken_are_not_used() {
 }
 
 #[test]
-fn what_cannot_be_suggested() {
+fn programs_without_a_suggestion() {
     let folder = Folder::with(&[("pairs.esp", PAIRS), ("none", ""), ("empty.esp", "process P { }\n")]);
     folder.qj("profile pairs.esp --bind numberC=text:none -o silent").assert().success().stderr_eq(str![[r#"
 note: nothing was communicated

@@ -13,7 +13,7 @@ const MANY: &str = "channel c(u8) external in;
 process p[6] { var n: u8 = 0; while { out(c, n); n = (n + 1) % 200; } }
 ";
 
-/// The timeout of what comes at once on any machine.
+/// The timeout of operations that are immediate on any machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn start(folder: &Folder, arguments: &str) -> Child {
@@ -111,7 +111,7 @@ fn an_interrupt_ends_spin_too() {
     assert!(!said.contains("no errors") && states(&said) > 0, "{said}");
 }
 
-/// A model that Promela cannot express gets a diagnostic with code, place and help, as text and as JSON.
+/// A model that Promela cannot express gets a diagnostic with code, location and help, as text and as JSON.
 #[test]
 fn models_beyond_promela_get_a_diagnostic() {
     let wide = "channel c(u64) external in;\nprocess p {\n  var n: u64 = 0;\n  while { out(c, n); n = n + 1; }\n}\n";
@@ -122,7 +122,7 @@ fn models_beyond_promela_get_a_diagnostic() {
     let large = format!("type t0 = u8;\n{doubled}process p {{ }}\nchannel c(t13);\nprocess q {{ in(c, _); }}\n");
     let label = "channel c();\nprocess p { out(c); #at }\nprocess q { in(c); }\n\
                  model m { ltl \"<> p@Lat\"; }\n";
-    // Passed each time round but the first, where the loop begins as well.
+    // Passed in every iteration but the first, where the loop begins as well.
     let round = "channel c();\nprocess p { while { out(c); #at } }\nprocess q { while { in(c); } }\n\
                  model m { ltl \"<> p@Lat\"; }\n";
     let missing = label.replace("p@Lat", "p@Lto");
@@ -160,23 +160,23 @@ fn spin_and_the_built_in_engine_agree() {
     if quaject_test_support::tool(&["spin"]).is_none() {
         return;
     }
-    let world = "channel c(u8) external out;\nchannel d() external out;\nchannel e() external out;\n\
+    let environment = "channel c(u8) external out;\nchannel d() external out;\nchannel e() external out;\n\
                  process p { while { in(c, _); } }\n\
                  process q { while { alt { in(d) { } after (1 ms) { } } } }\n\
                  process r { while { #1 in(e); } }\nprocess s { while { yield; } }\n";
-    let asked = format!("{world}model m {{ ltl \"[] <> r@L1\"; }}\n");
+    let asked = format!("{environment}model m {{ ltl \"[] <> r@L1\"; }}\n");
     let crowd = |count: u32| {
         format!(
             "channel c();\nprocess p[{count}] {{ while {{ #1 out(c); }} }}\nprocess q {{ while {{ in(c); }} }}\n\
              model m {{ ltl \"[] <> p[0]@L1\"; }}\n"
         )
     };
-    // The code between a label and its operation does nothing that others see.
+    // The code between a label and its operation is unobservable.
     let before = "channel c();\nprocess p { var n = 0; while { #at n = 1 - n; assert(n >= 0); out(c); } }\n\
                   process q { while { in(c); } }\nmodel m { ltl \"[] <> p@Lat\"; }\n";
     let (five, six, seven, nine) = (crowd(4), crowd(5), crowd(6), crowd(8));
     for (name, program) in [
-        ("world", world),
+        ("environment", environment),
         ("asked", &asked),
         ("five", &five),
         ("six", &six),
@@ -244,7 +244,7 @@ fn json_lists_every_question_with_its_answer() {
     assert_eq!(json("verify fair.esp --json --progress", 0)["progress"], "holds");
     let starves = json("verify starving.esp --json --progress", 1);
     assert_eq!((&starves["progress"], &starves["problem"]), (&"violated".into(), &"starvation".into()));
-    // The model may wait for ever, which the program does not.
+    // The model can wait for ever, the program cannot.
     let spurious = json("verify forgetful.esp --json --progress", 1);
     assert_eq!((&spurious["progress"], &spurious["spuriousness"]), (&"violated".into(), &"spurious".into()));
     let answers = json("verify two.esp --json", 1);

@@ -4,7 +4,7 @@
 //! ```text
 //!   ; offer c 1      a message on channel c            ; extern f 1     the result of a call
 //!   ; later c 1      a message at quiescence           ; checked        with checks of arithmetic
-//!   ; close c        after the messages of c           ; confluent      every schedule sends and ends alike
+//!   ; close c        after the messages of c           ; confluent      same messages and outcome in every schedule
 //!   ; accept c 2     at most this many messages
 //! ```
 //!
@@ -22,7 +22,7 @@ use quaject_test_environment::{Script, act, by_channel, compile};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// IR steps of a run in one piece, and the most of a run in small ones.
+/// The maximum number of IR steps of a run, in one piece or in many.
 const BUDGET: u64 = 100_000;
 
 fn outcome_text(program: &Program, outcome: &Outcome) -> String {
@@ -95,7 +95,7 @@ fn check_file(path: &Path) {
     };
     if whole != Outcome::Budget && outcome != Outcome::Budget {
         assert_eq!((interpreter.take_trace(), &whole), (trace.clone(), &outcome), "{name}: in one piece");
-        // What the schedule did, the semantics allows.
+        // The run of the reference schedule is one of the semantics.
         let mut environment = Script::new(&program, &text);
         let (offered, unused) = (environment.later.len() - after.later.len(), after.later);
         for (channel, message) in environment.later.drain(..offered) {
@@ -158,7 +158,7 @@ fn the_environment_is_polled_every_64_turns() {
     }
 }
 
-/// Whether the program is in the same state after either environment has had its say.
+/// Whether the program is in the same quiescent state after both environments.
 fn is_same_state(text: &str, scripts: [&str; 2]) -> bool {
     let program = compile(Path::new("state.esp"), text);
     let [first, second] = scripts.map(|script| {

@@ -1,6 +1,6 @@
-//! Tries parser, formatter, renderers and checker on any number of senseless programs: `cargo run --release --example fuzz -- COUNT [FIRST]`.
-//! Input number n is the same in every run. Stops at the first that panics, takes a second, or shows that a promise
-//! is broken: every byte is in the tree, formatting changes layout alone, doing it twice changes nothing more.
+//! Fuzzes parser, formatter, renderers and checker: `cargo run --release --example fuzz -- COUNT [FIRST]`. Input number
+//! n is the same in every run. Stops at the first that panics, takes a second, or violates a property: every byte is in
+//! the tree, formatting changes only white space, formatting is idempotent.
 
 #[path = "../tests/front_end/support.rs"]
 mod support;

@@ -1,5 +1,5 @@
-//! Words of other languages, and what is written in ESP instead: help for users of those languages. A word is recognised only
-//! in the position that it has there: elsewhere, `size` can be a variable that is not declared.
+//! Words of other languages, and what is written in ESP instead: help for users of those languages. A word is
+//! recognised only in the position that it has there: elsewhere, `size` can be a variable that is not declared.
 
 /// What to write instead of the name of a type, which may begin a declaration.
 pub(crate) fn instead_of_type(word: &str) -> Option<&'static str> {

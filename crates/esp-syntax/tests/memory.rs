@@ -1,8 +1,8 @@
-//! Whatever bytes `qj check` is given, it needs at most 100 times as much memory and 50 MB, and answers soon. Measured
-//! by an allocator that counts as the usual ones do, so that the numbers are the same in every run.
+//! On any input, `qj check` needs at most 100 times its size and 50 MB of memory, and bounded time. An allocator that
+//! rounds like common ones counts the memory, so that the numbers are the same in every run.
 //!
 //! `cargo test --release -p quaject-esp-syntax --test memory -- --nocapture` prints memory and time of every pattern;
-//! `MEMORY_PATTERNS=block` measures those with this word in their name alone.
+//! `MEMORY_PATTERNS=block` measures only those with this word in their name.
 
 use quaject_diagnostic::{Color, human, json};
 use quaject_esp_syntax::check::{Loader, analyze, decode};
@@ -25,7 +25,7 @@ struct Counting;
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 static PEAK_IN_USE: AtomicUsize = AtomicUsize::new(0);
 
-/// What an allocation takes, with its header and rounding.
+/// The size of an allocation, with its header and rounding.
 fn taken(bytes: usize) -> usize {
     (bytes + 8).next_multiple_of(16).max(32)
 }
@@ -35,7 +35,7 @@ fn count(bytes: usize) {
     PEAK_IN_USE.fetch_max(now, Relaxed);
 }
 
-// SAFETY: every call goes on to the system's allocator as it came.
+// SAFETY: every call is forwarded unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
@@ -59,7 +59,7 @@ unsafe impl GlobalAlloc for Counting {
 
     // SAFETY: the caller keeps the allocator's contract, which is handed on unchanged to the system's.
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // Large ones move by their pages: old and new are not in use together.
+        // Large ones are remapped: old and new are not in use together.
         IN_USE.fetch_sub(taken(layout.size()), Relaxed);
         count(size);
         // SAFETY: the caller's promises are those of the system's allocator.
@@ -82,7 +82,7 @@ impl Loader for EmptyFiles {
     }
 }
 
-/// Time this thread has run: unlike the clock's it does not depend on what else the machine does.
+/// Time this thread has run: unlike wall-clock time it does not depend on other processes.
 fn running_time(start: Instant) -> Duration {
     let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let nanoseconds = statistics.and_then(|text| text.split(' ').next()?.parse().ok());

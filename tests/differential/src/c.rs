@@ -1,5 +1,5 @@
-//! Runs many samples as one file of generated C: every program's names get a suffix of their own, a driver gives each
-//! its input and prints what it chose and sent.
+//! Runs many samples as one file of generated C: the names of each program get a suffix, and a driver
+//! gives each program its input and prints its choices and its output.
 
 use crate::environment::CALLS;
 use crate::externs;
@@ -28,16 +28,16 @@ pub struct Compiler {
     pub options: Vec<String>,
 }
 
-/// What a C program did.
+/// The run of a C program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ran {
-    /// What it chose.
+    /// Its choices.
     pub trace: Vec<Step>,
-    /// What it sent, in order.
+    /// Its output, in order.
     pub messages: Vec<(ChannelId, Vec<Datum>)>,
-    /// Whether the environment held nothing back any more.
+    /// Whether it ended after the environment released all held channels.
     pub released: bool,
-    /// How it ended, in the driver's words: `done 0`, `fault 2 0 7 3 -1`.
+    /// How it ended, as the driver prints it: `done 0`, `fault 2 0 7 3 -1`.
     pub end: String,
 }
 
@@ -144,8 +144,8 @@ fn source(programs: &[(&Sample, &Program)]) -> (String, Vec<Abi>) {
     (text + &main + "    return 0;\n}\n", abis)
 }
 
-/// How many messages the program sends in one step: several in every other one of those where nothing tells when a
-/// message came out, as there is one way out, no clock and no call.
+/// The limit of messages per step: 3 for every other sample in which the time of a message is unobservable (one sink,
+/// no clock, no extern functions), else 1.
 fn limit(sample: &Sample, program: &Program, abi: &Abi) -> u64 {
     let mut waits = program.processes.iter().flat_map(|process| &process.body.blocks).filter_map(|block| {
         let Terminator::Wait(wait) = &block.terminator else { return None };
@@ -202,7 +202,7 @@ fn inputs(text: &mut String, main: &mut String, number: usize, sample: &Sample, 
     .expect("writing to a string does not fail");
 }
 
-/// Words of C, its library and its preprocessor that generated code may use.
+/// Identifiers of C, its library and its preprocessor that generated code uses.
 const C_WORDS: [&str; 77] = [
     "auto",
     "break",

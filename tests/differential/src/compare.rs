@@ -1,4 +1,4 @@
-//! What has to hold between a C run and the interpreter.
+//! The comparison of a C run with the interpreter: the interpreter replays the trace of the C run.
 
 use crate::c::Ran;
 use crate::environment::ScriptedEnvironment;
@@ -9,7 +9,7 @@ use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::Checks;
 use quaject_esp_ir::ir::{Fault, MemoryMode, Program};
 
-/// How a run of the interpreter ended, in the words of the C driver.
+/// How a run of the interpreter ended, in the format of the C driver.
 fn ending(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Ended(status) => format!("done {status}"),
@@ -39,15 +39,15 @@ fn code(fault: Fault) -> u32 {
     }
 }
 
-/// Whether the program uses an object after its last count, which compiled code notices only while no other allocation
-/// has taken the object. What it does from there on means nothing.
-fn goes_on_with_a_lost_object(program: &Program, replayed: &Shown, ran: &Ran) -> bool {
+/// Whether the program uses an object after its last release. Compiled code detects this only until the object is
+/// reallocated; its further behaviour is unspecified.
+fn continues_after_use_of_freed_object(program: &Program, replayed: &Shown, ran: &Ran) -> bool {
     let noticed = matches!(&replayed.outcome, Outcome::Faulted(report) if report.fault == Fault::Memory);
     program.memory == MemoryMode::Manual && noticed && ran.messages.starts_with(&replayed.messages)
 }
 
-/// The fault `memory` of a program in manual memory that another step than C's runs into, if one does.
-fn until_the_fault(sample: &Sample, program: &Program, ran: &Ran, error: &ReplayError) -> Option<Outcome> {
+/// The fault `memory` of a program in manual memory, if one of the possible steps other than C's leads to it.
+fn memory_fault_instead(sample: &Sample, program: &Program, ran: &Ran, error: &ReplayError) -> Option<Outcome> {
     error.possible.iter().find_map(|step| {
         let mut environment = ScriptedEnvironment::new(program, &sample.script);
         if ran.released {
@@ -60,42 +60,42 @@ fn until_the_fault(sample: &Sample, program: &Program, ran: &Ran, error: &Replay
     })
 }
 
-/// How much two runs have in common.
+/// The relation of two runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Likeness {
-    /// Both engines showed the same.
+    /// Both engines have the same output and outcome.
     Same,
-    /// The C program took another course that the steps allow.
+    /// The C program has another run of the semantics.
     Allowed,
 }
 
-/// Whether the C program did what the interpreter says it may do.
+/// Whether the run of the C program is one of the semantics.
 pub fn compare(sample: &Sample, program: &Program, ran: &Ran) -> Result<Likeness, String> {
     compare_runs(sample, program, ran).map(|(likeness, _)| likeness)
 }
 
-/// Likewise; also what the C program showed.
+/// Likewise; also the replayed run.
 ///
 /// # Errors
-/// What it did that it may not do.
+/// The difference.
 pub fn compare_runs(sample: &Sample, program: &Program, ran: &Ran) -> Result<(Likeness, Shown), String> {
     let shown = interpret(sample, program).map_err(|error| format!("interpreter: {error}"))?;
     let mut environment = ScriptedEnvironment::new(program, &sample.script);
     if ran.released {
-        // The trace says when the environment offers and accepts something.
+        // The trace determines when messages of the environment are taken and accepted.
         environment.release();
     }
     let replayed = replay(program, Checks::Off, &ran.trace, &mut environment).map_err(|error| format!("{error:?}"))?;
     let outcome = match replayed {
         Ok(outcome) => outcome,
-        // A condition that reads a lost object faults, which counts as a match, where C only sees another's content.
-        Err(error) => until_the_fault(sample, program, ran, &error)
+        // A condition that reads a freed object faults, which counts as a match; C reads the new content of the object.
+        Err(error) => memory_fault_instead(sample, program, ran, &error)
             .ok_or_else(|| format!("C took a step that is not possible: {error}"))?,
     };
     let replayed = Shown { messages: environment.received, outcome };
     let ending_replayed = ending(&replayed.outcome);
-    let ends_alike = replayed.messages == ran.messages && ending_replayed == ran.end;
-    if !ends_alike && goes_on_with_a_lost_object(program, &replayed, ran) {
+    let same_end = replayed.messages == ran.messages && ending_replayed == ran.end;
+    if !same_end && continues_after_use_of_freed_object(program, &replayed, ran) {
         return Ok((Likeness::Allowed, replayed));
     }
     if replayed.messages != ran.messages {

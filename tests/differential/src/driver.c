@@ -1,10 +1,10 @@
-/* Runs every program of a file of generated C: gives each its input, prints what it chose and what it sent.
+/* Runs every program of a file of generated C: gives each its input, prints its choices and its output.
  *
- *   P number     r 0 | c 0 0 1 0 | ...    x sink hex    y function number    z (nothing is held back any more)
+ *   P number     r 0 | c 0 0 1 0 | ...    x sink hex    y function number    z (all held channels are released)
  *   E done status | E fault code instance line column channel
  *
- * Channels that are held back offer and accept a message more each time the program calls `more`, until it rests. The
- * clock goes on with every message the program sends.
+ * A held channel offers or accepts one more message at each call of `more`; at quiescence, all are released. The clock
+ * advances with every message of the program.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,8 +27,8 @@ static void driver_trace(void *user, char kind, uint32_t i, uint32_t b, uint32_t
     }
 }
 
-/* Not every compiler links a program that leaves a function out: those that are to be missing have a name that says
- * so. */
+/* Not every compiler links a program with an undefined function: instead, a function is missing if its name begins with
+ * `ab`. */
 #undef ESP_MISSING
 #define ESP_MISSING(function) (#function[0] == 'a' && #function[1] == 'b')
 
@@ -42,7 +42,7 @@ static struct {
 } driver_out;
 static const esp_library *driver_program;
 static esp_source *driver_sources;
-/* Messages not offered yet; room not given yet, -1: as much as is wanted. */
+/* Per source, the messages that are not yet offered; per sink, the remaining messages it accepts, -1: unlimited. */
 static size_t driver_held[DRIVER_PORTS];
 static long driver_room[DRIVER_PORTS];
 
@@ -56,7 +56,7 @@ static void driver_call(unsigned function, uint64_t number)
     printf("y %u %llu\n", function, (unsigned long long)number);
 }
 
-/* The program's step sees the change: bytes, so that no compiler thinks it cannot. */
+/* Called within the program's step: a copy of bytes, because a typed store could be assumed not to alias. */
 static void driver_count(size_t *to, size_t value)
 {
     memcpy(to, &value, sizeof value);
@@ -111,7 +111,7 @@ static void driver_run(unsigned long number, const esp_library *p, esp_source *s
 
     printf("P %lu\n", number);
     fflush(stdout);
-    /* Whatever the program reads before it has written it shows as nonsense. */
+    /* A read of uninitialised state has a visible effect. */
     memset(state, 0xa5, p->state_size + 1);
     driver_program = p;
     driver_sources = sources;

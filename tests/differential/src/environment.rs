@@ -1,6 +1,6 @@
-//! An environment that follows a script: it sends given messages and closes, accepts everything, and its clock goes on with
-//! every message it gets. Some channels are held back: they offer and accept a message more each time the program calls
-//! `more`, until the program rests.
+//! An environment that follows a script: it sends given messages, closes its channels, accepts everything, and advances
+//! its clock with every message it gets. A held channel offers or accepts one more message at each call of `more`; at
+//! quiescence, all held channels are released.
 
 use crate::externs::{self, MORE, is_absent, is_seen};
 use quaject_esp_exec::datum::Datum;
@@ -11,15 +11,15 @@ use std::collections::VecDeque;
 /// How far a message that the environment takes advances its clock; `driver.c` does the same.
 const PUT_NS: i64 = 300_000;
 
-/// Calls of extern functions stand among the messages, on channels numbered from this.
+/// Calls of extern functions are recorded as messages, on channels numbered from this.
 pub const CALLS: u32 = 1000;
 
-/// What the environment of a sample does.
+/// The script of a sample's environment.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Script {
     /// Messages the environment sends, by channel name; the channel closes after them.
     pub inputs: Vec<(String, Vec<Vec<Datum>>)>,
-    /// Names of channels that are held back.
+    /// Names of held channels.
     pub held: Vec<String>,
 }
 
@@ -28,9 +28,9 @@ pub struct Script {
 pub struct ScriptedEnvironment<'p> {
     program: &'p Program,
     offers: Vec<VecDeque<Vec<Datum>>>,
-    /// Per channel: how many messages it may still carry, if it is held back.
+    /// Per channel: how many messages it can still carry, if it is held.
     allowed: Vec<Option<usize>>,
-    /// What the program has sent and called, in order.
+    /// The messages and calls of the program, in order.
     pub received: Vec<(ChannelId, Vec<Datum>)>,
     /// The time.
     pub now_ns: i64,
@@ -56,13 +56,13 @@ impl<'p> ScriptedEnvironment<'p> {
         }
     }
 
-    /// How far the script has come, and how much was sent.
+    /// The position in the script, and the number of messages and calls.
     pub fn position(&self) -> Vec<usize> {
         let allowed = self.allowed.iter().map(|allowed| allowed.map_or(0, |allowed| allowed + 1));
         self.offers.iter().map(VecDeque::len).chain(allowed).chain([self.received.len()]).collect()
     }
 
-    /// Holds nothing back any more; whether it did.
+    /// Releases all held channels; returns whether there were any.
     pub fn release(&mut self) -> bool {
         self.allowed.iter_mut().filter_map(Option::take).count() > 0
     }

@@ -1,5 +1,5 @@
-//! Every state of a small program, by breadth-first search on the interpreter's own steps: what the model checkers are
-//! compared with. As plain as can be: no reduction, no compression. Knows neither of them.
+//! The oracle for the model checkers: every state of a small program, by breadth-first search with the interpreter's
+//! steps, without reduction and compression.
 
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_exec::environment::{Environment, Offer, Readiness, Reply};
@@ -9,14 +9,14 @@ use quaject_esp_ir::ir::{ChannelId, ExternId, Fault, Program};
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
 
-/// What a program can come to.
+/// The result of an exploration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Every run rests or ends, or goes on for ever, without a fault.
+    /// No run has a fault.
     Fine,
     /// A run faults; `deadlock` included.
     Faults(Fault),
-    /// There are more states than were asked for.
+    /// There are more states than the limit, or a step does not terminate.
     TooLarge,
 }
 
@@ -37,11 +37,11 @@ pub struct Explored {
     pub verdict: Verdict,
     /// Every fault that some run ends with.
     pub faults: Vec<Fault>,
-    /// How many states there are; up to the first fault's, if it was stopped there.
+    /// The number of states, faults not included.
     pub states: usize,
 }
 
-/// An environment that says nothing, with a clock that is always late enough.
+/// An environment without messages, with a clock after every deadline.
 pub struct Silent;
 
 impl Environment for Silent {
@@ -88,7 +88,7 @@ pub fn explore(program: &Program, checks: Checks, max_states: usize) -> Explored
         }
         for step in steps {
             let mut next = state.clone();
-            // A computation without end is a state that goes on as itself.
+            // A step that does not terminate makes the exploration incomplete.
             match machine.step(step, &mut next, &mut environment, &mut 1_000_000) {
                 Effect::Done => {
                     if seen.insert(next.clone()) {

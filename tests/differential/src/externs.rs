@@ -1,12 +1,12 @@
-//! Extern functions of random programs, twice: as C text and as what the interpreter's environment does. Each folds its
-//! arguments into a number and makes its result of that; `more` lets the environment go on, those named `absent..` are not
-//! there.
+//! Extern functions of random programs, twice: as C text and in Rust, for the interpreter's environment. Each hashes
+//! its arguments and derives its result from the hash; `more` advances the held channels; those named `absent..` are
+//! not defined.
 
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Extern, Mutability, Program, Purity, Type, TypeId, TypeTable};
 use std::fmt::Write as _;
 
-/// The function that lets the environment offer and accept one message more on each channel that is held back.
+/// The function at whose call each held channel offers or accepts one more message.
 pub const MORE: &str = "more";
 
 /// Whether nothing supplies the function.
@@ -14,7 +14,7 @@ pub fn is_absent(function: &Extern) -> bool {
     function.name.starts_with("absent")
 }
 
-/// Whether calls of the function are seen.
+/// Whether calls of the function are observable.
 pub fn is_seen(function: &Extern) -> bool {
     match function.purity {
         Purity::Impure => true,
@@ -28,7 +28,7 @@ fn mix(state: u64, value: u64) -> u64 {
     (state ^ value).wrapping_mul(0x0100_0000_01b3)
 }
 
-/// What a call does: the number its arguments make, and its result.
+/// The hash of a call's arguments, and its result.
 pub fn call(program: &Program, number: u32, arguments: &mut [Datum]) -> (u64, Option<Datum>) {
     let function = &program.externs[number as usize];
     let types = &program.types;

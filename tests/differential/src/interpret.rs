@@ -15,7 +15,7 @@ use quaject_esp_syntax::check::{Loader, analyze};
 use quaject_esp_syntax::diagnostics::Severity;
 use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
 
-/// More IR steps than any sample needs.
+/// A maximum of IR steps that no sample reaches.
 const BUDGET: u64 = 20_000_000;
 
 struct NoImports;
@@ -48,10 +48,10 @@ pub fn compile(sample: &Sample) -> Result<Program, String> {
     }
 }
 
-/// What a run showed.
+/// The observable behaviour of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Shown {
-    /// What the program sent, in order.
+    /// The messages and calls of the program, in order.
     pub messages: Vec<(ChannelId, Vec<Datum>)>,
     /// How it ended.
     pub outcome: Outcome,
@@ -63,8 +63,8 @@ impl Shown {
         matches!(self.outcome, Outcome::Faulted(_))
     }
 
-    /// What was sent on each of so many channels, by itself: how messages of different ones mix is the schedule's, and so
-    /// is the order of calls of extern functions, which stand under numbers that no channel has.
+    /// The messages of each of this number of channels. The order between channels depends on the schedule; so does the
+    /// order of calls of extern functions, whose numbers are beyond those of the channels.
     pub fn by_channel(&self, channels: usize) -> Vec<Vec<&[Datum]>> {
         let mut by_channel = vec![Vec::new(); channels];
         for (channel, message) in &self.messages {
@@ -82,7 +82,7 @@ pub fn interpret(sample: &Sample, program: &Program) -> Result<Shown, String> {
     run(sample, program, &mut interpreter)
 }
 
-/// What a run under the reference schedule communicates.
+/// The communications of a run under the reference schedule.
 pub fn profile(sample: &Sample, program: &Program) -> Result<Profile, String> {
     let mut interpreter = Interpreter::new(program, Checks::Off).map_err(|error| format!("{error:?}"))?;
     interpreter.profile();
@@ -98,17 +98,17 @@ pub fn trace(sample: &Sample, program: &Program) -> Result<Vec<Step>, String> {
     Ok(interpreter.take_trace())
 }
 
-/// How a run is made that is compared to the last choice.
+/// The executor of the local code of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Local {
     /// The interpreter executes local code.
     Interpreted,
-    /// Machine code does, where there is any.
+    /// Machine code does; the interpreter where there is none.
     Native,
 }
 
-/// Runs under the reference schedule, as many IR steps at a time as `budget` says. What it shows, or why it does not
-/// end, and every choice.
+/// Runs under the reference schedule, `budget` IR steps at a time. Returns its behaviour, or why it does not end, and
+/// every choice.
 pub fn run_locally(
     sample: &Sample,
     program: &Program,
@@ -124,7 +124,7 @@ pub fn run_locally(
         Local::Interpreted => {}
         Local::Native => match MachineCode::compile(program, checks, DebugInfo::None) {
             Ok(code) => interpreter.use_native(Box::new(code)),
-            Err(trouble) => return (Err(format!("{trouble:?}")), Vec::new()),
+            Err(failure) => return (Err(format!("{failure:?}")), Vec::new()),
         },
     }
     interpreter.record();
@@ -136,50 +136,50 @@ fn run(sample: &Sample, program: &Program, interpreter: &mut Interpreter<'_>) ->
     run_in_parts(sample, program, interpreter, BUDGET, &mut |_| {})
 }
 
-/// Runs under the reference schedule and changes the form of the program whenever so many IR steps are done, or nothing
-/// can be done: from the program itself to `other` and back. What it shows, and how often it has changed.
+/// Runs under the reference schedule and replaces the program by `other`, or `other` by the program, after each
+/// `budget` IR steps and at quiescence. Returns its behaviour, and the number of replacements.
 pub fn run_changing<'p>(
     sample: &Sample,
     program: &'p Program,
     other: &'p Program,
-    seams: &OsrMap,
+    map: &OsrMap,
     local: Local,
     budget: u64,
 ) -> Result<(Shown, u64), String> {
     let mut interpreter = Interpreter::new(program, Checks::Off).map_err(|error| format!("{error:?}"))?;
     let mut changes = 0;
-    let mut trouble = None;
-    let mut change = |interpreter: &mut Interpreter<'p>, to: &'p Program, way| match interpreter.replace_on_stack(
+    let mut failure = None;
+    let mut change = |interpreter: &mut Interpreter<'p>, to: &'p Program, direction| match interpreter.replace_on_stack(
         to,
         Checks::Off,
-        seams,
-        way,
+        map,
+        direction,
     ) {
-        Ok(Some(mut moved)) => {
+        Ok(Some(mut replaced)) => {
             if local == Local::Native {
                 match MachineCode::compile(to, Checks::Off, DebugInfo::None) {
-                    Ok(code) => moved.use_native(Box::new(code)),
-                    Err(error) => trouble = Some(format!("{error:?}")),
+                    Ok(code) => replaced.use_native(Box::new(code)),
+                    Err(error) => failure = Some(format!("{error:?}")),
                 }
             }
             changes += 1;
-            Some(moved)
+            Some(replaced)
         }
         Ok(None) => None,
         Err(error) => {
-            trouble = Some(format!("{error:?}"));
+            failure = Some(format!("{error:?}"));
             None
         }
     };
     let mut is_plain = true;
     let shown = run_in_parts(sample, program, &mut interpreter, budget, &mut |interpreter| {
-        let (to, way) = if is_plain { (other, OsrDirection::ToFast) } else { (program, OsrDirection::ToPlain) };
-        if let Some(moved) = change(interpreter, to, way) {
-            *interpreter = moved;
+        let (to, direction) = if is_plain { (other, OsrDirection::ToFast) } else { (program, OsrDirection::ToPlain) };
+        if let Some(replaced) = change(interpreter, to, direction) {
+            *interpreter = replaced;
             is_plain = !is_plain;
         }
     })?;
-    trouble.map_or(Ok((shown, changes)), Err)
+    failure.map_or(Ok((shown, changes)), Err)
 }
 
 fn run_in_parts<'p>(
@@ -199,7 +199,7 @@ fn run_in_parts<'p>(
             Outcome::Quiescent(resting) => match resting.deadline_ns {
                 Some(deadline) => environment.now_ns = deadline,
                 None if environment.release() => {}
-                // The environment offers what the program refuses.
+                // All channels are released and nothing is enabled.
                 None => {
                     let outcome = Outcome::Quiescent(resting);
                     return Ok(Shown { messages: environment.received, outcome });
@@ -208,9 +208,9 @@ fn run_in_parts<'p>(
             Outcome::Budget => return Err("the program does not end".into()),
             outcome @ (Outcome::Ended(_) | Outcome::Faulted(_)) => {
                 let state = interpreter.state();
-                let is_over = (0..state.instances()).all(|instance| state.control(instance) == Control::Ended);
-                // In manual memory a program may forget objects.
-                if is_over && outcome == Outcome::Ended(0) && program.memory == MemoryMode::Automatic {
+                let have_all_ended = (0..state.instances()).all(|instance| state.control(instance) == Control::Ended);
+                // In manual memory a program can leak objects.
+                if have_all_ended && outcome == Outcome::Ended(0) && program.memory == MemoryMode::Automatic {
                     for (index, pool) in program.types.pools().iter().enumerate() {
                         let free = state.free_objects(PoolId(index as u32));
                         if free != pool.capacity {

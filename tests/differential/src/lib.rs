@@ -1,5 +1,6 @@
-//! Random well-typed ESP programs, each run by the interpreter and as generated C. Every trace of the C program is one
-//! the interpreter can replay; programs whose choices cannot be seen show the same on both.
+//! Differential testing: random well-typed ESP programs, each run by the interpreter and as generated C. The
+//! interpreter replays every trace of the C program; programs whose choices are unobservable have the same output on
+//! both.
 #![forbid(unsafe_code)]
 
 pub mod c;

@@ -1,6 +1,5 @@
-//! `quaject-differential FROM TO [process|direct|automata|auto|fastpath] [COMPILER [OPTION ...]]`: proves a range of seeds and prints
-//! what it found.
-//! `quaject-differential SEED` prints the program of a seed.
+//! `quaject-differential FROM TO [process|direct|automata|auto|fastpath] [COMPILER [OPTION ...]]`: tests a range of
+//! seeds and prints the findings. `quaject-differential SEED` prints the program of a seed.
 
 use quaject_differential::c::Compiler;
 use quaject_differential::generate::generate;

@@ -1,5 +1,5 @@
-//! Values as generated C sees them, byte by byte (see `layout` of the C back end), written here a second time so that
-//! the two check each other. The machine is little-endian.
+//! The representation of values in generated C (see `layout` of the C back end), implemented independently so that the
+//! two check each other. The machine is little-endian.
 
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_gen::layout::{Layouts, View, data_offset, length_bytes, tag_bytes};

@@ -1,5 +1,5 @@
-//! Other forms of a sample's program: its processes fused to state machines, and random fast paths made code. What such
-//! a form shows has to be something that the program as it is can show.
+//! Other forms of a sample's program: its processes fused to state machines, and random fast paths made code. Each
+//! behaviour of such a form has to be a behaviour of the program itself.
 
 use crate::environment::{CALLS, ScriptedEnvironment};
 use crate::generate::{Outcome as Visible, Sample};
@@ -19,19 +19,20 @@ use quaject_esp_opt::path_exit::IterationCountPlacement;
 use quaject_esp_opt::path_spec::{MemberSpec, PathElement, PathRegex, PathSpec, ProgramPoint};
 use std::collections::HashSet;
 
-/// States looked at before the search for a run gives up.
+/// The maximum number of states in the search for a run.
 const MAX_STATES: usize = 4_000;
 
-/// How a program becomes code.
+/// The form in which a program becomes code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// Each process on its own, after the passes of the optimiser.
+    /// Each process by itself, after the passes of the optimiser.
     Process,
-    /// Likewise; receivers that stop go back to their senders.
+    /// Likewise, with direct hand-off: a receiver that blocks switches to its sender.
     Direct,
-    /// Processes that channels connect as one.
+    /// Connected processes fused into one.
     Automata,
-    /// Likewise, if it is not observable, with direct hand-off: the same visible sequence as the program, faults included.
+    /// Likewise, if it is not observable, with direct hand-off: the same observable sequence as the program, faults
+    /// included.
     Auto,
     /// Random fast paths.
     FastPath,
@@ -40,7 +41,7 @@ pub enum Mode {
 /// The program in that form; none if it has no such form.
 ///
 /// # Errors
-/// What is wrong with it, if it is not well-formed.
+/// The errors of a form that is not well-formed.
 pub fn transform(seed: u64, program: &Program, mode: Mode) -> Result<Option<Program>, String> {
     let made = match mode {
         Mode::Process => Some(quaject_esp::optimise(program.clone(), false)),
@@ -73,7 +74,7 @@ pub fn transform(seed: u64, program: &Program, mode: Mode) -> Result<Option<Prog
         Mode::FastPath => {
             // A third of the paths have a forced side exit.
             let forced = seed.is_multiple_of(3).then_some(IterationCountPlacement::Forced((seed / 3 % 24) as u32));
-            path_cut(seed, &before(seed, program), Checks::Off, forced).map(|made| made.program)
+            with_path_counted(seed, &before(seed, program), Checks::Off, forced).map(|made| made.program)
         }
     };
     match made.as_ref().and_then(|made| Some((made, verify(made).into_iter().next()?))) {
@@ -84,18 +85,18 @@ pub fn transform(seed: u64, program: &Program, mode: Mode) -> Result<Option<Prog
     }
 }
 
-/// What other forms are made of: half of the programs go through the passes first.
+/// The program from which other forms are made: half of them are optimised first.
 fn before(seed: u64, program: &Program) -> Program {
     if seed.is_multiple_of(2) { quaject_esp::optimise(program.clone(), false) } else { program.clone() }
 }
 
-/// The program with a random fast path; none if that one cannot be made.
+/// The program with a random fast path; none if that path cannot be extracted.
 pub fn with_path(seed: u64, program: &Program, checks: Checks) -> Option<Extracted> {
-    path_cut(seed, program, checks, None)
+    with_path_counted(seed, program, checks, None)
 }
 
-/// Likewise, cut so, or else at random.
-fn path_cut(
+/// Likewise, with this placement of iteration counts, or else a random one.
+fn with_path_counted(
     seed: u64,
     program: &Program,
     checks: Checks,
@@ -110,12 +111,12 @@ fn path_cut(
     (!made.program.paths.is_empty()).then_some(made)
 }
 
-/// How large the code of samples may become.
+/// The limits for the code of samples.
 fn limits() -> Limits {
     Limits { nodes: 500, instructions: 2_000, fuel: 100_000, ..Limits::default() }
 }
 
-/// A random specification, mostly of instances that talk to each other.
+/// A random specification, mostly of instances that communicate with each other.
 fn specification(rng: &mut Rng, program: &Program) -> Option<PathSpec> {
     let sites = |instance: u32| {
         let (process, _) = program.process_of(instance).expect("only instances that there are");
@@ -159,7 +160,7 @@ fn part(rng: &mut Rng, instance: u32, sites: usize, members: usize) -> MemberSpe
         .map(|site| ProgramPoint::Site(SiteId(site)))
         .filter(|point| *point == start || rng.u32(0..3) > 0)
         .collect();
-    // Most words end where they began, so that the path begins again.
+    // Most words end where they began, so that the path repeats.
     let exit: Vec<ProgramPoint> = if rng.u32(0..3) > 0 { vec![start] } else { vec![any(rng)] };
     let steps: Vec<ProgramPoint> = statements.iter().copied().filter(|point| !exit.contains(point)).collect();
     let one = |rng: &mut Rng| {
@@ -188,19 +189,20 @@ fn part(rng: &mut Rng, instance: u32, sites: usize, members: usize) -> MemberSpe
     }
 }
 
-/// How a form's run and the program's own were compared.
+/// The result of the comparison of a form with its program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Agreement {
-    /// They show the same, or the program has a run that shows it.
+    /// The program has a run with the same behaviour.
     Shown,
-    /// No such run was found among as many states as are looked at.
+    /// No such run was found within the limit of states.
     Unknown,
 }
 
-/// Whether the program as it is can show what a form of it showed; `plain` is what it shows by the reference schedule.
+/// Whether the program has a run with the behaviour of its form (trace inclusion); `plain` is its own behaviour under
+/// the reference schedule.
 ///
 /// # Errors
-/// What differs.
+/// The difference.
 pub fn agree(sample: &Sample, program: &Program, plain: &Shown, shown: &Shown) -> Result<Agreement, String> {
     let differ = || {
         let (messages, outcome) = (&plain.messages, &plain.outcome);
@@ -209,7 +211,7 @@ pub fn agree(sample: &Sample, program: &Program, plain: &Shown, shown: &Shown) -
     if plain.messages == shown.messages && is_same(&plain.outcome, &shown.outcome) {
         return Ok(Agreement::Shown);
     }
-    // Which of two processes calls first is the schedule's, even where messages are determined.
+    // The order of calls depends on the schedule, even where messages are determined.
     if sample.outcome == Visible::Determined && (plain.has_faulted() || shown.has_faulted() || same_calls(plain, shown))
     {
         let same = match (&plain.outcome, &shown.outcome) {
@@ -219,7 +221,7 @@ pub fn agree(sample: &Sample, program: &Program, plain: &Shown, shown: &Shown) -
             (Outcome::Faulted(report), _) | (_, Outcome::Faulted(report)) => report.fault == Fault::Pool,
             (a, b) => a == b && same_messages(program, plain, shown),
         };
-        // Which process takes the last object of a pool may decide whether messages of the environment arrive: that
+        // Which process takes the last object of a pool can decide whether messages of the environment arrive: that
         // depends on the schedule, too.
         match same {
             true => return Ok(Agreement::Shown),
@@ -230,26 +232,29 @@ pub fn agree(sample: &Sample, program: &Program, plain: &Shown, shown: &Shown) -
     match search(sample, program, shown) {
         Some(true) => Ok(Agreement::Shown),
         // The use of a freed object is detected only until it is allocated again: which one is allocated is unspecified.
-        Some(false) if uses_a_lost_object(program, plain) && shows_all_of(program, plain, shown) => {
+        Some(false) if uses_freed_object(program, plain) && is_prefix_on_each_channel(program, plain, shown) => {
             Ok(Agreement::Shown)
         }
-        // A deadlock of some members is reported when nothing can wake the others of their group any more.
-        Some(false) if is_deadlock(&plain.outcome) && shows_all_of(program, plain, shown) => Ok(Agreement::Shown),
+        // A deadlock of some members is reported when nothing can wake the other members of their group.
+        Some(false) if is_deadlock(&plain.outcome) && is_prefix_on_each_channel(program, plain, shown) => {
+            Ok(Agreement::Shown)
+        }
         Some(false) => Err(format!("no run shows it: {}", differ())),
         None => Ok(Agreement::Unknown),
     }
 }
 
-/// Whether a form shows the same as the program: messages in their order, and how it ends, with equal texts of faults.
+/// Whether a form has the same behaviour as the program: messages in their order, and outcome, with equal texts of
+/// faults.
 ///
 /// # Errors
-/// What differs.
+/// The difference.
 pub fn same(program: &Program, plain: &Shown, shown: &Shown) -> Result<(), String> {
-    let ends_alike = match (&plain.outcome, &shown.outcome) {
+    let same_end = match (&plain.outcome, &shown.outcome) {
         (Outcome::Faulted(plain), Outcome::Faulted(shown)) => plain.text(program) == shown.text(program),
         (plain, shown) => is_same(plain, shown),
     };
-    if ends_alike && plain.messages == shown.messages {
+    if same_end && plain.messages == shown.messages {
         return Ok(());
     }
     let (messages, outcome) = (&plain.messages, &plain.outcome);
@@ -265,7 +270,7 @@ fn is_same(a: &Outcome, b: &Outcome) -> bool {
     }
 }
 
-/// Which of two faults stops a program first may depend on the order in which its processes run.
+/// Whether the order in which processes run can decide which of two faults occurs first.
 fn schedule_decides(a: Fault, b: Fault) -> bool {
     a != Fault::Deadlock && b != Fault::Deadlock
 }
@@ -283,7 +288,7 @@ fn same_messages(program: &Program, a: &Shown, b: &Shown) -> bool {
     a.by_channel(channels) == b.by_channel(channels)
 }
 
-fn uses_a_lost_object(program: &Program, shown: &Shown) -> bool {
+fn uses_freed_object(program: &Program, shown: &Shown) -> bool {
     let has_noticed = matches!(&shown.outcome, Outcome::Faulted(report) if report.fault == Fault::Memory);
     program.memory == MemoryMode::Manual && has_noticed
 }
@@ -292,35 +297,35 @@ fn is_deadlock(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Faulted(report) if report.fault == Fault::Deadlock)
 }
 
-/// Whether a run shows on each channel what another one does, and perhaps more.
-fn shows_all_of(program: &Program, lower: &Shown, upper: &Shown) -> bool {
+/// Whether the messages of `lower` on each channel are a prefix of those of `upper`.
+fn is_prefix_on_each_channel(program: &Program, lower: &Shown, upper: &Shown) -> bool {
     let channels = program.channels.len();
     upper.by_channel(channels).iter().zip(lower.by_channel(channels)).all(|(upper, lower)| upper.starts_with(&lower))
 }
 
-/// A place of the search.
+/// A node of the search.
 #[derive(Clone)]
-struct Place<'p> {
+struct Node<'p> {
     state: State,
     environment: ScriptedEnvironment<'p>,
-    /// Whether the environment holds nothing back any more.
+    /// Whether all held channels are released.
     is_released: bool,
 }
 
-/// Whether the program has a run that shows this; none if there are too many to look at.
+/// Whether the program has a run with this behaviour, by depth-first search; none beyond [`MAX_STATES`] states.
 fn search(sample: &Sample, program: &Program, wanted: &Shown) -> Option<bool> {
     let mut machine = Machine::new(program, Checks::Off).ok()?;
     let environment = ScriptedEnvironment::new(program, &sample.script);
-    let mut work = vec![Place { state: machine.start(), environment, is_released: false }];
+    let mut work = vec![Node { state: machine.start(), environment, is_released: false }];
     let mut seen: HashSet<(State, Vec<usize>, bool, i64)> = HashSet::new();
-    let is_cut = |place: &Place<'_>| !wanted.messages.starts_with(&place.environment.received);
-    while let Some(mut place) = work.pop() {
-        if is_cut(&place)
+    let has_diverged = |node: &Node<'_>| !wanted.messages.starts_with(&node.environment.received);
+    while let Some(mut node) = work.pop() {
+        if has_diverged(&node)
             || !seen.insert((
-                place.state.clone(),
-                place.environment.position(),
-                place.is_released,
-                place.environment.now_ns,
+                node.state.clone(),
+                node.environment.position(),
+                node.is_released,
+                node.environment.now_ns,
             ))
         {
             continue;
@@ -328,29 +333,29 @@ fn search(sample: &Sample, program: &Program, wanted: &Shown) -> Option<bool> {
         if seen.len() > MAX_STATES {
             return None;
         }
-        let steps = machine.enabled(&mut place.state, &mut place.environment);
+        let steps = machine.enabled(&mut node.state, &mut node.environment);
         if steps.is_empty() {
-            let outcome = machine.classify_quiescence(&mut place.state, &mut place.environment);
+            let outcome = machine.classify_quiescence(&mut node.state, &mut node.environment);
             match &outcome {
                 Outcome::Quiescent(resting) if resting.deadline_ns.is_some() => {
-                    place.environment.now_ns = resting.deadline_ns.unwrap_or_default();
-                    work.push(place);
+                    node.environment.now_ns = resting.deadline_ns.unwrap_or_default();
+                    work.push(node);
                     continue;
                 }
-                Outcome::Quiescent(_) if place.environment.release() => {
-                    place.is_released = true;
-                    work.push(place);
+                Outcome::Quiescent(_) if node.environment.release() => {
+                    node.is_released = true;
+                    work.push(node);
                     continue;
                 }
                 _ => {}
             }
-            if is_same(&outcome, &wanted.outcome) && place.environment.received == wanted.messages {
+            if is_same(&outcome, &wanted.outcome) && node.environment.received == wanted.messages {
                 return Some(true);
             }
             continue;
         }
         for step in steps.into_iter().rev() {
-            let mut next = place.clone();
+            let mut next = node.clone();
             let mut fuel = 1_000_000;
             let outcome = match machine.step(step, &mut next.state, &mut next.environment, &mut fuel) {
                 Effect::Done => {

@@ -1,4 +1,4 @@
-//! Runs ranges of seeds, several at a time, and collects what went wrong.
+//! Runs ranges of seeds in parallel, and collects the failures.
 
 use crate::c::{self, Compiler};
 use crate::compare::{Likeness, compare_runs};
@@ -8,20 +8,20 @@ use crate::modes::{Agreement, Mode, agree, same, transform};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a proof found.
+/// The results of a range of seeds.
 #[derive(Default, Debug)]
 pub struct Findings {
     /// Programs that were run.
     pub programs: u64,
-    /// Of those, how many showed the same on both engines; the others took another course that is allowed.
+    /// Of those, how many have the same run on both engines; the others have another run of the semantics.
     pub same: u64,
-    /// Of other forms: how many could not be compared, as there were too many runs to look at.
+    /// Of other forms: how many could not be compared, because there are too many states.
     pub unknown: u64,
-    /// Seeds and what was wrong.
+    /// Seeds and their failures.
     pub failures: Vec<(u64, String)>,
 }
 
-/// How a proof is done.
+/// The configuration of a range of seeds.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The seeds.
@@ -30,11 +30,11 @@ pub struct Plan {
     pub batch: u64,
     /// Batches at a time.
     pub workers: usize,
-    /// In which form.
+    /// The form of the programs.
     pub mode: Mode,
     /// The C compiler.
     pub compiler: Compiler,
-    /// After so many failures the proof ends.
+    /// The number of failures at which to stop.
     pub patience: usize,
 }
 
@@ -92,7 +92,7 @@ fn batch(plan: &Plan, folder: &std::path::Path, seeds: std::ops::Range<u64>) -> 
     match c::run(&plan.compiler, folder, &programs) {
         Ok(results) => {
             for ((sample, program, made), result) in compiled.iter().zip(results) {
-                // Passes change no choice: what C did is something that the program as it is written can do.
+                // Passes change no choice: the original program can replay the run of C.
                 let like = if matches!(plan.mode, Mode::Process | Mode::Direct) { program } else { made };
                 let compared = result.and_then(|ran| compare_runs(sample, like, &ran));
                 let likeness = compared.and_then(|(likeness, shown)| {
@@ -118,7 +118,7 @@ fn batch(plan: &Plan, folder: &std::path::Path, seeds: std::ops::Range<u64>) -> 
         }
         Err(error) if programs.len() == 1 => findings.failures.push((programs[0].0.seed, error)),
         Err(_) => {
-            // One program of the file is not accepted: find out which.
+            // Find the program of the file that is not accepted.
             for program in &programs {
                 match c::run(&plan.compiler, folder, std::slice::from_ref(program)) {
                     Ok(_) => {}

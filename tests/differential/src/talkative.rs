@@ -1,5 +1,5 @@
-//! Small random programs whose processes talk out of step: for engines that look at every order of events. What the
-//! other generator avoids is the rule here: deadlocks, failing assertions, values out of range.
+//! Small random programs whose processes communicate without a common script: for engines that explore every order of
+//! events. Unlike those of `generate`, most deadlock or fault.
 
 use fastrand::Rng;
 use std::fmt::Write;
@@ -31,7 +31,8 @@ pub fn program(seed: u64) -> String {
     writer.text
 }
 
-/// A program whose processes may rest anywhere, with a label before each operation, and how many labels each has.
+/// A program whose processes can wait at any operation for ever, with a label before each operation, and how many
+/// labels each has.
 pub fn lively(seed: u64) -> (String, Vec<u32>) {
     let mut text = String::new();
     let mut labels = Vec::new();

@@ -28,7 +28,7 @@ impl Loader for NoImports {
 /// A program and a model with one or two abstractions, both lowered; none if they are not well-typed.
 fn sample(seed: u64) -> Option<(String, ModelProgram, ModelProgram)> {
     let mut rng = Rng::with_seed(seed ^ 0x5eed);
-    // Programs that may wait anywhere have fewer violations.
+    // Programs that can wait at any operation have fewer violations.
     let mut text = if seed.is_multiple_of(2) { talkative::program(seed) } else { talkative::lively(seed).0 };
     let mut clauses = String::new();
     for _ in 0..rng.usize(1..3) {
@@ -62,7 +62,7 @@ fn options(reduction: Reduction) -> Options {
 }
 
 #[test]
-fn no_fault_of_a_program_is_lost() {
+fn abstractions_keep_every_violation() {
     let wanted = Effort::wanted().pick(300, 1_500, 60_000usize);
     let (mut compared, mut spurious, mut real) = (0, 0, 0);
     for seed in 0..wanted as u64 {
@@ -98,7 +98,7 @@ fn no_fault_of_a_program_is_lost() {
 }
 
 #[test]
-fn spin_says_the_same_of_abstracted_models() {
+fn spin_agrees_on_abstracted_models() {
     let Some(_) = tool(&["tcc"]) else { return };
     let spin = Spin {
         compiler: Some(vec![OsString::from("tcc")]),

@@ -1,5 +1,5 @@
-//! Random programs that change their form while they run, as `qj run --adaptive` does: to the same program with its
-//! blocks cut, which makes no other choice, and to the program with a random fast path, which shows what it can show.
+//! On-stack replacement of random programs, as in `qj run --adaptive`: by the same program with split blocks, which
+//! makes the same choices, and by the program with a random fast path, whose behaviour is one of the program.
 
 use quaject_differential::generate::{Sample, generate};
 use quaject_differential::interpret::{Local, compile, interpret, run_changing};
@@ -8,10 +8,10 @@ use quaject_esp_exec::interpreter::OsrMap;
 use quaject_esp_exec::step::Checks;
 use quaject_test_support::Effort;
 
-/// IR steps between two changes: so few that states of all kinds are moved, and more where each change compiles.
+/// IR steps between two replacements: few, so that states of all kinds are replaced; more where each one compiles.
 const RUNS: [(u64, Local); 3] = [(1, Local::Interpreted), (9, Local::Interpreted), (100, Local::Native)];
 
-/// How often the sample's forms were changed; none if it has no fast path.
+/// The number of replacements; none if the sample has no fast path.
 fn check(seed: u64, sample: &Sample) -> Result<Option<u64>, String> {
     let program = compile(sample)?;
     let Some(made) = with_path(seed, &program, Checks::Off) else { return Ok(None) };
@@ -33,7 +33,7 @@ fn check(seed: u64, sample: &Sample) -> Result<Option<u64>, String> {
 }
 
 #[test]
-fn a_program_that_changes_its_form_shows_what_it_can_show() {
+fn on_stack_replacement_preserves_behaviour() {
     let count = Effort::wanted().pick(100, 400, 50_000);
     let (mut failures, mut changed, mut fast) = (Vec::new(), 0, 0);
     for seed in 0..count {

@@ -1,5 +1,5 @@
-//! The mode that is taken unasked, on every program of the repository: it shows what the program does as it is written, on
-//! the interpreter, as machine code and as C. The environment is made up, messages of every type that the program takes.
+//! The default mode on every program of the repository: the same behaviour as the unoptimised program, on the
+//! interpreter, as machine code and as C. The environment sends random messages of the types that the program takes.
 
 use quaject_differential::c::{Compiler, run};
 use quaject_differential::compare::compare_runs;
@@ -17,7 +17,7 @@ use quaject_test_support::random::Random;
 use quaject_test_support::{Effort, tool};
 use std::path::{Path, PathBuf};
 
-/// More IR steps than any program needs that ends.
+/// A maximum of IR steps that no terminating program reaches.
 const BUDGET: u64 = 20_000_000;
 
 /// Every program below a folder.
@@ -32,7 +32,7 @@ fn programs(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// As `qj run` compiles it, which asks for no more code than is worth it; none if it is no program by itself.
+/// Compiled as by `qj run`, with its limits on code size; none if the file is no program by itself.
 fn compile(path: &Path, mode: Mode) -> Option<Program> {
     let (source, mut disk) = open_program(path, &[]).expect("the program can be read");
     let mut options = Options { mode, optimiser: Optimiser::On, ..Options::new(Emit::Ir) };
@@ -40,7 +40,7 @@ fn compile(path: &Path, mode: Mode) -> Option<Program> {
     Some(quaject_esp::compile(source, &mut disk, &options).outputs.ok()?.ir)
 }
 
-/// Any value of the type: mostly small ones, with which programs do most.
+/// A random value of the type, mostly a small one: those reach the most code.
 fn value(program: &Program, ty: TypeId, random: &mut Random) -> Datum {
     match program.types.get(ty) {
         Type::Int(_) => {
@@ -85,7 +85,7 @@ fn value(program: &Program, ty: TypeId, random: &mut Random) -> Datum {
     }
 }
 
-/// What the environment sends, channel by channel: what is kept beside the program for it, or anything.
+/// The messages of the environment per channel: those of a file beside the program, or random ones.
 fn script(path: &Path, program: &Program, turn: u64) -> Script {
     let is_input = |channel: &&Channel| channel.boundary == Boundary::FromEnvironment;
     let mut random = Random(turn + 1);
@@ -100,7 +100,7 @@ fn script(path: &Path, program: &Program, turn: u64) -> Script {
         match kept {
             Ok(kept) if turn == 0 && !kept.is_empty() => kept,
             _ => {
-                // None at first: what goes wrong at the end of a stream shows there.
+                // None at first, to test the end of a stream.
                 let count = [0, 1, 2, 40][turn.min(3) as usize];
                 let mut message = || channel.payload.iter().map(|ty| value(program, *ty, &mut random)).collect();
                 (0..count).map(|_| message()).collect()
@@ -113,14 +113,14 @@ fn script(path: &Path, program: &Program, turn: u64) -> Script {
 }
 
 #[test]
-fn every_program_shows_the_same_in_the_default_mode() {
+fn default_mode_preserves_behaviour() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut paths = Vec::new();
     ["examples", "tests", "bench", "crates"].iter().for_each(|folder| programs(&root.join(folder), &mut paths));
     paths.sort();
     let turns = Effort::wanted().pick(2, 6, 200);
     let (mut compared, mut differ) = (Vec::new(), Vec::new());
-    // A quick look is at a part of them, and at the examples.
+    // A quick run tests a part of them, and the examples.
     let is_quick = Effort::wanted() == Effort::Quick;
     for (number, path) in paths.iter().enumerate() {
         if is_quick && number % 3 != 0 && !path.starts_with(root.join("examples")) {
@@ -134,9 +134,9 @@ fn every_program_shows_the_same_in_the_default_mode() {
         for turn in 0..turns {
             let script = script(path, &written, turn);
             let sample = Sample { seed: turn, source: String::new(), script, outcome: Outcome::Determined };
-            // Some run for ever, whatever comes.
+            // Some do not terminate for any input.
             let Ok(plain) = interpret(&sample, &written) else { break };
-            // A number that says how often something is sent may be anything; the driver of C gives up some time.
+            // A random number can be a count of messages; the C driver has a limit.
             if plain.messages.len() > 10_000 {
                 continue;
             }
@@ -156,7 +156,7 @@ fn every_program_shows_the_same_in_the_default_mode() {
         let temporary = tempfile::tempdir().expect("a temporary folder can be made");
         for some in compared.chunks(40) {
             let programs: Vec<_> = some.iter().map(|(_, sample, _, made, _)| (sample, made)).collect();
-            // Names that the driver has, too, stay as they are, so that two programs may have the same.
+            // Identifiers of the driver are not renamed, so that two programs can share them.
             let alone = |program| {
                 let mut ran = run(&compiler, temporary.path(), &[program]).expect("the C compiler accepts it");
                 ran.pop().expect("one program, one result")

@@ -1,5 +1,5 @@
-//! The fairness bounds that `--report` prints, against the worst waits counted in runs of both engines: programs in
-//! which everything is always ready, so that only the schedule decides who comes next.
+//! The fairness bounds that `--report` prints, against the worst waits in runs of both engines: in these
+//! programs everything is always ready, so that only the schedule determines the order.
 
 use quaject_differential::c::{Compiler, run};
 use quaject_differential::environment::Script;
@@ -25,7 +25,7 @@ struct Case {
     script: Script,
     words: &'static str,
     worst: fn(&[Step]) -> usize,
-    /// The worst wait that must occur, or the program does not show anything.
+    /// The least worst wait of a conclusive run.
     at_least: usize,
 }
 
@@ -69,7 +69,7 @@ fn runs_between(trace: &[Step]) -> usize {
     }))
 }
 
-/// Others served on the port of instance 0 between two messages of a writer.
+/// Other writers that communicate with instance 0 between two messages of a writer.
 fn others_between(trace: &[Step]) -> usize {
     let served = trace.iter().filter_map(|step| match step {
         Step::Communicate { sender, receiver: 0, .. } => Some(*sender),
@@ -78,10 +78,10 @@ fn others_between(trace: &[Step]) -> usize {
     longest_gap(served) - 1
 }
 
-/// Turns until the message that came in the first one is taken.
+/// Turns until a message that is present from the start is taken.
 fn turns_until_seen(trace: &[Step]) -> usize {
     let turns = trace.iter().take_while(|step| !matches!(step, Step::FromEnvironment { .. }));
-    // The first two are those of the instance that then waits, and of the one that rings.
+    // Without the first two: the turn of the instance that then waits, and the turn with the message.
     turns.filter(|step| matches!(step, Step::Local { .. })).count() - 2
 }
 

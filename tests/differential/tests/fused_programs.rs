@@ -1,5 +1,5 @@
-//! Random programs in other forms, fused and with random fast paths, on the interpreter and as C: what they show is
-//! something that the program as it is can show; where choices cannot be seen, the same.
+//! Random programs in other forms, fused and with random fast paths, on the interpreter and as C: each
+//! behaviour is one of the program; if choices are unobservable, it is the same.
 
 use quaject_differential::c::Compiler;
 use quaject_differential::generate::generate;
@@ -37,16 +37,16 @@ fn interpreted(mode: Mode) {
 }
 
 #[test]
-fn fused_programs_do_the_same() {
+fn fused_programs_preserve_behaviour() {
     interpreted(Mode::Automata);
 }
 
 #[test]
-fn programs_with_random_fast_paths_do_the_same() {
+fn random_fast_paths_preserve_behaviour() {
     interpreted(Mode::FastPath);
 }
 
-/// The seed's program with the fast path that is suggested for what it does, if there is one: it does the same.
+/// Checks the seed's program with the fast path suggested for its profile; returns whether there is one.
 fn check_suggested(seed: u64) -> Result<bool, String> {
     let sample = generate(seed);
     let program = compile(&sample)?;
@@ -65,7 +65,7 @@ fn check_suggested(seed: u64) -> Result<bool, String> {
 }
 
 #[test]
-fn programs_with_suggested_fast_paths_do_the_same() {
+fn suggested_fast_paths_preserve_behaviour() {
     let count = Effort::wanted().pick(200, 2_000, 50_000);
     let mut suggested = 0;
     for seed in 0..count {

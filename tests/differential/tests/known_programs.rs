@@ -1,4 +1,4 @@
-//! Programs on which the engines once differed; each file's name says what was wrong.
+//! Regression tests: programs on which the engines once differed; the name of each file describes the cause.
 
 use quaject_differential::c::{Compiler, run};
 use quaject_differential::compare::{Likeness, compare};
@@ -13,7 +13,7 @@ use quaject_esp_syntax::span::FileId;
 use quaject_test_support::tool;
 use std::path::Path;
 
-/// What the environment does: the leading lines `// CHANNEL <- MESSAGE` and `// held CHANNEL`.
+/// The environment's script: the leading lines `// CHANNEL <- MESSAGE` and `// held CHANNEL`.
 fn offered(source: &str, program: &Program) -> Script {
     let mut inputs: Vec<(String, Vec<Vec<Datum>>)> = Vec::new();
     let mut held = Vec::new();
@@ -54,7 +54,7 @@ impl Loader for NoImports {
     }
 }
 
-/// Every program of a folder behaves alike on every engine.
+/// Every program of a folder has the same behaviour on every engine.
 fn engines_agree(folder: &str, compile: impl Fn(&Sample) -> Result<Program, String>) {
     let Some(compiler) = tool(&["cc", "gcc", "clang", "tcc"]) else { return };
     let compiler = Compiler { command: compiler.to_string(), options: vec!["-w".to_string()] };

@@ -125,8 +125,7 @@ fn properties_of_known_programs() {
         assert!(holds || text.starts_with("// violated: "), "{}", path.display());
         let model = model(&text).expect("the program is right");
         assert_eq!(built_in(&model), Some(holds), "{}", path.display());
-        // Of a program that can end, Spin finds some runs only.
-        //
+        // If a program can end, Spin finds only some of its runs.
         let of_spin = of_spin(&model, &text);
         assert!(of_spin.is_none_or(|found| found == holds), "{}: {of_spin:?}", path.display());
         count += 1;

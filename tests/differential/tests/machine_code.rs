@@ -1,6 +1,6 @@
 //! Random programs whose local code runs as machine code: every choice, every message and the end are those of the
 //! interpreter, whole and in small parts, with and without checks, as processes, after the optimiser's passes, fused, with
-//! several turns of loops at once, handed over without a ready list, and with random fast paths.
+//! unrolled, with direct hand-off, and with random fast paths.
 
 use quaject_differential::generate::{Sample, generate};
 use quaject_differential::interpret::{Local, compile, run_locally};
@@ -9,7 +9,7 @@ use quaject_esp_exec::step::Checks;
 use quaject_esp_ir::ir::Program;
 use quaject_test_support::Effort;
 
-/// IR steps at a time: all, and so few that loops are left and entered again and again.
+/// IR steps per part of a run: all, or so few that loops are left and entered repeatedly.
 const BUDGETS: [u64; 2] = [20_000_000, 17];
 
 fn check(sample: &Sample, program: &Program) -> Result<(), String> {
@@ -25,8 +25,7 @@ fn check(sample: &Sample, program: &Program) -> Result<(), String> {
     Ok(())
 }
 
-/// The program after the passes, as machine code and interpreted: what it does is what the program as it is written does,
-/// interpreted.
+/// The optimised program, as machine code and interpreted, against the original program, interpreted.
 fn check_optimised(sample: &Sample, program: &Program) -> Result<(), String> {
     for checks in [Checks::Off, Checks::On] {
         let optimised = quaject_esp::optimise(program.clone(), checks == Checks::On);

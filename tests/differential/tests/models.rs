@@ -194,7 +194,7 @@ fn visited(name: &str, reduction: quaject_esp_check::Reduction) -> u64 {
 
 /// The tables of the folders' READMEs have the numbers that the command prints.
 #[test]
-fn tables_hold_what_is_printed() {
+fn tables_of_states_are_current() {
     use quaject_esp_check::Reduction::{Communications, On};
     let with_counts = |text: &str, first: usize, counts: &dyn Fn(&str) -> [u64; 2]| {
         let rows = text.split_inclusive('\n').map(|line| {
@@ -244,7 +244,7 @@ fn states_of(model: &str) -> u64 {
 /// Equivalent models in ESP and in Promela have the same number of states, except the one in which Spin starts its
 /// processes.
 #[test]
-fn models_that_correspond_have_as_many_states() {
+fn equivalent_models_have_the_same_number_of_states() {
     let (Some(_), Some(_)) = (tool(&["tcc"]), tool(&["spin"])) else { return };
     let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/verify/programs");
     let read = |name: &str| std::fs::read_to_string(programs.join(name)).expect("the program is in the tree");

@@ -1,4 +1,4 @@
-//! Random programs on both engines: a few in a quick run, ten thousand to guard a commit, a million in a soak.
+//! Random programs on both engines: a few in a quick run, ten thousand before a commit, a million in a soak run.
 
 use quaject_differential::c::Compiler;
 use quaject_differential::generate::generate;
@@ -18,11 +18,11 @@ fn check(compiler: &str, options: &[&str], seeds: Range<u64>) {
         panic!("{} failures; the smallest, seed {seed}: {error}\n{source}", found.failures.len());
     }
     assert_eq!(found.programs, wanted);
-    // The language allows other courses, but both engines follow the reference schedule.
+    // The semantics has other runs, but both engines follow the reference schedule.
     assert_eq!(found.same, wanted, "some programs took another course");
 }
 
-/// Programs of the quickest compiler; of the others, which find what C leaves undefined, every fortieth program.
+/// All programs with the fastest compiler; every fortieth with the others, which expose undefined behaviour of C.
 fn programs() -> u64 {
     Effort::wanted().pick(400, 10_000, 1_000_000)
 }
@@ -39,7 +39,7 @@ fn optimised_by_gcc() {
     check(compiler, &["-O1", "-w"], 0..programs() / 40);
 }
 
-/// Then instances that do alike do it at one place.
+/// For size, instances with equal code share it.
 #[test]
 fn compiled_for_size() {
     let Some(compiler) = tool(&["gcc", "clang"]) else { return };

@@ -18,7 +18,7 @@ const READ: &str = "channel inputC(bytes[<=600], int) external out;\nchannel a(i
     process read { in(inputC, $data, $times); for round in 0..times { for i in 0..data.len { out(a, int(data[i])); } } \
     out(a, -1); }\n";
 
-/// Writes an array over and over.
+/// Writes an array repeatedly.
 const WRITE: &str = "process write { var written: #array of u8 = #[0; 64], count: u32 = 0, sum: u32 = 0; \
     while { in(c, $byte); if (byte < 0) break; written[count & 63] = u8(byte); count += 1; } in(c, $rest); \
     sum = u32(rest); out(outputC, freeze(written), count, sum); }\n";
@@ -31,11 +31,11 @@ const RUNS: &str = "process code { var count = 0, last = 0; while { in(a, $byte)
 const KEY: &str = "process key { const KEY = \"\\x1f\\x2e\\x3d\\x4c\\x5b\\x6a\\x79\\x88\"; var at = 0; \
     while { in(b, $byte); if (byte < 0) break; out(c, byte ^ KEY[at]); at = (at + 1) % 8; } out(c, -1); out(c, 7); }\n";
 
-/// Pairs the other way round.
+/// Pairs in the opposite direction.
 const SWAP: &str = "process swap { while { in(a, $first); if (first < 0) break; in(a, $second); \
     if (second < 0) { out(b, first); break; } out(b, second); out(b, first); } out(b, -1); }\n";
 
-/// A checksum through a table of 2^BITS numbers of a type, that this function makes.
+/// A checksum with a table of 2^BITS numbers of a type, computed by this function.
 fn sum(ty: &str, bits: u32, entry: &str) -> String {
     let length = 1 << bits;
     let mask = length - 1;

@@ -1,4 +1,4 @@
-//! Runs that go counterexample_of, kept as a text and as a picture: taken again they come to the same end.
+//! Counterexamples as files and as charts: the run of a file is replayed to the same violation.
 
 use crate::support::{explore, model, slice_of};
 use expect_test::expect;

@@ -65,7 +65,7 @@ fn all_searches_share_the_time_limit() {
         model m { ltl \"[] <> p@L1\"; ltl \"[] (p@L1 -> <> p@L1)\"; ltl \"<> [] !(p@L1)\"; }";
     let started = std::time::Instant::now();
     assert_eq!(within_10_ms(text), Verdict::Unfinished(Limit::Time));
-    // Each takes longer than this by itself on any machine that is not busy.
+    // Without a limit, each search takes longer.
     assert!(started.elapsed() < Duration::from_secs(5));
 }
 
@@ -83,7 +83,7 @@ fn joined(numbers: std::ops::Range<u32>, sign: &str, part: &dyn Fn(u32) -> Strin
 
 #[test]
 fn the_automaton_of_a_property_ends_at_a_limit() {
-    // What contradicts it can be put off in 2 to the 20 ways.
+    // The negation has 2 to the 20 combinations of postponed goals.
     let pair = |number| format!("([] (p:x != {}) || <> (p:x >= {number}))", number + 3);
     let text = counts(&format!("!({})", joined(0..20, " && ", &pair)));
     let started = Instant::now();

@@ -50,8 +50,8 @@ fn queried_pools(condition: &Expr) -> Vec<PoolId> {
 }
 
 impl AllocationPass<'_> {
-    /// The statements of a block before which `free(T)` has tested the `guarded` pools; returns those still guarded at its
-    /// end. An operation lets others run and so ends the guard.
+    /// The statements of a block before which `free(T)` has tested the `guarded` pools; returns those still guarded at
+    /// its end. An operation lets others run and so ends the guard.
     fn block(&mut self, body: &[Stmt], mut guarded: Vec<PoolId>) -> Vec<PoolId> {
         for stmt in body {
             match &stmt.kind {

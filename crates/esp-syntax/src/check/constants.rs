@@ -1,8 +1,8 @@
 //! Constants: exact 128-bit values that take the type handed down to them, and folding of typed constant expressions
 //! (reference, section 3). Knows nothing of scopes.
 //!
-//! A literal has no type until its context determines one: [`Untyped`] is the tree of operators over such literals, which
-//! is then computed in that type, so that `x & ~3` works on a `u32`.
+//! A literal has no type until its context determines one: [`Untyped`] is the tree of operators over such literals,
+//! which is then computed in that type, so that `x & ~3` works on a `u32`.
 
 use super::body::{Body, BodyKind};
 use super::coerce::Use;

@@ -1,5 +1,5 @@
-//! Types of expressions. `check` hands the expected type down, `synth` infers the type where none is expected: bidirectional typing
-//! (reference, section 3, "Integer conversion").
+//! Types of expressions. `check` hands the expected type down, `synth` infers the type where none is expected:
+//! bidirectional typing (reference, section 3, "Integer conversion").
 
 use super::access::Access;
 use super::body::{Binding, Body, BodyKind};

@@ -34,7 +34,12 @@ pub(super) fn check(checker: &mut Checker) {
 }
 
 /// The expressions of a branch on an internal channel that are evaluated in each search for a partner.
-fn searched_expressions(checker: &Checker, branch: &Branch, form: CommunicateForm, visit: &mut dyn FnMut(&Expr, &'static str)) {
+fn searched_expressions(
+    checker: &Checker,
+    branch: &Branch,
+    form: CommunicateForm,
+    visit: &mut dyn FnMut(&Expr, &'static str),
+) {
     let is_internal = |channel: &ChannelId| checker.channels[channel.0 as usize].hir.boundary == Boundary::Internal;
     match &branch.operation {
         Operation::In(_, channel, patterns) if is_internal(channel) => {

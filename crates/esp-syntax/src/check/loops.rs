@@ -1,5 +1,5 @@
-//! Loops that can starve other processes: without a channel operation, a `yield` or a visible bound (reference, section 7,
-//! W0905).
+//! Loops that can starve other processes: without a channel operation, a `yield` or a visible bound (reference, section
+//! 7, W0905).
 
 use super::names::Checker;
 use super::walk;
@@ -127,7 +127,9 @@ fn step(stmt: &Stmt, counter: LocalId) -> Option<CounterDirection> {
         },
         StmtKind::Assign(place, value) if is_whole(place, counter) => match &value.kind {
             ExprKind::Binary(operator, left, right) => match (&left.kind, &right.kind) {
-                (ExprKind::Local(local), ExprKind::Constant(amount)) if *local == counter => direction(*operator, *amount),
+                (ExprKind::Local(local), ExprKind::Constant(amount)) if *local == counter => {
+                    direction(*operator, *amount)
+                }
                 (ExprKind::Constant(amount), ExprKind::Local(local))
                     if *local == counter && *operator == BinaryOperator::Add =>
                 {

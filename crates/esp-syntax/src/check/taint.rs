@@ -1,7 +1,7 @@
-//! Which extern functions, and which values of messages, influence control: those that can reach a condition, a pattern,
-//! an index or arithmetic that can fault (for E0801, and for the values that the checker enumerates). A value that only
-//! goes out to the environment does not. Backward reachability in a data-flow graph of the whole program, as for a cone
-//! of influence; insensitive to control flow and to the parts of a variable.
+//! Which extern functions, and which values of messages, influence control: those that can reach a condition, a
+//! pattern, an index or arithmetic that can fault (for E0801, and for the values that the checker enumerates). A value
+//! that only goes out to the environment does not. Backward reachability in a data-flow graph of the whole program, as
+//! for a cone of influence; insensitive to control flow and to the parts of a variable.
 
 use super::names::Checker;
 use super::walk;
@@ -112,8 +112,8 @@ impl Flows<'_> {
         self.value(process, expr, target, false);
     }
 
-    /// Likewise; with `decides`, the value flows to [`Holder::Decision`] as well. Each part is visited once: operands of
-    /// arithmetic that can fault flow to both.
+    /// Likewise; with `decides`, the value flows to [`Holder::Decision`] as well. Each part is visited once: operands
+    /// of arithmetic that can fault flow to both.
     fn value(&mut self, process: ProcessId, expr: &Expr, target: Holder, decides: bool) {
         let decides = decides || can_fault(self.types, expr);
         let from = |flows: &mut Self, source: Holder| {

@@ -11,8 +11,8 @@ use crate::types::{Aggregate, Pool, Type, TypeId, TypeTable};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smol_str::SmolStr;
 
-/// The maximum size in bytes of one type, and of all variables and pools of a program together. The reference sets no limit; static
-/// memory beyond this is probably an error, and every size fits 32 bits.
+/// The maximum size in bytes of one type, and of all variables and pools of a program together. The reference sets no
+/// limit; static memory beyond this is probably an error, and every size fits 32 bits.
 pub(super) const MAX_MEMORY: u64 = 1 << 31;
 /// The maximum number of instances of a program, and so of replicas of a process.
 pub(super) const MAX_INSTANCES: u32 = 65_535;

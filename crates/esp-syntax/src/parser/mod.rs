@@ -25,8 +25,8 @@ use crate::lower;
 use crate::span::{FileId, Span};
 use crate::tree::{Green, SyntaxKind, SyntaxNode};
 
-/// The maximum nesting of blocks, expressions, patterns and types, and maximum length of a chain of operators: the tree is at most
-/// twice as deep, which later stages may rely on when they recurse.
+/// The maximum nesting of blocks, expressions, patterns and types, and maximum length of a chain of operators: the tree
+/// is at most twice as deep, which later stages may rely on when they recurse.
 pub const MAX_DEPTH: u32 = 256;
 
 /// The maximum number of syntax errors of a file; the rest of the file is not parsed.

@@ -1,4 +1,4 @@
-//! Programs that are right: every example of the language reference, and what it warns of.
+//! Accepted programs: every example of the language reference, with its warnings.
 
 use super::{accept, analyze, everything};
 use expect_test::expect;

@@ -1,4 +1,4 @@
-//! Programs that are too large, too deep or senseless: an answer, at once.
+//! Programs that are too large, too deep or ill-formed: a diagnostic in bounded time.
 
 use super::{analyze, check};
 use expect_test::expect;
@@ -117,7 +117,7 @@ fn many_readers_of_one_channel() {
 
 #[test]
 fn patterns_without_end() {
-    // The question is exponential here: each row fixes two of many columns.
+    // Coverage is exponential here: each row fixes two of many columns.
     let mut source = String::from("type r = record {");
     for n in 0..40 {
         write!(source, "f{n}: bool, ").expect("a string takes any text");

@@ -1,4 +1,4 @@
-//! Semantic analysis, message by message: the smallest program for each, and the whole of what is said about it.
+//! Semantic analysis, message by message: the smallest program for each, and all of its diagnostics.
 
 mod accepted;
 mod channels;
@@ -68,13 +68,13 @@ fn everything(analysis: &Analysis, sources: &SourceMap) -> String {
     analysis.diagnostics.iter().map(|diagnostic| describe(diagnostic, sources)).collect()
 }
 
-/// Everything that is said about a program.
+/// All diagnostics of a program.
 fn check(source: &str, expected: Expect) {
     let (analysis, sources) = analyze(source, &[], &[]);
     expected.assert_eq(&everything(&analysis, &sources));
 }
 
-/// The checked program; what is said about it must be as expected.
+/// The checked program; its diagnostics must be as expected.
 fn accept(source: &str, expected: Expect) -> Program {
     let (analysis, sources) = analyze(source, &[], &[]);
     expected.assert_eq(&everything(&analysis, &sources));
@@ -97,7 +97,7 @@ fn check_imports(source: &str, expected: Expect) {
     expected.assert_eq(&said);
 }
 
-/// A separate fast-path file for Figure 2 with two more processes. What is said of the program itself is left out.
+/// A separate fast-path file for Figure 2 with two more processes. Diagnostics of the program itself are omitted.
 fn check_fast_path(source: &str, expected: Expect) {
     let figure = include_str!("../data/figure2.esp");
     let more = "channel c(int); channel d(int) shared;

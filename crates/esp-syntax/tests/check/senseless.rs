@@ -1,4 +1,4 @@
-//! Programs with words removed, doubled and swapped: analysis ends without a panic, whatever it makes of them.
+//! Programs with words removed, doubled and swapped: analysis ends without a panic.
 
 use super::analyze;
 use quaject_esp_syntax::lexer::tokenize;
@@ -43,7 +43,7 @@ fn words(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// A generator of numbers that is the same everywhere (Knuth's multiplier).
+/// A deterministic random number generator (Knuth's multiplier).
 struct Numbers(u64);
 
 impl Numbers {
@@ -53,7 +53,7 @@ impl Numbers {
     }
 }
 
-/// What kind of word it is: one of the same kind in its place often makes sense again.
+/// The class of a word: a replacement of the same class is often well-formed.
 fn class(word: &str) -> u8 {
     match word.as_bytes()[0] {
         b'0'..=b'9' => 0,

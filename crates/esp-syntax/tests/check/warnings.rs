@@ -64,7 +64,7 @@ process P {
     );
 }
 
-/// Only the `freeze`s that take an object are warned of; literals are, all of them.
+/// Only a `freeze` that copies gets a warning; every literal does.
 #[test]
 fn w0904_of_a_freeze() {
     check(

@@ -1,4 +1,4 @@
-//! `qj explain`: every code has a text of the promised form, and its programs do what it says.
+//! `qj explain`: every code has a text of the specified form, and its programs have the described diagnostics.
 
 use crate::support::{NoFiles, explained};
 use quaject_diagnostic::{Color, human};
@@ -43,7 +43,7 @@ fn corrected_programs_are_laid_out_as_fmt_does() {
     }
 }
 
-/// All that is said about a program, and how it looks.
+/// All diagnostics of a program, and its formatted text.
 fn complaints(program: &str) -> (Vec<Diagnostic>, String) {
     let mut sources = SourceMap::default();
     let root = sources.add(SourceFile::new("explained.esp", program));

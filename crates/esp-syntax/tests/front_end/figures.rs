@@ -1,4 +1,4 @@
-//! The programs of the paper and of the language reference are accepted as they stand.
+//! The programs of the paper and of the language reference are accepted unchanged.
 
 use quaject_esp_syntax::ast::{Item, PathRegex};
 use quaject_esp_syntax::parser::{Parse, parse, parse_fast_paths};

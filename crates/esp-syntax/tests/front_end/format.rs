@@ -1,4 +1,4 @@
-//! `qj fmt`: what it makes of programs; that it changes layout alone; that doing it twice changes nothing more.
+//! `qj fmt`: its output; it changes only white space, and it is idempotent.
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;

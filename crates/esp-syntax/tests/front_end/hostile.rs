@@ -90,7 +90,7 @@ fn huge_literals_are_survived() {
     check(&";".repeat(200_000));
 }
 
-/// Pieces that mean something, thrown together without regard to the grammar.
+/// Random sequences of valid tokens, without regard to the grammar.
 fn soup() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(&PIECES[..]);
     prop::collection::vec((piece, prop::bool::ANY), 0..120).prop_map(|pieces| {

@@ -1,4 +1,4 @@
-//! The front end as its users meet it: programs go in, trees, messages and formatted text come out.
+//! The public interface of the front end: programs in; trees, diagnostics and formatted text out.
 
 mod explanations;
 mod figures;

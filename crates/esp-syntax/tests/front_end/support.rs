@@ -1,5 +1,5 @@
-//! Random programs. Some follow the grammar (reference, section 2), and nothing but the grammar: their names and types
-//! make no sense. Others are made from programs by damaging them.
+//! Random programs. Some are generated from the grammar alone (reference, section 2): their names and types are
+//! inconsistent. Others are made from programs by damaging them.
 
 use quaject_esp_syntax::ast::File;
 use quaject_esp_syntax::check::Loader;
@@ -25,12 +25,12 @@ pub(crate) fn explained(code: Code, mark: &str) -> &'static str {
     rest.split_once("```").expect("a code block is closed").0
 }
 
-/// What the abstract syntax says, without places.
+/// The abstract syntax, without locations.
 pub(crate) fn meaning(file: &File) -> String {
     let debug = format!("{file:?}");
     let mut pieces = debug.split("Span { ");
     let mut meaning = pieces.next().expect("there is always a first piece").to_string();
-    // A place is `Span { file: FileId(0), start: 1, end: 2 }`.
+    // A location is `Span { file: FileId(0), start: 1, end: 2 }`.
     meaning.extend(pieces.filter_map(|piece| piece.split_once('}')).map(|(_, rest)| rest));
     meaning
 }
@@ -44,7 +44,7 @@ pub(crate) const PROGRAMS: [&str; 5] = [
     include_str!("../data/stop_and_wait.esp"),
 ];
 
-/// Pieces that mean something somewhere.
+/// Valid tokens and fragments.
 pub(crate) const PIECES: [&str; 96] = [
     "process",
     "p",
@@ -164,7 +164,7 @@ pub(crate) fn mutation(number: u64) -> String {
             program(number, size)
         }
     };
-    // Half of them stay close to the grammar, so that what comes behind the parser has something to do.
+    // Half of them stay close to the grammar, so that later stages are tested, too.
     let close = writer.below(2) == 0;
     for _ in 0..writer.below(8) {
         if close {
@@ -303,7 +303,7 @@ impl Writer {
         (self.random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % bound
     }
 
-    /// As `below`, but 0 when nothing long is wanted any more.
+    /// As `below`, but 0 when no more pieces are wanted.
     fn choose(&mut self, bound: usize) -> usize {
         if self.budget == 0 {
             return 0;
@@ -672,7 +672,7 @@ impl Writer {
         self.name();
         self.maybe(|w| {
             w.write(",");
-            // The grammar has no comma behind the last operand.
+            // The grammar has no comma after the last operand.
             if receives { w.pattern() } else { w.expression() }
         });
         self.write(")");

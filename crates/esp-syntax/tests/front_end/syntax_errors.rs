@@ -1,4 +1,4 @@
-//! Every complaint about syntax, as the user sees it: the smallest program and the whole screen.
+//! Every diagnostic about syntax, as it is rendered: the smallest program and the full output.
 
 use crate::support::NoFiles;
 use expect_test::{Expect, expect};
@@ -1316,7 +1316,7 @@ fn a_very_long_line_is_shown_in_part() {
     "#]].assert_eq(&human(&sources, &diagnostics, Color::Never));
 }
 
-/// What those write who come from other languages, and the help each gets.
+/// Syntax of other languages, and the help for each.
 #[test]
 fn words_of_other_languages() {
     for (text, help) in [
@@ -1344,7 +1344,7 @@ fn words_of_other_languages() {
         let said = human(&sources, &diagnostics, Color::Never);
         assert!(said.contains(help), "{text}\n{said}");
     }
-    // The same words as names of one's own.
+    // The same words as declared names.
     for (text, help) in [
         ("process p { var x = 1 var size = 2; }", "write `;` here"),
         ("process p { var x = 1, size = 2; x = 2 size = 3; }", "write `;` here"),

@@ -11,13 +11,13 @@ pub struct Variable {
     pub name: String,
     /// Its type.
     pub ty: Ty,
-    /// What may be done with it.
+    /// How it can be used.
     pub kind: Kind,
-    /// How many loops of its body it was declared in.
+    /// The number of loops around its declaration.
     pub level: u32,
 }
 
-/// What may be done with a variable.
+/// How a variable can be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// It can be replaced as a whole.
@@ -28,7 +28,7 @@ pub enum Kind {
     Constant,
     /// A number that is always below this one, so that it can be an index of arrays that are as long.
     Index(u32),
-    /// Its object has been released; it is not used any more.
+    /// Its object has been released: it is not used.
     Unusable,
 }
 
@@ -54,7 +54,7 @@ pub struct Procedure {
     pub result: Option<Ty>,
 }
 
-/// What a procedure does with an argument.
+/// How a procedure uses an argument.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
     /// Reads it.
@@ -63,7 +63,7 @@ pub enum Access {
     Writes,
 }
 
-/// Who counts the references to objects.
+/// Who counts references to objects: the memory mode.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Memory {
     /// The compiler.
@@ -84,11 +84,11 @@ pub struct Shared {
     pub layouts: Vec<Vec<u32>>,
     /// Extern functions with effects.
     pub procedures: Vec<Procedure>,
-    /// Who counts.
+    /// The memory mode.
     pub memory: Memory,
 }
 
-/// Whether the place of an expression says its type.
+/// Whether the context of an expression determines its type.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Context {
     /// It does: narrower integers widen.
@@ -97,24 +97,24 @@ pub enum Context {
     Bare,
 }
 
-/// What a body may do.
+/// The effects that are allowed in a body.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// Anything.
     Process,
-    /// Only what is pure.
+    /// None: a pure function.
     Function,
 }
 
-/// The text of one body while it is made.
+/// The text of one body during its generation.
 pub struct Body {
     /// The text so far.
     pub text: String,
     /// Variables in scope.
     pub scope: Vec<Variable>,
-    /// What it may do.
+    /// Its allowed effects.
     pub place: Place,
-    /// Loops around what is written now.
+    /// The number of loops around the current statement.
     pub level: u32,
     next: u32,
     loops: u32,
@@ -144,7 +144,7 @@ impl Body {
         self.text.push('\n');
     }
 
-    /// Runs `inside` with variables that are forgotten afterwards.
+    /// Runs `inside` in a nested scope of variables.
     pub fn scoped(&mut self, inside: impl FnOnce(&mut Body)) {
         let before = self.scope.len();
         inside(self);
@@ -153,7 +153,7 @@ impl Body {
 
     // ---- expressions -------------------------------------------------------------------------------------------
 
-    /// Everything that can be read as it stands, with its type, down to two steps into aggregates.
+    /// Every variable and part of one, with its type, down to two steps into aggregates.
     fn paths(&self, rng: &mut Rng, shared: &Shared) -> Vec<(String, Ty)> {
         let mut paths = Vec::new();
         for variable in self.scope.iter().filter(|variable| variable.kind != Kind::Unusable) {
@@ -198,7 +198,7 @@ impl Body {
         known[rng.usize(0..known.len())].name.clone()
     }
 
-    /// Something of this type that can be read as it stands.
+    /// A variable or part of this type.
     fn readable(&self, rng: &mut Rng, shared: &Shared, ty: &Ty) -> Option<String> {
         let mut paths = self.paths(rng, shared);
         paths.retain(|(_, other)| other == ty);
@@ -443,7 +443,7 @@ impl Body {
         }
     }
 
-    /// A number that is known only at run time, and below this one.
+    /// A number below this one that is not constant.
     fn declare_index(&mut self, rng: &mut Rng, shared: &Shared, length: u32) {
         let name = self.fresh();
         let condition = self.expr(rng, shared, &Ty::Bool, 2, Context::Bare);
@@ -563,7 +563,7 @@ impl Body {
         }
     }
 
-    /// Counts references by hand: mostly as it should be, now and then one too many or too few.
+    /// `link` and `unlink`: mostly balanced, sometimes one too many or too few.
     fn links(&mut self, rng: &mut Rng, shared: &Shared, depth: u32) {
         let is_held = |variable: &Variable| match (&variable.ty, variable.kind) {
             (Ty::Boxed(_), Kind::Plain | Kind::Mutable) => true,
@@ -623,7 +623,7 @@ impl Body {
         }
         let (path, ty) = targets.swap_remove(rng.usize(0..targets.len()));
         let shifts = rng.u32(0..5) == 0;
-        // `x op= e` means `x = T(x op e)`: the place says nothing of the operand's type.
+        // `x op= e` means `x = T(x op e)`: the place does not determine the operand's type.
         let context = if rng.u32(0..11) == 0 { Context::Typed } else { Context::Bare };
         let value = self.expr(rng, shared, &ty, 1, context);
         let line = match rng.u32(0..9) {
@@ -782,7 +782,7 @@ impl Body {
 
     /// ` if e`, sometimes.
     pub fn condition(&self, rng: &mut Rng, shared: &Shared) -> String {
-        // A condition may not read what its pattern assigns; patterns with assignments have none.
+        // A condition cannot read what its pattern assigns; patterns with assignments have none.
         if rng.u32(0..3) > 0 || self.text.ends_with('~') {
             return String::new();
         }

@@ -1,5 +1,5 @@
 //! Random well-typed programs, small ones first. Processes follow a common script of communications, so that most
-//! programs run to their end; choices, guards, pools and arithmetic make them differ on the way.
+//! programs terminate; choices, guards, pools and arithmetic vary their runs.
 
 pub mod body;
 pub mod types;
@@ -11,36 +11,36 @@ use fastrand::Rng;
 use quaject_esp_syntax::types::IntType;
 use types::{Ty, Types};
 
-/// A random program and what the environment does to it.
+/// A random program and its environment.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// Where it came from.
+    /// Its seed.
     pub seed: u64,
     /// Its text.
     pub source: String,
-    /// What its environment does.
+    /// The script of its environment.
     pub script: EnvironmentScript,
-    /// Whether every run that does not fault shows the same on each channel.
+    /// Whether all runs without a fault have the same messages on each channel.
     pub outcome: Outcome,
 }
 
-/// Whether a program's choices can be seen.
+/// Whether a program's choices are observable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// They cannot.
+    /// They are not.
     Determined,
-    /// They may.
+    /// They can be.
     Open,
 }
 
-/// How large programs become.
+/// Limits on the size of programs.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
-    /// Most processes.
+    /// The maximum number of processes.
     pub processes: usize,
-    /// Most communications of a round.
+    /// The maximum number of communications per round.
     pub events: usize,
-    /// Most statements in a row.
+    /// The maximum number of successive statements.
     pub statements: u32,
 }
 
@@ -79,7 +79,7 @@ pub fn generate(seed: u64) -> Sample {
     let size = Size::of_seed(seed);
     let named = rng.usize(0..=size.events.min(4));
     let memory = if rng.u32(0..4) == 0 { Memory::Manual } else { Memory::Automatic };
-    // What is never released needs more room.
+    // Objects that are never released need larger pools.
     let plenty = if memory == Memory::Manual { 8 } else { 1 };
     let types = Types::random(&mut rng, named, plenty);
     let mut shared = Shared { types, memory, ..Shared::default() };
@@ -128,7 +128,7 @@ fn layout(rng: &mut Rng, shared: &mut Shared) -> String {
     text + "}\n"
 }
 
-/// Extern functions: pure ones, those with effects, and the one that lets the environment go on.
+/// Extern functions: pure ones, those with effects, and [`MORE`].
 fn externs(rng: &mut Rng, shared: &mut Shared, size: Size) -> String {
     let mut text = format!("extern fn {MORE}();\n");
     shared.procedures.push(Procedure { name: MORE.into(), parameters: Vec::new(), result: None });
@@ -312,7 +312,7 @@ impl Script {
             6 => self.union(sender, receiver),
             7 => self.two_outs(sender, receiver),
             8 => self.merge(sender, receiver),
-            9 => self.ask(sender),
+            9 => self.request(sender),
             10 => self.poll(sender, receiver),
             11 | 12 => self.urgent(sender, receiver),
             13 | 14 => self.prefer(sender, receiver),
@@ -373,7 +373,7 @@ impl Script {
         }
     }
 
-    /// An alternative of readers of one channel: refusing ones, then one that takes everything.
+    /// An `alt` of reads of one channel: patterns that can refuse, then one that takes everything.
     fn branches(&mut self, process: usize, name: &str, payload: &[Ty], idle: &str) {
         let before = self.processes[process].scope.len();
         let priority = ["", "pri "][self.rng.usize(0..2)];
@@ -428,7 +428,7 @@ impl Script {
         self.processes[receiver].line("}");
     }
 
-    /// Two messages sent in whichever order, to one receiver that wants them in one.
+    /// Two messages sent in any order, to a receiver with a fixed order.
     fn two_outs(&mut self, sender: usize, receiver: usize) {
         self.outcome = Outcome::Open;
         let (first, first_payload) = self.channel(sender, receiver);
@@ -448,7 +448,7 @@ impl Script {
         }
     }
 
-    /// A receiver that takes from two senders, in whichever order.
+    /// A receiver that takes from two senders, in any order.
     fn merge(&mut self, sender: usize, receiver: usize) {
         let other = self.any_process();
         if other == receiver {
@@ -477,27 +477,27 @@ impl Script {
     }
 
     /// A server that answers every client.
-    fn ask(&mut self, asker: usize) {
+    fn request(&mut self, client: usize) {
         let (ask, reply, server) = (self.name("ask"), self.name("reply"), self.name("S"));
         let ty = self.shared.types.any(&mut self.rng, 1);
         let result = self.shared.types.any(&mut self.rng, 1);
         let second = self.any_process();
-        let mut askers = vec![asker];
-        if second != asker {
-            askers.push(second);
-            askers.sort_unstable();
+        let mut clients = vec![client];
+        if second != client {
+            clients.push(second);
+            clients.sort_unstable();
             self.outcome = Outcome::Open;
         }
-        let names: Vec<String> = askers.iter().map(|index| format!("P{index}")).collect();
+        let names: Vec<String> = clients.iter().map(|index| format!("P{index}")).collect();
         let names = names.join(", ");
         let (printed, printed_result) = (self.shared.types.print(&ty), self.shared.types.print(&result));
         self.declarations += &format!("channel {ask}(pid({names}), {printed});\n");
         self.declarations += &format!("channel {reply}(pid({names}), {printed_result});\n");
-        for asker in askers {
-            let value = self.value(asker, &ty);
-            self.processes[asker].line(&format!("out({ask}, @, {value});"));
-            let pattern = self.patterns(asker, std::slice::from_ref(&result));
-            self.processes[asker].line(&format!("in({reply}, @{pattern});"));
+        for client in clients {
+            let value = self.value(client, &ty);
+            self.processes[client].line(&format!("out({ask}, @, {value});"));
+            let pattern = self.patterns(client, std::slice::from_ref(&result));
+            self.processes[client].line(&format!("in({reply}, @{pattern});"));
         }
         let mut body = Body::new(Place::Process);
         body.line(&format!("while {{ in({ask}, $who, $question);"));
@@ -509,7 +509,7 @@ impl Script {
         self.servers += &format!("process {server} {{\n{}}}\n", body.text);
     }
 
-    /// A receiver that goes on with something else until the message is there.
+    /// A receiver that polls: it does something else until the message is there.
     fn poll(&mut self, sender: usize, receiver: usize) {
         self.outcome = Outcome::Open;
         let (name, payload) = self.channel(sender, receiver);
@@ -530,7 +530,7 @@ impl Script {
         });
     }
 
-    /// A guard that asks for free objects, sometimes.
+    /// A guard with `free(T)`, sometimes.
     fn free_guard(&mut self) -> String {
         self.free_condition().map(|condition| format!("when ({condition}) ")).unwrap_or_default()
     }
@@ -543,7 +543,7 @@ impl Script {
         Some(format!("free(b{}) >= {}", self.rng.usize(0..count), self.rng.u32(0..3)))
     }
 
-    /// A `pri alt` of two partners, whose guards may open while it waits.
+    /// A `pri alt` of two partners, whose guards can become true while it waits.
     fn prefer(&mut self, owner: usize, partner: usize) {
         let other = self.any_process();
         if other == owner {
@@ -603,7 +603,7 @@ impl Script {
         Some(format!("free(b{id}) >= {}", capacity.saturating_sub(self.rng.u32(0..2))))
     }
 
-    /// Has a process keep an object for a while, and then give it back, which opens guards.
+    /// A process keeps an object for a while and then releases it, which makes guards true.
     fn hold_object(&mut self, process: usize, id: usize) {
         if self.rng.u32(0..3) == 0 {
             return;
@@ -646,7 +646,7 @@ impl Script {
         self.processes[partner].line(&line);
     }
 
-    /// A `pri alt` that looks at the environment or the clock before its partner, which may come first.
+    /// A `pri alt` that prefers the environment or the clock to a partner, which can be ready first.
     fn urgent(&mut self, owner: usize, partner: usize) {
         self.outcome = Outcome::Open;
         let sends = self.rng.bool();
@@ -734,14 +734,14 @@ impl Script {
         }
     }
 
-    /// Sometimes has the environment hold a channel back until the program calls `more`.
+    /// Sometimes makes a channel a held one, for which the program calls `more`.
     fn hold(&mut self, name: &str) {
         if self.rng.u32(0..4) > 0 {
             self.environment.held.push(name.to_string());
         }
     }
 
-    /// Work that any of several replicas does.
+    /// Work for any of several replicas.
     fn jobs(&mut self, sender: usize, receiver: usize) {
         self.outcome = Outcome::Open;
         let (job, done, worker) = (self.name("job"), self.name("done"), self.name("W"));

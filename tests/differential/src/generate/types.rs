@@ -28,7 +28,7 @@ pub enum Ty {
 pub struct Boxed {
     /// What its objects hold.
     pub content: Ty,
-    /// How many objects there are.
+    /// The number of its objects.
     pub capacity: u32,
 }
 
