@@ -186,11 +186,6 @@ impl Machine<'_> {
         wait.branches.get(branch as usize).map_or(wait.location, |branch| branch.location)
     }
 
-    /// Whether a step of one instance can open or close a branch of another (guards with `free`).
-    pub fn has_pool_guards(&self) -> bool {
-        self.code.retries()
-    }
-
     /// The process of each instance.
     pub fn instance_processes(&self) -> impl Iterator<Item = ProcessId> {
         self.code.instances.iter().map(|(process, _)| *process)

@@ -26,7 +26,7 @@ pub struct Spin {
     pub depth: u32,
     /// Whether Spin may omit runs that differ only in the order of independent steps (partial-order reduction).
     pub reduction: Reduction,
-    /// Set to end the search: see [`Short::Interrupted`].
+    /// Set to end the search: see [`Incomplete::Interrupted`].
     pub interrupt: Option<Arc<AtomicBool>>,
 }
 
@@ -63,7 +63,7 @@ pub enum Found {
     /// No violation, in all states.
     Nothing,
     /// No violation, but the search is incomplete.
-    NothingSoFar(Short),
+    NothingSoFar(Incomplete),
     /// A state without a transition in which a process is not at rest.
     Deadlock(Trail),
     /// A fault.
@@ -74,7 +74,7 @@ pub enum Found {
 
 /// The reason why a search is incomplete.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Short {
+pub enum Incomplete {
     /// The time limit was reached.
     Time,
     /// The memory limit was reached.
@@ -90,19 +90,19 @@ pub enum Short {
     Broken(String),
 }
 
-impl Short {
+impl Incomplete {
     /// The reason as text.
     pub fn text(&self) -> String {
         match self {
-            Short::Time => "the time was up".to_string(),
-            Short::Memory => "the memory was used up".to_string(),
-            Short::Depth => "some runs are longer than the search follows".to_string(),
-            Short::Interrupted => "interrupted".to_string(),
-            Short::Exits => {
+            Incomplete::Time => "the time was up".to_string(),
+            Incomplete::Memory => "the memory was used up".to_string(),
+            Incomplete::Depth => "some runs are longer than the search follows".to_string(),
+            Incomplete::Interrupted => "interrupted".to_string(),
+            Incomplete::Exits => {
                 "it does not look at all runs that `exit` ends; the built-in engine, without `--engine spin`, does"
                     .to_string()
             }
-            Short::Broken(said) => format!("the verifier broke off: {said}"),
+            Incomplete::Broken(said) => format!("the verifier broke off: {said}"),
         }
     }
 }
@@ -132,7 +132,7 @@ impl Search {
     /// One that was interrupted before it began.
     fn interrupted(compiling: Duration) -> Search {
         Search {
-            found: Found::NothingSoFar(Short::Interrupted),
+            found: Found::NothingSoFar(Incomplete::Interrupted),
             states: 0,
             transitions: 0,
             depth: 0,
@@ -201,7 +201,7 @@ impl Spin {
             search.found = match incomplete(&said) {
                 Some(why) => Found::NothingSoFar(why),
                 None if matches!(question, Question::Property(_)) && model.reduction == Reduction::Unsound => {
-                    Found::NothingSoFar(Short::Exits)
+                    Found::NothingSoFar(Incomplete::Exits)
                 }
                 None => Found::Nothing,
             };
@@ -448,20 +448,20 @@ fn violation(text: &str) -> Option<Violation> {
 }
 
 /// Why a search that has found nothing says little.
-fn incomplete(said: &PanOutput) -> Option<Short> {
+fn incomplete(said: &PanOutput) -> Option<Incomplete> {
     match said.ending {
-        PanExit::Stopped(Stop::Time) => return Some(Short::Time),
-        PanExit::Stopped(Stop::Interrupt) => return Some(Short::Interrupted),
+        PanExit::Stopped(Stop::Time) => return Some(Incomplete::Time),
+        PanExit::Stopped(Stop::Interrupt) => return Some(Incomplete::Interrupted),
         PanExit::Success | PanExit::Failure => {}
     }
     if said.text.contains("max search depth too small") {
-        return Some(Short::Depth);
+        return Some(Incomplete::Depth);
     }
     if said.text.contains("MEMLIM") || said.text.contains("out of memory") || said.errors.contains("out of memory") {
-        return Some(Short::Memory);
+        return Some(Incomplete::Memory);
     }
     if said.ending != PanExit::Success || !said.text.contains("errors: 0") {
-        return Some(Short::Broken(format!("{}{}", said.text.trim_end(), said.errors.trim_end())));
+        return Some(Incomplete::Broken(format!("{}{}", said.text.trim_end(), said.errors.trim_end())));
     }
     None
 }

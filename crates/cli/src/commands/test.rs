@@ -44,8 +44,12 @@ struct RunOutput {
 
 pub(crate) fn test(terminal: &Terminal, arguments: Test) -> Result<Status, CliError> {
     let cases = selected_cases(&arguments)?;
-    let mut engines = arguments.engine.clone();
-    engines.dedup();
+    let mut engines: Vec<Engine> = Vec::new();
+    for engine in &arguments.engine {
+        if !engines.contains(engine) {
+            engines.push(*engine);
+        }
+    }
     let jobs: Vec<(&Case, Engine)> =
         cases.iter().flat_map(|case| engines.iter().map(move |engine| (case, *engine))).collect();
     if jobs.is_empty() {

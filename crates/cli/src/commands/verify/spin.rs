@@ -16,7 +16,7 @@ use quaject_esp_gen::promela::{self, Reduction};
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_ir::text::{counted, location_text};
 use quaject_esp_run::HostError;
-use quaject_esp_run::spin::{Found, Question, Search, Short, Spin};
+use quaject_esp_run::spin::{Found, Incomplete, Question, Search, Spin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -149,14 +149,14 @@ fn judge(
     })
 }
 
-fn limit_of(why: &Short) -> Limit {
+pub(super) fn limit_of(why: &Incomplete) -> Limit {
     match why {
-        Short::Memory => Limit::Memory,
-        Short::Time => Limit::Time,
-        Short::Interrupted => Limit::Interrupted,
-        Short::Depth => Limit::Depth,
-        Short::Exits => Limit::Engine,
-        Short::Broken(_) => Limit::Broken,
+        Incomplete::Memory => Limit::Memory,
+        Incomplete::Time => Limit::Time,
+        Incomplete::Interrupted => Limit::Interrupted,
+        Incomplete::Depth => Limit::Depth,
+        Incomplete::Exits => Limit::Engine,
+        Incomplete::Broken(_) => Limit::Broken,
     }
 }
 

@@ -4,7 +4,7 @@
 
 use super::report::print_record;
 use super::search::unwrap_or_report;
-use super::spin::spin;
+use super::spin::{limit_of, spin};
 use crate::arguments::Verify;
 use crate::commands::promela::generate;
 use crate::terminal::{CliError, Status, Terminal, print_verdict};
@@ -170,7 +170,7 @@ impl SpinRefinement<'_> {
     fn record(&self) -> VerdictRecord {
         let (verdict, limit) = match &self.search.found {
             Found::Nothing => ("holds", None),
-            Found::NothingSoFar(why) => ("unfinished", Some(why.text())),
+            Found::NothingSoFar(why) => ("unfinished", Some(limit_of(why).name().to_string())),
             Found::Deadlock(_) | Found::Fault(_) | Found::Property(_) if self.is_exact() => ("violated", None),
             Found::Deadlock(_) | Found::Fault(_) | Found::Property(_) => ("unfinished", None),
         };
