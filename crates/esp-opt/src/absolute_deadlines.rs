@@ -1,6 +1,6 @@
 //! Relative timeouts become absolute deadlines: an `after` that counts from the arrival at its wait becomes one with a
-//! deadline that is computed before the wait. A fused process arrives at a wait as often as any member moves; every
-//! member keeps its own deadline. Knows no products.
+//! deadline that is computed before the wait. A fused process arrives at its wait again whenever any member makes a
+//! step, which must not restart the timeouts of the others. Knows no products.
 
 use quaject_esp_ir::ir::{
     Body, Instruction, Op, Operation, ProcessId, Program, Terminator, TimeUnit, TypeTable, ValueData,

@@ -10,7 +10,7 @@ use quaject_esp_ir::ir::{
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
-/// How many times a process is analysed, as the intervals of its messages grow, before these are widened to their types.
+/// The visit of a process at which the growing intervals of its messages are widened to their types.
 const MAX_VISITS: u32 = 4;
 
 /// Per channel, per part of its messages: the join of what is sent; none before the first send.
@@ -53,7 +53,7 @@ pub(crate) fn ranges_of_processes(program: &Program, checked: bool) -> Vec<Vec<O
     found.into_iter().map(|ranges| ranges.map_or_else(Vec::new, Intervals::everywhere)).collect()
 }
 
-/// Joins a sent fact into a part of a message; whether that has grown.
+/// Joins a sent fact into a part of a message; whether the part has grown.
 fn join_into(part: &mut Option<Fact>, sent: &Fact) -> bool {
     let (low, high) = part.as_ref().map_or((sent.low, sent.high), |part| (part.low, part.high));
     let joined = Fact::between(low.min(sent.low), high.max(sent.high));

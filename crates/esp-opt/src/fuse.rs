@@ -1,6 +1,6 @@
-//! Fuses a group of processes into one that has the behaviour of all of them without their rendezvous. Each member remains
-//! as a stub that ends at once, so that the instance numbers held by `pid` values stay valid. The choice of groups is in
-//! `groups`, the product construction in `product`.
+//! Fuses a group of processes into one process, their product, in which the rendezvous between them are assignments.
+//! Each member remains as a stub that ends at once, so that the instance numbers held by `pid` values stay valid. The
+//! choice of groups is in `groups`, the product construction in `product`.
 
 use crate::absolute_deadlines::use_absolute_deadlines;
 use crate::label_instances::label_instances;

@@ -9,7 +9,7 @@ use crate::refusal::Refusal;
 use quaject_esp_ir::ir::{Boundary, Direction, Process, ProcessId, Program};
 use std::collections::BTreeSet;
 
-/// From so many processes on, an oversized group is divided; its size is not due to a single process.
+/// The minimal number of processes of an oversized group that is divided: its size is not due to a single process.
 const MIN_PROCESSES_TO_DIVIDE: usize = 16;
 
 /// The result of fusing some processes.
@@ -132,7 +132,7 @@ fn build_state_machines(
     (machines, attempts)
 }
 
-/// What is reported of a group that was refused, and the smaller groups to try instead.
+/// The report on a group that was refused, and the smaller groups to try instead.
 fn regroup(
     program: &Program,
     processes: Vec<ProcessId>,

@@ -1,4 +1,4 @@
-//! Transformations from flow IR to flow IR. Emits neither text nor code of a machine.
+//! Transformations from flow IR to flow IR. Emits neither text nor machine code.
 //!
 //! ```text
 //!   facts, channel_ranges                     intervals: of a value, of the values of all processes
@@ -10,7 +10,7 @@
 //!   product                                   the product of several instances, by abstract interpretation
 //!   fuse, groups                              fusion: a group of processes becomes one, on the product
 //!   path                                      fast paths, on the product
-//!   report                                    all of the above in words
+//!   report                                    the texts of reports on all of the above
 //! ```
 #![forbid(unsafe_code)]
 

@@ -24,17 +24,17 @@ const WAIT_COST: usize = 30;
 /// Fuel for each instruction of the processes, waits at their cost. Products within the limits take up to 200.
 const FUEL_PER_INSTRUCTION: usize = 256;
 
-/// Processes of fewer instructions may grow as if they had so many.
+/// Processes with fewer instructions may grow as if they had this many.
 const MIN_GROWTH_BASE: usize = 125;
 
 /// By how much fusion may enlarge the code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CodeGrowth {
-    /// So many times the instructions of the separate processes, twice as many where members can be blocked forever. The
-    /// costliest process is left out until the product keeps to it.
+    /// A factor over the instructions of the separate processes, doubled where members can be blocked forever. The
+    /// costliest process is excluded until the product is within the limit.
     Factor(usize),
-    /// A growth that is acceptable without a request for speed, found within a short time: 1.5 times, waits at their cost in
-    /// code, or three times where the product is small. A group that exceeds it is not fused.
+    /// A factor that is acceptable without a request for speed: 1.5, or three if the product is small. Waits count at
+    /// their cost in code. A group that exceeds it is not fused, and fuel is limited by the size of the group.
     Conservative,
 }
 
@@ -47,7 +47,7 @@ pub struct Limits {
     pub nodes: usize,
     /// Instructions and terminators of the result.
     pub instructions: usize,
-    /// Instructions of the fused process over those of its members' processes.
+    /// The ratio of the instructions of the fused process to those of its members' processes.
     pub growth: CodeGrowth,
     /// Work for all products of a program: instructions emitted and member states recorded, over all rounds.
     pub fuel: usize,
@@ -123,14 +123,14 @@ pub(crate) struct ProductLimits {
     pub(crate) emitted: usize,
     /// The cost of an emitted wait, in instructions.
     pub(crate) wait_cost: usize,
-    /// What is reported as exceeded when there are more instructions.
+    /// The kind of limit that is reported when there are more instructions.
     pub(crate) size_kind: LimitKind,
     /// As [`Limits::fuel`].
     pub(crate) fuel: usize,
 }
 
 impl ProductLimits {
-    /// Those of `limits`, with at most so many instructions.
+    /// Those of `limits`, with at most `max_instructions`.
     pub(crate) fn new(limits: &Limits, max_instructions: usize) -> ProductLimits {
         let instructions = limits.instructions.min(max_instructions);
         ProductLimits {

@@ -27,7 +27,7 @@ pub enum ExitReason {
     Stops(usize),
     /// No member can run.
     NoneRunnable,
-    /// A test asked for an exit where this member proceeds: [`IterationCountPlacement::Forced`].
+    /// An exit that a test forces where this member proceeds: [`IterationCountPlacement::Forced`].
     Forced(usize),
     /// Values on whose equality the path is specialised differ at its start.
     ValuesDiffer,
@@ -43,7 +43,7 @@ pub enum IterationCountPlacement {
     LoopHeads,
     /// At every node, so that tests can force an exit at any of them.
     EveryNode,
-    /// At loop heads. In addition the exploration takes a side exit at this one of the places, numbered in its order,
-    /// at which it decides whether the path continues. The general code has to continue from there.
+    /// At loop heads. In addition, the exploration takes a side exit at the decision with this number, in exploration
+    /// order, of those on whether the path continues. Tests check that the general code continues from there.
     Forced(u32),
 }

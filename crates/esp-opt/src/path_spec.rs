@@ -4,14 +4,15 @@
 use quaject_esp_ir::ir::{LabelId, Location, SiteId};
 use smol_str::SmolStr;
 
-/// A fast path as the program asks for it.
+/// The specification of a fast path.
 #[derive(Clone, Debug)]
 pub struct PathSpec {
     /// Its name.
     pub name: SmolStr,
     /// The maximal iterations of a run.
     pub max_iterations: u32,
-    /// A path that makes a choice is bypassed at every such entry test, so that the general code makes the other choices.
+    /// The interval, in entry tests, at which a path that makes a choice is bypassed, so that the general code makes
+    /// the other choices.
     pub bypass_interval: u32,
     /// How many times the entry test yields and retries until every member is in position.
     pub retry_limit: u32,
@@ -19,7 +20,7 @@ pub struct PathSpec {
     pub members: Vec<MemberSpec>,
     /// The C function that implements the path, if it is manual.
     pub function: Option<SmolStr>,
-    /// Where it is written.
+    /// Its location in the source.
     pub location: Location,
 }
 

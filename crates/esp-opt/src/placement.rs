@@ -1,4 +1,5 @@
-//! Where a member of a fast path has its state: its process, its location, and its slots among those of the path.
+//! The placement of a member of a fast path: its process, the location at which it is captured, and its slots among
+//! those of the path.
 
 use quaject_esp_ir::ir::{BlockId, ProcessId, Value};
 

@@ -12,7 +12,7 @@ pub(crate) fn slot_element(place: &Place) -> Option<(SlotId, Value)> {
     }
 }
 
-/// The slot that a place is as a whole: it has no path.
+/// The slot, if the place is an entire slot.
 pub(crate) fn whole_slot(place: &Place) -> Option<SlotId> {
     match (place.base, &place.path[..]) {
         (Base::Slot(slot), []) => Some(slot),

@@ -1,4 +1,4 @@
-//! Why a group of processes is not fused, or a fast path not formed. Data only; the texts for people are in `report`.
+//! Refusals: why a group of processes is not fused, or a fast path not formed. Data only; the texts are in `report`.
 
 use crate::limits::LimitKind;
 use quaject_esp_ir::ir::{ChannelId, Location, ProcessId};
@@ -41,8 +41,8 @@ pub enum Refusal {
         /// Its name.
         function: SmolStr,
     },
-    /// At a side exit a member that waited at this channel waits there again only later; this process observes the
-    /// absence by `pri alt` or `else`.
+    /// After a side exit, a member that waited at this channel without the path waits there only after this process has
+    /// run, which observes the absence by `pri alt` or `else`.
     ObservesAbsence {
         /// The channel.
         channel: ChannelId,

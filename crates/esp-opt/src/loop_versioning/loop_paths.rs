@@ -7,11 +7,11 @@ use quaject_esp_ir::ir::{Body, Edge, Op, Terminator, TypeTable};
 use quaject_esp_ir::loops::{Loop, loops};
 use std::collections::BTreeSet;
 
-/// Blocks on one path.
+/// The maximal number of blocks on one path.
 const MAX_BLOCKS: usize = 48;
-/// Paths of one loop that are considered.
+/// The maximal number of paths of one loop that are considered.
 const MAX_PATHS: usize = 16;
-/// Steps of the search for the paths of one loop.
+/// The maximal number of steps of the search for the paths of one loop.
 const MAX_STEPS: usize = 2000;
 
 /// A path once through a loop: its blocks from the header on, and the edge by which each is left.

@@ -46,19 +46,19 @@ use smol_str::SmolStr;
 use std::collections::BTreeMap;
 use unrolled::Unrolled;
 
-/// Elements that an unrolled version processes, at least, if the code size allows it.
+/// The minimal number of elements that an unrolled version processes, if the code size allows it.
 const MIN_ELEMENTS: i128 = 16;
-/// Iterations of an unrolled version.
+/// The maximal number of iterations of an unrolled version.
 const MAX_ITERATIONS: usize = 64;
-/// Iterations after the last one whose guards are evaluated as well.
+/// The maximal number of iterations after the last one whose guards are evaluated as well.
 const MAX_LOOKAHEAD: usize = 3;
-/// Instructions of one unrolled version, before common subexpressions are dropped.
+/// The maximal number of instructions of one unrolled version, before common subexpressions are dropped.
 pub(crate) const MAX_INSTRUCTIONS: usize = 1500;
-/// Unrolled loops of one process.
+/// The maximal number of unrolled loops of one process.
 const MAX_LOOPS: usize = 4;
 /// Bodies with more instructions and terminators are not analysed.
 const MAX_BODY_SIZE: usize = 20_000;
-/// Constants that a parameter may be initialised with.
+/// The maximal number of constants that are tried as the initial value of a parameter.
 const MAX_INITIAL_CONSTANTS: usize = 8;
 
 /// Why a loop is not unrolled.

@@ -1,7 +1,7 @@
-//! Global value numbering (Simpson, "Value-Driven Redundancy Elimination", 1996, section 4.2): congruent values get one
-//! number, and a dominating one of them replaces the others. The algorithm is optimistic: loop-carried values, such as the
-//! indices of two processes into equal arrays, are congruent until a round shows a difference. Operations that cancel an
-//! earlier one are removed as well, also across a join of control flow.
+//! Global value numbering by the RPO algorithm (Simpson, "Value-Driven Redundancy Elimination", 1996, section 4.2):
+//! congruent values get one number, and a dominating one of them replaces the others. The algorithm is optimistic:
+//! loop-carried values, such as the indices of two processes into equal arrays, are congruent until a round shows a
+//! difference. Operations that cancel an earlier one are removed as well, also across a join of control flow.
 
 use quaject_esp_ir::cfg::{Regions, edges, edges_mut, successors};
 use quaject_esp_ir::dominators::Dominators;

@@ -1,8 +1,9 @@
-//! Exponential back-off from a path that does not pay, the reverse of a tracing compiler's warm-up counter. To enter and exit
-//! a path costs about as much as it saves in two iterations; input that repeatedly causes an earlier side exit would run
-//! slower with the path than without. A side exit therefore records the progress of the run, and entry tests after it bypass
-//! the path: 2 times at first, then 4, 8, 16, 32 and finally 64 times between two attempts. A run that takes the normal
-//! exit, reaches the iteration limit, or makes enough progress resets the interval.
+//! Exponential back-off from a path that does not pay (Metcalfe, Boggs 1976), the reverse of a tracing compiler's
+//! warm-up counter. Entering and exiting a path costs about as much as two iterations save; input that repeatedly
+//! causes a side exit before that would run slower with the path than without. A side exit therefore records the
+//! progress of the run, and entry tests after it bypass the path: 2 times at first, then 4, 8, 16, 32 and finally 64
+//! times between two attempts. A run that takes the normal exit, reaches the iteration limit, or makes enough progress
+//! resets the interval.
 //!
 //! ```text
 //!   entry test: skip > 0:               skip -= 1 ───────────────────────────────────> bypass
@@ -28,7 +29,7 @@ pub enum BackOff {
     Off,
 }
 
-/// Iterations that pay for an entry.
+/// The number of iterations whose savings equal the cost of an entry.
 const BREAK_EVEN_ITERATIONS: u32 = 2;
 /// The maximal interval between two attempts, less one: a power of two less one.
 const MAX_SKIPPED: i128 = 63;

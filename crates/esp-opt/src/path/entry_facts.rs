@@ -1,6 +1,6 @@
-//! Encodes in a path's code what always holds of members' values at its entry: passes and back ends see one path, not the
-//! processes that establish the facts. A number is masked to the bits it can have; a value that is the length of a slot
-//! is loaded again, so that it is the same value as the lengths that the path loads.
+//! Encodes entry facts, which always hold of the members' values at the entry of a path, in its code: passes and back
+//! ends see the path, not the processes that establish the facts. A number is masked to the bits it can have; a value
+//! that is the length of a slot is loaded again, so that it is the same value as the lengths that the path loads.
 
 use crate::facts::Fact;
 use quaject_esp_ir::cfg::{Regions, successors};

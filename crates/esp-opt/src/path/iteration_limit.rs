@@ -14,9 +14,9 @@ use quaject_esp_ir::visit::{op_values_mut, terminator_values_mut};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// One in so many iterations is reserved for inner loops that have started when no other iterations remain: an exit at the
-/// head of the outer loop is preferable, as the members are close to their starts there and the next run can start at
-/// once.
+/// The reciprocal of the fraction of iterations that is reserved for inner loops that have started when no other
+/// iterations remain: an exit at the head of the outer loop is preferable, because the members are close to their
+/// starts there and the path can be entered again at once.
 const RESERVE_DIVISOR: u32 = 16;
 
 /// A block at which a loop is counted.
@@ -26,8 +26,8 @@ struct CountedHead {
     inside: Option<Vec<usize>>,
 }
 
-/// Makes a path's code count its iterations, at most `limit`. Returns the initial count as well: some iterations may be
-/// reserved for inner loops.
+/// Makes a path's code count its iterations down from at most `limit`. Also returns the initial count, which is lower
+/// if iterations are reserved for inner loops.
 pub(super) fn limit_iterations(
     mut body: Body,
     limit_exits: &[LimitExit],

@@ -41,7 +41,7 @@ use smol_str::SmolStr;
 
 pub use back_off::BackOff;
 
-/// How paths are formed.
+/// Options of path formation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// Whether overflow is a fault.
@@ -89,7 +89,7 @@ pub struct FormedPath {
     pub limit_exits: Vec<PathExit>,
     /// The members' locations at each node: all states of the paper's figure 6 are among them.
     pub states: Vec<Vec<Location>>,
-    /// If there is a choice on the path: it is bypassed at every such entry test.
+    /// If there is a choice on the path: the interval, in entry tests, at which it is bypassed.
     pub bypass_interval: Option<u32>,
     /// The maximal iterations of a run; a run executes at most this many times `instructions`.
     pub max_iterations: u32,

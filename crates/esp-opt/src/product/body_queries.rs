@@ -1,4 +1,4 @@
-//! Queries about bodies, operations and types that several files of the product ask. Knows no members.
+//! Queries about bodies, operations and types, for several files of the product. Knows no members.
 
 use quaject_esp_ir::cfg::{Regions, successors};
 use quaject_esp_ir::ir::{BlockId, Body, Op, Operation, SiteId, Terminator, Type, TypeId, TypeTable};

@@ -1,5 +1,5 @@
-//! Counted loops: loops in which a counter that starts below a bound is incremented by one until it reaches the bound.
-//! They terminate. Knows one body, no states.
+//! Counted loops: loops that repeat while a counter is below an invariant bound, and increment it by one in each
+//! iteration. The number of iterations is therefore finite. Knows one body, no states.
 
 use quaject_esp_ir::cfg::edges;
 use quaject_esp_ir::dominators::Dominators;

@@ -1,10 +1,10 @@
 //! Emission of deadlock reports. A report lists each blocked instance by its own name, with the location at which it
-//! waits, the operation, and the instances that have the other end. Knows no nodes.
+//! waits, the operation, and the instances that have the other end: the edges of the wait-for graph. Knows no nodes.
 //!
-//! The site of a dead member is data (`explore/dead_members`), so the entry of a dead member depends on it. The wait
-//! that reports a deadlock has one branch for each site that is possible: its guard is true where the member is there,
-//! and its operation is never ready. The report of a wait (`Wait::members`) lists the entries of the branches whose
-//! guards are true:
+//! The site at which a dead member is blocked is a run-time value (`explore/dead_members`), so the member's entry
+//! depends on it. The wait that reports a deadlock has one branch for each possible site: its guard is true if the
+//! member is at that site, and its operation is never ready. The report of a wait (`Wait::members`) lists the entries
+//! of the branches whose guards are true:
 //!
 //! ```text
 //!   wait  if site_P == 1 : in(never)       "P waits at 3:13 for Q"
@@ -34,7 +34,7 @@ struct ReportEntry {
     site: Option<SiteId>,
 }
 
-/// A condition on the site of a dead member: whether it is, or is not, the one of this number.
+/// A condition on the site of a dead member: that it has this number, or that it has another.
 struct SiteTest {
     site: SymbolicValue,
     number: u32,
@@ -42,7 +42,7 @@ struct SiteTest {
 }
 
 impl ReportEntry {
-    /// About as many instructions and branches as the entry takes: one branch for each set of dead partners.
+    /// An estimate of the instructions and branches of the entry, which has one branch for each set of dead partners.
     fn size(&self) -> usize {
         (1 + 2 * (self.dead_partners.len() + usize::from(self.at.is_some()))) << self.dead_partners.len()
     }
@@ -112,8 +112,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
         SymbolicState { block: self.out.block(parameters), state: ProductState::new(members) }
     }
 
-    /// Ends a block in a wait that reports the members in `waiting` and the dead members, but for those in
-    /// `unreported`.
+    /// Ends a block in a wait that reports the members in `waiting` and the dead members, except those in
+    /// `unreported`. With dead members the report stays pending until the possible sites are known.
     pub(super) fn defer_deadlock_report(
         &mut self,
         exec: &SymbolicState,
@@ -138,7 +138,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         }
     }
 
-    /// About as many instructions and branches as a report takes.
+    /// An estimate of the instructions and branches of a report.
     pub(super) fn report_size(&self, report: &PendingReport) -> usize {
         self.report_entries(report).iter().map(ReportEntry::size).sum()
     }
@@ -197,7 +197,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         self.out.finish(exec.block, end, location);
     }
 
-    /// The guard that is true where all tests hold; none if that is impossible.
+    /// The guard that is true if all tests hold; none if they cannot.
     fn site_guard(&mut self, exec: &mut SymbolicState, tests: &[SiteTest]) -> Option<Guard> {
         let mut guard: Option<Value> = None;
         for SiteTest { site, number, is_equal } in tests {

@@ -164,9 +164,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
         })
     }
 
-    /// The members, not at idle points, that no behaviour of the environment can wake: those that wait, and those of
-    /// the dead members that had potential wakers. Wakeable is the least set with the members that wait for the
-    /// environment, and those that await an operation of which a wakeable member has the other end in its text.
+    /// The members, not at idle points, that no behaviour of the environment can wake: waiting ones, and dead ones
+    /// that had potential wakers. The wakeable members are the least set that contains the members that wait for the
+    /// environment, and those that await an operation whose other end is in the code of a wakeable member.
     fn blocked_forever(&self, exec: &SymbolicState) -> Vec<usize> {
         let count = self.group.members.len();
         let mut wakeable: Vec<bool> =

@@ -3,7 +3,7 @@
 //!
 //! # Abstract states
 //!
-//! A *location vector* says where the control of each member is. An *abstract state* is a location vector together with
+//! A *location vector* consists of the control locations of all members. An *abstract state* is a location vector with
 //! facts: an interval of each live integer, constants, excluded values, tags of unions in memory, and rendezvous that
 //! have been tried and do not match. A *node* of the product is an abstract state; its code is executed symbolically
 //! once. The abstract states of one location vector form its *partition* (trace partitioning, Mauborgne, Rival 2005):
@@ -21,8 +21,8 @@
 //! ```
 //!
 //! The ends of intervals are taken from the constants that the members compare with (widening with thresholds, Blanchet
-//! et al. 2003; `group::bounds`), so the lattice is finite. A counter would still have a node for each threshold: when
-//! a new node of a partition differs from an older one in wider intervals only, both are widened to the wider ones
+//! et al. 2003; `group::thresholds`), so the lattice is finite. A counter would still have a node for each threshold:
+//! when a new node of a partition differs from an older one in wider intervals only, both are widened to the wider ones
 //! (`widening`).
 //!
 //! # Restart on precision loss
@@ -504,7 +504,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         }
     }
 
-    /// Records members that can proceed at the node at hand.
+    /// Records members that can proceed at the current node.
     pub(super) fn note_enabled(&mut self, members: impl IntoIterator<Item = usize>) {
         self.effects.enabled.extend(members);
     }

@@ -1,5 +1,5 @@
-//! The data of the search for a product: nodes, trace partitions, the round at hand, and what the symbolic execution of
-//! a node has found. The algorithm over them is in `explore`; `symbolic_exec`, `rendezvous`, `environment`,
+//! The data of the search for a product: nodes, trace partitions, the current round, and the effects of the symbolic
+//! execution of a node. The algorithm over them is in `explore`; `symbolic_exec`, `rendezvous`, `environment`,
 //! `trace_path`, `fault_checks` and `deadlock_report` extend [`Explorer`] by the parts of the symbolic execution.
 
 use super::group::Group;
@@ -26,8 +26,8 @@ pub(super) struct Explorer<'g, 'p> {
     pub(super) group: &'g Group<'p>,
     pub(super) out: Residue,
     pub(super) limits: ProductLimits,
-    /// The work that could still be done when the search began, or began again. [`Explorer::remaining_fuel`] subtracts
-    /// what has been done since.
+    /// The remaining work when the search started, or restarted. [`Explorer::remaining_fuel`] subtracts what has been
+    /// done since.
     pub(super) fuel: usize,
     /// One partition for each location vector, numbered in the order in which the vectors are found.
     pub(super) partition_numbers: FxHashMap<Rc<LocationVector>, usize>,
@@ -38,40 +38,40 @@ pub(super) struct Explorer<'g, 'p> {
     /// Per value: the widest bound that any partition has.
     pub(super) global_bound: Facts,
     pub(super) round: Round,
-    /// The effects of the symbolic execution at hand.
+    /// The effects of the current symbolic execution.
     pub(super) effects: NodeEffects,
     /// The schedule of the fast path that is traced; none for the product of complete processes.
     pub(super) schedule: Option<&'g PathSchedule>,
     /// Per member: the sites at which it may be blocked forever, and the numbers of those that the last round reached.
     pub(super) blocked_sites: Vec<Vec<BlockedAt>>,
     pub(super) reached_sites: Vec<BTreeSet<i128>>,
-    /// Where no member is active: the block that all such states share, and its report.
+    /// By the fates of all members, none of which is active: the block that these states share, and its report.
     pub(super) deadlock_blocks: BTreeMap<Vec<MemberFate>, (BlockId, PendingReport)>,
     /// The sets of operations that [`super::state::PotentialWakers`] number; the first is empty.
     pub(super) waker_sets: Vec<Vec<(ChannelId, Direction)>>,
     /// Per member: whether a deadlock report can list it.
     pub(super) is_reportable: Vec<bool>,
-    /// Whether terminated members are dead, too, so that states that differ only in which members are blocked forever
-    /// and which have terminated are one; and whether the search restarts because that has become so.
+    /// Whether terminated members count as dead, so that states that differ only in which members are blocked forever
+    /// and which have terminated are merged; and whether the search must restart because this has just been set.
     pub(super) merges_dead_states: bool,
     pub(super) needs_restart: bool,
-    /// The decisions to continue on a path that precede a forced exit, if there is one.
+    /// On a fast path: the number of decisions to continue that precede a forced exit, if there is one.
     pub(super) decisions_until_forced_exit: Option<u32>,
 }
 
 /// The abstract states of one location vector, and what is known of them from earlier rounds.
 pub(super) struct Partition {
     pub(super) vector: Rc<LocationVector>,
-    /// Members that are served first, so that no other member starves them.
+    /// Members that are served first, so that they do not starve.
     pub(super) preferred: BTreeSet<usize>,
     /// Which facts keep the abstract states apart.
     pub(super) precision: Precision,
-    /// Lower bounds (in the lattice of facts) of every abstract state: of a value that does not keep them apart the
-    /// join over all of them, of others the result of widening.
+    /// The facts to which narrower ones are widened: of a value that does not keep the abstract states apart, the join
+    /// over all of them; of any other, the result of widening.
     pub(super) bound: Facts,
     /// How often `precision` and `bound` have changed.
     pub(super) revision: usize,
-    /// Its nodes of the round at hand, in the order in which they were reached.
+    /// Its nodes of the current round, in the order in which they were reached.
     pub(super) nodes: Vec<usize>,
 }
 
@@ -82,7 +82,7 @@ pub(super) struct Round {
     /// Its nodes, in the order in which they were reached, and those of them that have not been visited.
     pub(super) reached: Vec<usize>,
     pub(super) worklist: Vec<usize>,
-    /// The instructions of its nodes without the execution at hand, and the size of the residue when that began.
+    /// The instructions of its nodes without the current execution, and the size of the residue when that began.
     pub(super) size: usize,
     pub(super) emitted_before: usize,
     /// Nodes reached, over all rounds.
@@ -161,7 +161,7 @@ impl Node {
 }
 
 impl Explorer<'_, '_> {
-    /// Refuses a product that exceeds its size, and a search that exceeds its fuel.
+    /// Refuses a product that exceeds its size limit, and a search that has no fuel left.
     pub(super) fn check_size(&self) -> Result<(), Refusal> {
         if self.round.size + self.out.size - self.round.emitted_before > self.limits.emitted {
             return Err(limit_exceeded(self.limits.size_kind, self.limits.instructions));
@@ -178,7 +178,7 @@ impl Explorer<'_, '_> {
     }
 }
 
-/// The live values at a node that are parameters, and those parameters.
+/// The live values of a node that are parameters of its block, each with its parameter.
 pub(super) fn parameters(values: &SmallMap<MemberValue, SymbolicValue>) -> impl Iterator<Item = (MemberValue, Value)> {
     values.iter().filter_map(|(origin, value)| match value {
         SymbolicValue::Residual(parameter) => Some((*origin, *parameter)),

@@ -15,7 +15,7 @@ use quaject_esp_ir::ir::{
 use quaject_esp_ir::typing::place_type;
 
 impl<'g, 'p> Explorer<'g, 'p> {
-    /// Continues to an instruction of a member if it does not fault; none if it is certain to.
+    /// Emits the tests before an instruction of a member. The state in which they hold; none if they cannot.
     pub(super) fn check_faults(
         &mut self,
         exec: SymbolicState,
@@ -49,8 +49,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
         self.check_capacity(exec, member, next)
     }
 
-    /// Tests that an index lies in what it indexes. It is the comparison that generated C makes before the instruction,
-    /// so that the C compiler removes that.
+    /// Tests that an index is in bounds. It is the comparison that generated C makes before the instruction, so that
+    /// the C compiler removes the latter.
     fn check_index(
         &mut self,
         mut exec: SymbolicState,
@@ -72,7 +72,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                     let from = self.residual_place(&mut exec, member, holder);
                     let length = self.out.value(TypeTable::I32, None);
                     self.out.emit(exec.block, Some(length), Op::Length(from), location);
-                    // The maximal length may be no threshold of the group.
+                    // Its bound need not be a threshold of the group; the bound of `int` always is.
                     (SymbolicValue::Residual(length), Fact::between(0, i128::from(i32::MAX)))
                 }
             },
@@ -168,8 +168,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
         Ok(exec)
     }
 
-    /// Continues to an instruction of a member if there is room for its result; none if it is certain that there is
-    /// not.
+    /// Tests before an instruction of a member that pools, lengths and ranges suffice for it. The state in which the
+    /// tests hold; none if they cannot.
     fn check_capacity(
         &mut self,
         mut exec: SymbolicState,
@@ -242,7 +242,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         }
     }
 
-    /// Tests that there are so many bytes from an offset on.
+    /// Tests that `size` bytes from `offset` on are inside `bytes`.
     fn check_range(
         &mut self,
         mut exec: SymbolicState,
@@ -257,7 +257,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         self.require(exec, at, (BinaryOp::LessEqual, offset, last))
     }
 
-    /// Tests that a slice lies in its bytes; its length.
+    /// Tests that a slice is inside `bytes`; the state in which it is, and the length of the slice.
     fn check_slice(
         &mut self,
         mut exec: SymbolicState,
@@ -320,7 +320,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
         result
     }
 
-    /// Continues if a comparison holds, else exits. No fact about the numbers is recorded, as they have no other use.
+    /// As [`Explorer::require_comparison`], of values of the residue. Records no fact about them: they have no other
+    /// use.
     fn require(
         &mut self,
         exec: SymbolicState,

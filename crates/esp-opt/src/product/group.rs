@@ -1,17 +1,17 @@
 //! A group of instances to be fused: its members in order, what is known of the code of each, the channels between
 //! them, and the thresholds of widening. Knows no states.
 
-mod bounds;
 mod eligibility;
 mod liveness;
 mod pipeline;
+mod thresholds;
 
 pub(crate) use eligibility::observes_absence;
 
-use self::bounds::WideningBounds;
-use self::eligibility::{check_eligible, internal, users};
-use self::liveness::{Live, future_deadlines, joins, liveness, operations_ahead};
-use self::pipeline::pipeline;
+use self::eligibility::{channel_users, check_eligible, internal_channels};
+use self::liveness::{Live, future_deadlines, join_blocks, liveness, operations_ahead};
+use self::pipeline::pipeline_order;
+use self::thresholds::WideningThresholds;
 use super::body_queries::wait_of_site;
 use super::counted_loops::{CountedLoop, counted_loops};
 use crate::refusal::Refusal;
@@ -29,7 +29,7 @@ pub(crate) struct Group<'p> {
     pub(super) members: Vec<Member<'p>>,
     /// Per channel: whether it lies between members.
     pub(super) internal: Vec<bool>,
-    pub(super) bounds: WideningBounds,
+    pub(super) thresholds: WideningThresholds,
     /// Whether overflow is a fault.
     pub(super) checked: bool,
     /// Whether there are processes outside of the group.
@@ -55,7 +55,7 @@ pub(super) struct Member<'p> {
     pub(super) is_join: Vec<bool>,
     /// Per block: the operations that are reachable from it.
     pub(super) ahead: Vec<FxHashSet<(ChannelId, Direction)>>,
-    /// Its loops that terminate.
+    /// Its loops with a bounded number of iterations.
     pub(super) counted: Vec<CountedLoop>,
     /// Deadlines that have certainly not passed when they are computed.
     pub(super) future_deadlines: BTreeSet<Value>,
@@ -74,7 +74,7 @@ impl<'p> Member<'p> {
             first_site: 0,
             live,
             live_at_wait,
-            is_join: joins(body),
+            is_join: join_blocks(body),
             ahead: operations_ahead(body),
             counted: counted_loops(body),
             future_deadlines: future_deadlines(body),
@@ -90,13 +90,13 @@ impl<'p> Group<'p> {
         bodies: &'p BTreeMap<u32, Body>,
         checked: bool,
     ) -> Result<Group<'p>, Refusal> {
-        let users = users(program, processes);
-        let internal = internal(program, processes, &users)?;
+        let users = channel_users(program, processes);
+        let internal = internal_channels(program, processes, &users)?;
         for process in processes {
             check_eligible(program, *process)?;
         }
         let mut members = Vec::new();
-        for process in pipeline(program, processes) {
+        for process in pipeline_order(program, processes) {
             let member = Member::new(program, process);
             let replicas = program.processes[process.0 as usize].replicas;
             let bodies = bodies.range(member.instance..member.instance + replicas);
@@ -106,7 +106,7 @@ impl<'p> Group<'p> {
         Ok(Group {
             program,
             internal,
-            bounds: WideningBounds::new(&members),
+            thresholds: WideningThresholds::new(&members),
             members,
             checked,
             has_others: program.processes.len() > processes.len(),
@@ -125,7 +125,7 @@ impl<'p> Group<'p> {
         Group {
             program,
             internal: program.channels.iter().map(|channel| channel.boundary == Boundary::Internal).collect(),
-            bounds: WideningBounds::new(&members),
+            thresholds: WideningThresholds::new(&members),
             members,
             checked,
             has_others: true,
@@ -136,7 +136,7 @@ impl<'p> Group<'p> {
     /// Per member: its position in the pipeline.
     pub(super) fn pipeline_ranks(&self) -> Vec<usize> {
         let processes: Vec<ProcessId> = self.processes().collect();
-        let order = pipeline(self.program, &processes);
+        let order = pipeline_order(self.program, &processes);
         let position = |process: &ProcessId| order.iter().position(|other| other == process).unwrap_or(0);
         processes.iter().map(position).collect()
     }
@@ -191,7 +191,7 @@ impl<'p> Group<'p> {
         &self.program.types
     }
 
-    /// The number of instances at the end of a channel that has more of them.
+    /// The larger number of instances at the two ends of a channel.
     pub(super) fn max_endpoint_instances(&self, channel: ChannelId) -> u32 {
         let users = self.users.get(&channel).map_or(&[][..], Vec::as_slice);
         let at_end = |wanted: Direction| {

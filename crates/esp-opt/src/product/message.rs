@@ -1,5 +1,5 @@
-//! The message of a rendezvous: matching with the patterns of the receiver, and binding. Tests that the facts decide
-//! are not emitted. Knows one receiver, no schedule.
+//! The message of a rendezvous: it is matched with the patterns of the receiver, and its parts are bound. Tests that
+//! the facts decide are not emitted. Knows one receiver, no schedule.
 
 use super::body_queries::holds_boxed;
 use super::explorer::Explorer;

@@ -5,11 +5,11 @@
 //! ```text
 //!   group             members, their liveness, the channels between them, the thresholds of widening
 //!     eligibility     which groups can be fused, and which processes observe the absence of a partner
-//!     pipeline        the order of writers before readers
+//!     pipeline        the order of senders before receivers
 //!     liveness        live values and slots of a member; operations ahead of a location
-//!     bounds          the constants to which the ends of intervals are widened
+//!     thresholds      the constants to which the ends of intervals are widened
 //!   body_queries      queries about bodies, operations and types
-//!   counted_loops     loops of a member that terminate
+//!   counted_loops     loops of a member with a bounded number of iterations
 //!   state             control locations, facts, abstract states: lattice and coarsening
 //!   residue           the body that is being emitted
 //!   explorer          the data of the search: nodes, partitions, rounds
@@ -17,7 +17,7 @@
 //!     widening        bounds of partitions, loss of precision
 //!     dead_members    members that are terminated or blocked forever
 //!     fairness        starvation on cycles of the product; where it yields
-//!     costliest       which process contributes most nodes
+//!     costliest       the process that contributes most nodes
 //!   symbolic_exec     execution of one member from one operation to the next
 //!   simplify          operations that facts make cheaper
 //!   rendezvous        communication between members

@@ -1,5 +1,5 @@
-//! The position automaton of a path expression (Glushkov 1961): the words that a member may spell on a fast path ("Fast
-//! Paths in Concurrent Programs", section 4.2). Knows no code.
+//! The position automaton of a path expression (Glushkov 1961). It accepts the sequences of statements that a member
+//! may execute on a fast path ("Fast Paths in Concurrent Programs", section 4.2). Knows no code.
 //!
 //! The automaton has one state, or *position*, for each occurrence of an element in the expression, and no empty
 //! transitions. A transition leads from position p to position q if q can follow p; it is labelled with the element at
@@ -9,9 +9,9 @@
 //!   a (b c)*      positions  1:a 2:b 3:c      first {1}     follow 1 -> {2}   2 -> {3}   3 -> {2}
 //! ```
 //!
-//! Bounded repetitions are expanded, so a position has one meaning. The automaton is nondeterministic: its state is a
-//! set of positions. A word is accepted as long as the set is not empty; where a path ends is said by its exits, so
-//! there are no final states.
+//! Bounded repetitions are expanded, so that each occurrence has a position. The automaton is nondeterministic and
+//! simulated on sets of positions. A word is accepted if the set after it is not empty. There are no final states,
+//! because the exits of the specification determine where a path ends.
 
 use crate::path_spec::{PathElement, PathRegex, ProgramPoint};
 use std::collections::BTreeSet;
@@ -19,7 +19,8 @@ use std::collections::BTreeSet;
 /// The maximal number of positions.
 const MAX_POSITIONS: usize = 4096;
 
-/// The state after a word: the positions that its last element may be at, ascending. It is empty at the start.
+/// The states after a word: the possible positions of its last element, ascending. The empty set is the state before
+/// the first element: a caller leaves the path where the set would become empty later.
 pub(crate) type NfaStates = Vec<u32>;
 
 /// The automaton.
@@ -119,7 +120,7 @@ impl PositionAutomaton {
         }
     }
 
-    /// The state after one more statement.
+    /// The states after one more statement; none if the automaton does not accept it.
     pub(super) fn next(&self, states: &NfaStates, point: ProgramPoint) -> Vec<u32> {
         let mut next: BTreeSet<u32> = BTreeSet::new();
         if states.is_empty() {

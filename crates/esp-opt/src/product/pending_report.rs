@@ -1,5 +1,5 @@
-//! What is recorded of members that are blocked forever until the report of a deadlock can be emitted. Data only: which
-//! members are dead is decided in `explore/dead_members`, and reports are emitted in `deadlock_report`.
+//! Deadlock reports that cannot be emitted before the search ends, because the possible sites of dead members are not
+//! known. Data only: `explore/dead_members` decides which members are dead, `deadlock_report` emits the reports.
 
 use super::state::SymbolicState;
 use quaject_esp_ir::ir::{BlockId, Location, Wait};
@@ -14,13 +14,13 @@ pub(super) struct BlockedAt {
     pub(super) open: Vec<bool>,
 }
 
-/// The fate of a member in a state without any further step.
+/// The fate of a member in a state in which no member can proceed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum MemberFate {
     Active,
     Terminated,
     Blocked,
-    /// It is dead, but the text of a member that may proceed has an operation that it waits for: it is not reported.
+    /// It is dead but has potential wakers, and is therefore not reported.
     PossiblyBlocked,
 }
 

@@ -32,7 +32,7 @@ use quaject_esp_ir::ir::{
 use quaject_esp_ir::visit::bound_slots;
 use std::collections::BTreeSet;
 
-/// What the facts at hand say of a guard.
+/// The value of a guard under the current facts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum GuardValue {
     True,
@@ -431,7 +431,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         })
     }
 
-    /// The message does not match: its values are removed, and another rendezvous is selected.
+    /// Excludes a rendezvous whose message does not match, prunes dead values, and selects another rendezvous.
     fn refute(&mut self, mut exec: SymbolicState, rendezvous: Rendezvous) -> Result<(), Refusal> {
         exec.state.refuted.insert(rendezvous);
         (0..self.group.members.len()).for_each(|member| exec.state.prune(self.group, member));
@@ -477,7 +477,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         self.run_next_member(exec)
     }
 
-    /// The operands that the receiver binds and of which the objects get a further reference.
+    /// The bound operands that refer to objects, whose reference counts the receiver increments.
     fn retained_operands(
         &mut self,
         exec: &mut SymbolicState,

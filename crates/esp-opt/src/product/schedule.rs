@@ -1,13 +1,16 @@
 //! The schedule of a fast path ("Fast Paths in Concurrent Programs", sections 4.2 to 4.4): a specification prepared for
-//! a group, and the progress of a path along it. The product along it is constructed in `trace_path`.
+//! a group, and the progress of a path along it. `trace_path` constructs the product along it.
+//!
+//! **Trigger.** The trigger is the first member: the path is entered when it has passed its start. All other members
+//! wait at their starts then.
 //!
 //! **Run queue.** One member runs until it cannot proceed. After a communication the receiver runs and the sender joins
-//! the queue, unless a `yield` of the specification names another member. Of the queue the member furthest downstream
-//! runs next. The paper takes the first of the queue: members upstream then run ahead in many orders, and states
-//! multiply. Seven filters in a row have 1037 states in the paper's order.
+//! the queue, unless a `yield` of the specification names another member. The member of the queue furthest downstream
+//! runs next. The paper takes the first of the queue instead: members upstream then run ahead in many orders, and the
+//! number of states explodes. A chain of seven filters has 1037 states in the paper's order.
 //!
-//! **Choice.** Of an alt only branches with which the path can continue are tried, in order of the text. The general
-//! code makes this choice fairly, so it runs at intervals ([`PathProduct::has_choice`]).
+//! **Choice.** Of an `alt` only branches with which the path can continue are tried, in source order. The general code
+//! makes this choice fairly, so the path is bypassed at intervals ([`PathProduct::has_choice`]).
 
 use super::body_queries::wait_of_site;
 use super::group::Group;
@@ -24,7 +27,7 @@ use std::collections::BTreeSet;
 /// A specification prepared for a group.
 pub(crate) struct PathSchedule {
     pub(super) members: Vec<MemberSchedule>,
-    /// The block of the trigger after which the path begins.
+    /// The block of the trigger behind which the path begins.
     pub(crate) trigger_block: BlockId,
     /// Per member: its position in the pipeline, greater downstream.
     pub(super) ranks: Vec<usize>,
@@ -36,13 +39,13 @@ pub(super) struct MemberSchedule {
     pub(super) start: PathElement,
     pub(super) exit: Vec<PathElement>,
     pub(super) automaton: PositionAutomaton,
-    /// Of the trigger the first block on the path, of another member the block of the wait at which it starts; the
-    /// branch.
+    /// Of the trigger the first block on the path, of another member the block of the wait at which it starts; and the
+    /// branch of the start.
     pub(super) first: BlockId,
     pub(super) branch: u32,
-    /// Per block: whether it only jumps to the start.
+    /// Per block: whether control falls through from it to the start.
     pub(super) falls_through_to_start: Vec<bool>,
-    /// Per block: whether every path from it leads to the start, before any other wait; of the trigger, some path.
+    /// Per block: whether all paths from it (of the trigger: any path) lead to the start before any other wait.
     pub(super) reaches_start: Vec<bool>,
 }
 
@@ -61,10 +64,11 @@ pub(super) struct MemberProgress {
     pub(super) is_parked: bool,
     /// The states of its automaton.
     pub(super) positions: NfaStates,
-    /// Positions that its last operation reaches if their predicates hold.
+    /// Positions that its last operation reaches if their predicates hold, which are evaluated behind it.
     pub(super) pending_positions: NfaStates,
+    /// Whether the predicate of its start has not been evaluated yet.
     pub(super) is_start_pending: bool,
-    /// Predicates that have been evaluated before their statement.
+    /// Predicates that have been evaluated before their statement, with their values.
     pub(super) evaluated_tests: Vec<(u32, bool)>,
 }
 
@@ -175,8 +179,8 @@ impl MemberSchedule {
         })
     }
 
-    /// Whether a statement is of interest to the path: its alphabet, start and exits.
-    pub(super) fn is_interesting(&self, point: ProgramPoint) -> bool {
+    /// Whether a statement is in the alphabet of the member: a listed statement, its start or an exit.
+    pub(super) fn is_in_alphabet(&self, point: ProgramPoint) -> bool {
         self.statements.contains(&point)
             || self.start.point == point
             || self.exit.iter().any(|exit| exit.point == point)
@@ -204,7 +208,7 @@ fn block_after_start(body: &Body, then: BlockId, test: Option<u32>) -> BlockId {
     block
 }
 
-/// Per block: whether it falls through to this one, by jumps and marks alone.
+/// Per block: whether control falls through from it to `start`, by jumps and labels alone.
 fn falls_through(body: &Body, start: BlockId) -> Vec<bool> {
     let mut falls_through = vec![false; body.blocks.len()];
     falls_through[start.0 as usize] = true;
@@ -230,7 +234,7 @@ enum PathQuantifier {
     ForAll,
 }
 
-/// Per block: whether paths from it lead to this one before any wait.
+/// Per block: whether paths from it lead to `start` before any wait.
 fn reaches_before_wait(body: &Body, start: BlockId, quantifier: PathQuantifier) -> Vec<bool> {
     let mut reaches = vec![false; body.blocks.len()];
     reaches[start.0 as usize] = true;
@@ -279,7 +283,8 @@ impl Progress {
         progress
     }
 
-    /// Adds a member to the queue. That is kept in order of members, as the order of arrival makes no difference.
+    /// Adds a member to the queue, which is kept sorted: the order of arrival is irrelevant, and states that differ
+    /// only in it are merged.
     pub(super) fn enqueue(&mut self, member: usize) {
         self.queue.push(member);
         self.queue.sort_unstable();
@@ -315,7 +320,7 @@ pub(crate) struct PathProduct {
     pub(crate) limit_exits: Vec<LimitExit>,
     /// Its exits.
     pub(crate) exits: Vec<PathExit>,
-    /// The blocks that exit, but for those of `limit_exits`.
+    /// The blocks that exit, except those of `limit_exits`.
     pub(crate) exit_blocks: Vec<ExitBlock>,
     /// The locations of the members at nodes and wherever a member is scheduled.
     pub(crate) locations: Vec<Vec<Location>>,
@@ -329,9 +334,9 @@ pub(crate) struct PathProduct {
 #[derive(Clone, Debug)]
 pub(crate) struct ExitBlock {
     pub(crate) block: BlockId,
-    /// The iterations that remain there.
+    /// The iteration count there, which counts down from the iteration limit (`path::iteration_limit`).
     pub(crate) iteration_count: Value,
-    /// Why it exits, and where the members resume.
+    /// The reason, and the locations at which the members resume.
     pub(crate) exit: PathExit,
 }
 
@@ -340,14 +345,15 @@ pub(crate) struct ExitBlock {
 pub(crate) struct LimitExit {
     /// The block of the node.
     pub(crate) block: BlockId,
-    /// Its parameter that counts iterations.
+    /// The parameter of the node that holds the iteration count.
     pub(crate) iteration_count: Value,
     /// The block that exits the path.
     pub(crate) stub: BlockId,
-    /// The constant with which the count begins.
+    /// The constant that the count starts from: 0 until `path::iteration_limit` sets it.
     pub(crate) initial_count: Value,
     /// Where the members resume.
     pub(crate) at: Vec<Location>,
-    /// How far the members are from their starts: less, the more of them reach theirs next.
+    /// The distance of the members from their starts: the sum of 0 for a member at its start, 1 for one that only has
+    /// to run to it, and the number of members for any other.
     pub(crate) distance: usize,
 }

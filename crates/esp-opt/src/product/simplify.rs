@@ -1,5 +1,5 @@
-//! Strength reduction and algebraic identities under facts: operations whose result is an operand, remainders that are masks.
-//! Knows single instructions only.
+//! Strength reduction and algebraic identities under facts: operations whose result is an operand, and remainders that
+//! are masks. Knows single instructions only.
 
 use crate::facts::Fact;
 use quaject_esp_ir::ir::BinaryOp;

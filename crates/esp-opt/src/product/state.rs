@@ -33,7 +33,7 @@ pub(super) struct ProductState {
     pub(super) lengths: SmallMap<SlotId, i128>,
     /// Values that were read as the tag of a union which has not been written since.
     pub(super) tag_reads: SmallMap<Value, TagPlace>,
-    /// What the truth of `bool`s of the residue implies.
+    /// How `bool`s of the residue were computed, so that a branch on one refines the facts about its operands.
     pub(super) conditions: SmallMap<Value, Condition>,
     /// Constants that are materialized on this path.
     pub(super) constants: SmallMap<(TypeId, i128), Value>,
@@ -46,7 +46,7 @@ pub(super) struct ProductState {
     pub(super) has_waited: bool,
     /// Whether any dead member is blocked rather than terminated; none: not tested on this path.
     pub(super) any_blocked: Option<bool>,
-    /// On a fast path: the progress of the schedule and of the members' automata, and the remaining iterations.
+    /// On a fast path: the progress of the schedule and of the members' automata, and the iteration count.
     pub(super) progress: Progress,
     pub(super) iteration_count: Option<Value>,
 }
@@ -58,7 +58,7 @@ pub(super) struct LocationVector {
     pub(super) progress: Progress,
 }
 
-/// The state of one member, but for its values.
+/// The state of one member, except for its values.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) struct MemberState {
     pub(super) control: Control,
@@ -79,12 +79,12 @@ pub(super) enum Control {
     Yielded(BlockId, YieldTurn),
     /// At its end.
     Terminated,
-    /// Terminated, or blocked at a wait that no active member can end: [`MemberState::dead_site`] says which.
+    /// Terminated, or blocked forever: [`MemberState::dead_site`] tells the two apart.
     Dead(PotentialWakers),
 }
 
-/// What could still wake a dead member, by number: the set of operations that it waits for, if the text of a member
-/// that may proceed has the other end of one. While there is such a set the state is no deadlock.
+/// The potential wakers of a dead member, as the number of a set: the operations that it waits for, if the code of a
+/// member that may proceed has the other end of one. A state with such a set is not a deadlock of that member.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) struct PotentialWakers(pub(super) usize);
 
@@ -142,11 +142,12 @@ impl Rendezvous {
         self.sender == member || self.receiver == member
     }
 
-    /// What the rendezvous is a choice of, for each participant.
+    /// The choice that the sender makes.
     pub(super) fn sender_choice(&self) -> BranchChoice {
         BranchChoice::with_member(self.sender_branch, self.receiver)
     }
 
+    /// The choice that the receiver makes.
     pub(super) fn receiver_choice(&self) -> BranchChoice {
         BranchChoice::with_member(self.receiver_branch, self.sender)
     }
@@ -158,14 +159,14 @@ pub(super) type TagPlace = (SlotId, Vec<u32>);
 /// A value of a member, by the member's number.
 pub(super) type MemberValue = (usize, Value);
 
-/// A value of a member as the symbolic execution has it: a constant, or a value that the residue computes.
+/// A symbolic value: a constant, or a value that the residue computes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) enum SymbolicValue {
     Constant(i128),
     Residual(Value),
 }
 
-/// An operand as the symbolic execution has it: a scalar or reference, or a place in memory of the residue.
+/// A symbolic operand: a scalar or reference, or a place in memory of the residue.
 #[derive(Clone, Debug)]
 pub(super) enum SymbolicOperand {
     Value(SymbolicValue, TypeId),
@@ -200,7 +201,7 @@ pub(super) struct AbstractState {
     pub(super) tags: SmallMap<TagPlace, Fact>,
 }
 
-/// Which facts keep the abstract states of a partition apart. Facts that do not are joined over all of them.
+/// Which facts keep the abstract states of a partition apart. All other facts are joined over the partition.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Precision {
     /// All: constants that are compared with, intervals, excluded values, tags.
@@ -212,7 +213,7 @@ pub(super) enum Precision {
 }
 
 impl ProductState {
-    /// Members at these locations, and no facts.
+    /// A state with these members and no facts.
     pub(super) fn new(members: Vec<MemberState>) -> ProductState {
         ProductState {
             members,
@@ -249,7 +250,7 @@ impl ProductState {
         }
     }
 
-    /// The value that a value of a member has.
+    /// The symbolic value of a value of a member.
     pub(super) fn symbolic_value(&self, member: usize, value: Value) -> SymbolicValue {
         self.fold_constant(*self.values.get(&(member, value)).expect("a live value is known"))
     }
@@ -279,7 +280,7 @@ impl ProductState {
         LocationVector { members, progress: self.progress.clone() }
     }
 
-    /// The abstract state of this state, for the partition of its location vector.
+    /// Abstracts this state, for the partition of its location vector.
     pub(super) fn abstraction(&self, group: &Group<'_>, partition: usize, precision: Precision) -> AbstractState {
         let facts = self.values.iter().filter_map(|(origin, known)| {
             let fact = match known {
@@ -339,7 +340,7 @@ impl ProductState {
         });
     }
 
-    /// Assumes that a `bool` of the residue is true or false; whether that is possible.
+    /// Assumes that a `bool` of the residue has a value; false if the facts contradict it.
     pub(super) fn assume_condition(&mut self, group: &Group<'_>, value: Value, holds: bool) -> bool {
         if !self.assume_fact(value, Fact::constant(i128::from(holds))) {
             return false;
@@ -362,7 +363,7 @@ impl ProductState {
         }
     }
 
-    /// Assumes a fact about a value of the residue; whether that is possible.
+    /// Assumes a fact about a value of the residue; false if the value is a constant that contradicts it.
     pub(super) fn assume_fact(&mut self, value: Value, fact: Fact) -> bool {
         if let Some(known) = self.known_fact(value)
             && known.as_constant().is_some_and(|known| !fact.admits(known))
@@ -378,9 +379,9 @@ impl ProductState {
 }
 
 impl Group<'_> {
-    /// Whether a fact is a constant that is kept apart from others even where intervals are widened.
+    /// Whether a fact keeps abstract states apart even where intervals are widened: a `bool` or a compared constant.
     pub(super) fn separates_states(&self, origin: MemberValue, fact: &Fact) -> bool {
-        fact.as_constant().is_some_and(|value| self.is_flag(origin) || self.bounds.compared.contains(&value))
+        fact.as_constant().is_some_and(|value| self.is_flag(origin) || self.thresholds.compared.contains(&value))
     }
 
     /// Whether a member's value is a `bool`.
@@ -401,7 +402,7 @@ impl Group<'_> {
     pub(super) fn join(&self, a: &Fact, b: &Fact) -> Fact {
         let (low, high) = (a.low.min(b.low), a.high.max(b.high));
         let is_out = |value: &i128| !a.admits(*value) && !b.admits(*value);
-        let excluded = a.not.iter().chain(&b.not).chain(&self.bounds.compared).copied();
+        let excluded = a.not.iter().chain(&b.not).chain(&self.thresholds.compared).copied();
         let mut not: Vec<i128> = excluded.filter(|value| low < *value && *value < high).filter(is_out).collect();
         not.sort_unstable();
         not.dedup();
@@ -409,18 +410,18 @@ impl Group<'_> {
         Fact { low, high, not }
     }
 
-    /// The fact that an abstract state has for a fact of a path: the ends of its interval are moved outward to
-    /// thresholds. None for the top element.
+    /// Coarsens a fact for an abstract state: the ends of its interval are moved outward to thresholds. None for the
+    /// top element.
     fn coarsen(&self, origin: MemberValue, fact: &Fact) -> Option<Fact> {
-        let is_compared = |value: &i128| self.bounds.compared.contains(value);
+        let is_compared = |value: &i128| self.thresholds.compared.contains(value);
         if self.separates_states(origin, fact) {
             return Some(fact.clone());
         }
         let top = self.top(origin);
-        let below = self.bounds.lower.partition_point(|low| *low <= fact.low);
-        let low = below.checked_sub(1).map_or(i128::MIN, |last| self.bounds.lower[last]);
-        let above = self.bounds.upper.partition_point(|high| *high < fact.high);
-        let high = self.bounds.upper.get(above).copied().unwrap_or(i128::MAX);
+        let below = self.thresholds.lower.partition_point(|low| *low <= fact.low);
+        let low = below.checked_sub(1).map_or(i128::MIN, |last| self.thresholds.lower[last]);
+        let above = self.thresholds.upper.partition_point(|high| *high < fact.high);
+        let high = self.thresholds.upper.get(above).copied().unwrap_or(i128::MAX);
         let (mut low, mut high) = (low.max(top.low), high.min(top.high));
         // Every compared constant is a threshold, so none lies between these ends and those of the fact.
         let is_out = |value: i128| is_compared(&value) && !fact.admits(value);

@@ -1,8 +1,8 @@
 //! Symbolic execution of one member from one channel operation to the next (King 1976). Knows no rendezvous and no
 //! nodes.
 //!
-//! It is partial evaluation at the same time: an instruction whose result is decided by the facts at hand is computed
-//! here, and any other is emitted into the residue, with the facts about its result.
+//! It is partial evaluation at the same time: an instruction whose result the current facts decide is computed here,
+//! and any other is emitted into the residue, with the facts about its result.
 //!
 //! ```text
 //!   instruction        facts decide the result     value of the member := constant
@@ -38,7 +38,7 @@ pub(super) type RegionContinuation<'c, 'g, 'p> =
     &'c mut dyn FnMut(&mut Explorer<'g, 'p>, SymbolicState, Vec<(SymbolicOperand, Passed)>) -> Result<(), Refusal>;
 
 impl<'g, 'p> Explorer<'g, 'p> {
-    /// Executes a member from a block on.
+    /// Executes a member, beginning with a block.
     pub(super) fn run_member(
         &mut self,
         mut exec: SymbolicState,
@@ -324,7 +324,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         }
     }
 
-    /// The operand for one of a member.
+    /// The symbolic operand for an operand of a member.
     pub(super) fn symbolic_operand(
         &mut self,
         exec: &SymbolicState,
@@ -346,18 +346,19 @@ impl<'g, 'p> Explorer<'g, 'p> {
         }
     }
 
-    /// The value that a value of a member has.
+    /// The symbolic value of a value of a member.
     pub(super) fn symbolic_value(&self, exec: &SymbolicState, member: usize, value: Value) -> SymbolicValue {
         exec.state.symbolic_value(member, value)
     }
 
-    /// A value of the residue for one of a member; a constant is materialized.
+    /// The value of the residue for a value of a member; a constant is materialized.
     pub(super) fn residual_value(&mut self, exec: &mut SymbolicState, member: usize, value: Value) -> Value {
         let ty = self.group.members[member].body.values[value.0 as usize].ty;
         let known = self.symbolic_value(exec, member, value);
         self.materialize(exec, known, ty)
     }
 
+    /// The value of the residue for a symbolic value: a constant is emitted once on a path.
     pub(super) fn materialize(&mut self, exec: &mut SymbolicState, known: SymbolicValue, ty: TypeId) -> Value {
         match known {
             SymbolicValue::Residual(value) => value,
@@ -373,7 +374,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         }
     }
 
-    /// The place in the residue for one of a member.
+    /// The place in the residue for a place of a member.
     pub(super) fn residual_place(&mut self, exec: &mut SymbolicState, member: usize, place: &Place) -> Place {
         let base = match place.base {
             Base::Slot(slot) => Base::Slot(SlotId(slot.0 + self.group.members[member].first_slot)),
@@ -551,7 +552,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         }
     }
 
-    /// Updates the facts about memory for an instruction that writes it.
+    /// Updates the facts about memory that an instruction writes.
     pub(super) fn record_writes(&mut self, exec: &mut SymbolicState, op: &Op) {
         let state = &mut exec.state;
         match op {

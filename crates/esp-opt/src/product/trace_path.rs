@@ -1,5 +1,5 @@
-//! The product along a fast path: which member runs, with which statements the path continues, where it exits. The
-//! schedule is in `schedule`, the execution of members in `symbolic_exec`, their communication in `rendezvous`.
+//! The product along a fast path: which member runs, with which statements the path continues, and where it exits.
+//! `schedule` holds the schedule, `symbolic_exec` executes members, `rendezvous` their communication.
 //!
 //! The exploration is that of `explore`; it differs in how a node is executed. As a trace of a tracing compiler (Gal et
 //! al. 2009), a path contains the frequent case only, and exits to the general code wherever a member does anything
@@ -7,10 +7,10 @@
 //!
 //! ```text
 //!   run_scheduled          the running member, or the next of the queue; none: exit
-//!     enter_block            label of interest: the member's automaton advances, ends (park the member), or exit
+//!     enter_block            label in the alphabet: the member's automaton advances, ends (park the member), or exit
 //!                            instruction that may fault: test and exit (`fault_checks`); `yield`, end, fault: exit
 //!     arrive_at_wait         end of the member's part: park it
-//!       try_branches         branches with which the automaton can advance, in order of the text:
+//!       try_branches         branches with which the automaton can advance, in source order:
 //!                              the environment is ready, or a member waits with the other end; else the queue runs
 //!         schedule_after_rendezvous   the receiver runs, the sender joins the queue
 //! ```
@@ -34,21 +34,21 @@ use quaject_esp_ir::ir::{
 use quaject_esp_ir::small_map::SmallMap;
 use std::collections::BTreeSet;
 
-/// What follows the evaluation of a predicate: the path continues, or exits for this reason.
+/// The continuation of a predicate's evaluation: the path continues, or exits for this reason.
 type PredicateContinuation<'c, 'g, 'p> =
     &'c mut dyn FnMut(&mut Explorer<'g, 'p>, SymbolicState, Option<ExitReason>) -> Result<(), Refusal>;
 
-/// What a statement means for the automaton of a member.
+/// The effect of a statement on the automaton of a member.
 enum StatementEffect {
-    /// It advances, or the statement is not of interest.
+    /// It advances, or the statement is not in its alphabet.
     Continue,
     /// The part of the member ends.
     End,
-    /// The path does not continue with the statement.
+    /// The automaton does not accept the statement.
     Deviate,
 }
 
-/// Constructs the product of a group along a fast path. It keeps within the fuel of the limits.
+/// Constructs the product of a group along a fast path, within the fuel of the limits.
 pub(crate) fn trace_path(
     group: &Group<'_>,
     schedule: &PathSchedule,
@@ -92,9 +92,9 @@ pub(crate) fn trace_path(
 
 /// The entry of a path.
 struct PathEntry {
-    /// The transition from the entry block. That has the values of the members as parameters, in order.
+    /// The transition from the entry block, whose parameters are the values of the members, in order.
     start: Transition,
-    /// The constant in the entry block with which the count of iterations begins.
+    /// The constant in the entry block that the iteration count starts from.
     initial_count: Value,
     /// Facts that always hold of the parameters.
     entry_facts: Vec<Option<Fact>>,
@@ -159,7 +159,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
         &schedule.members[member]
     }
 
-    /// Continues along the path: the running member proceeds, or the next of the queue. Without any the path exits.
+    /// Continues along the path: the running member proceeds, or the next one of the queue. If there is none the path
+    /// exits.
     pub(super) fn run_scheduled(&mut self, mut exec: SymbolicState) -> Result<(), Refusal> {
         self.check_size()?;
         self.effects.locations.insert(self.locations(&exec));
@@ -184,8 +185,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
         }
     }
 
-    /// Decides before a block of the running member whether the path continues into it. None if the path ends here or
-    /// was continued elsewhere.
+    /// Decides before a block of the running member whether the path continues into it. None if the path exits here, or
+    /// another member has continued it. An instruction that may fault, and each label in the alphabet, begins a block
+    /// (`path::split`), so that the first instruction decides.
     pub(super) fn enter_block(
         &mut self,
         mut exec: SymbolicState,
@@ -249,7 +251,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let schedule = self.member_schedule(member);
         let progress = &mut exec.state.progress.members[member];
         let evaluated = std::mem::take(&mut progress.evaluated_tests);
-        if !schedule.is_interesting(point) {
+        if !schedule.is_in_alphabet(point) {
             progress.evaluated_tests = evaluated;
             return StatementEffect::Continue;
         }
@@ -284,14 +286,14 @@ impl<'g, 'p> Explorer<'g, 'p> {
         if !progress.has_started {
             return admits(&schedule.start);
         }
-        if !schedule.is_interesting(ProgramPoint::Site(site)) {
+        if !schedule.is_in_alphabet(ProgramPoint::Site(site)) {
             return true;
         }
         let next = schedule.automaton.next(&progress.positions, ProgramPoint::Site(site));
         next.iter().any(|position| admits(&schedule.automaton.elements[*position as usize]))
     }
 
-    /// Advances the automaton of a member past an operation. The member that runs next by the specification, if it
+    /// Advances the automaton of a member past an operation. Returns the member that runs next, if the specification
     /// names one.
     pub(super) fn advance_automaton(&mut self, exec: &mut SymbolicState, member: usize, site: SiteId) -> Option<usize> {
         let schedule = self.member_schedule(member);
@@ -303,7 +305,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             progress.is_start_pending = schedule.start.test.is_some_and(|test| !evaluated.contains(&(test, true)));
             return schedule.start.yield_to;
         }
-        if !schedule.is_interesting(ProgramPoint::Site(site)) {
+        if !schedule.is_in_alphabet(ProgramPoint::Site(site)) {
             return None;
         }
         let mut yield_to = None;
@@ -364,7 +366,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
         })
     }
 
-    /// A member is at a wait: its part ends there, it communicates with a member or the environment, or it waits.
+    /// Decides what a member does at a wait: its part ends there, it communicates with a member or the environment, or
+    /// the next member of the queue runs.
     pub(super) fn arrive_at_wait(
         &mut self,
         mut exec: SymbolicState,
@@ -420,7 +423,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             && self.is_allowed(exec, member, site, None)
     }
 
-    /// Tries the branches of a member's wait, in order of the text.
+    /// Tries the branches of a member's wait, in source order.
     fn try_branches(
         &mut self,
         mut exec: SymbolicState,
@@ -534,7 +537,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         self.run_scheduled(exec)
     }
 
-    /// Ends the path in an exit: the members get their values back.
+    /// Ends the path in an exit, which restores the state of the members.
     pub(super) fn exit_path(&mut self, mut exec: SymbolicState, reason: ExitReason) -> Result<(), Refusal> {
         let order = exec.state.progress.resume_order(self.group.members.len());
         let at = self.locations(&exec);
@@ -548,7 +551,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
         Ok(())
     }
 
-    /// The terminator that gives the members their values back.
+    /// The terminator of an exit: each member resumes at its location, with the current symbolic values of its live
+    /// values.
     pub(super) fn exit_terminator(&mut self, exec: &mut SymbolicState, order: &[usize]) -> Terminator {
         let mut trigger = None;
         let mut members = Vec::new();
@@ -592,12 +596,12 @@ impl<'g, 'p> Explorer<'g, 'p> {
         (0..count).map(distance).sum()
     }
 
-    /// The locations of the members in the text.
+    /// The source locations of the members.
     pub(super) fn locations(&self, exec: &SymbolicState) -> Vec<Location> {
         (0..self.group.members.len()).map(|member| self.location_of(exec, member)).collect()
     }
 
-    /// The location of a member in the text.
+    /// The source location of a member.
     fn location_of(&self, exec: &SymbolicState, member: usize) -> Location {
         let body = self.group.members[member].body;
         let mut block = match exec.state.members[member].control {

@@ -1,4 +1,4 @@
-//! Which process contributes most nodes to a product. Knows abstract states, not how they are reached.
+//! The process that contributes most nodes to a product. Knows abstract states, not how they are reached.
 
 use super::super::explorer::Explorer;
 use quaject_esp_ir::ir::{ProcessId, SlotId};
@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 
 impl Explorer<'_, '_> {
-    /// The process without whose parts fewest of the nodes would be distinct, if the group has several processes.
+    /// The process whose removal from the abstract states leaves the fewest distinct nodes, if the group has several
+    /// processes.
     pub(super) fn costliest(&self) -> Option<ProcessId> {
         let members = &self.group.members;
         let processes: BTreeSet<ProcessId> = members.iter().map(|member| member.process).collect();

@@ -1,20 +1,20 @@
-//! Dead members: those that have terminated, and those that are blocked forever, because no active member has an
-//! operation ahead of it that they wait for. Knows locations, no instructions.
+//! Dead members: those that have terminated, and those that are blocked forever, because no active member can reach the
+//! other end of an operation that they wait for. Knows locations, no instructions.
 //!
-//! A dead member is dropped from the product state: only the report of a deadlock needs its location, so that becomes
-//! data ([`MemberState::dead_site`](super::super::state::MemberState::dead_site)), and states that differ in it are
-//! one.
+//! A dead member is dropped from the product state. Only the report of a deadlock needs its location, which becomes a
+//! run-time value ([`MemberState::dead_site`](super::super::state::MemberState::dead_site)); states that differ only in
+//! it are merged.
 //!
 //! ```text
-//!   blocked      the greatest set of members that wait for members only, at no idle point, where the other end of no
-//!                awaited operation is at the wait of another member of the set, or ahead of a member outside of it
-//!   may proceed  the least set of members that are active, or blocked or dead and the other end of an awaited
-//!                operation is in the *text* of another member of this set: such a member has potential wakers, and
-//!                is not reported
+//!   blocked      the greatest set of members that wait only for members, not at an idle point, such that the other end
+//!                of no awaited operation is at the wait of another member of the set, or reachable from one outside
+//!   may proceed  the least set of members that are active, or that are blocked or dead and the other end of an awaited
+//!                operation is in the *code* of another member of this set, reachable or not: such a member has
+//!                potential wakers, and is not reported
 //! ```
 //!
-//! Where no member is ever blocked forever, terminated members keep their location. When the first blocked member is
-//! found the search restarts with terminated members dead, too: the rest of the program does not depend on which
+//! While no member is blocked forever, terminated members keep their location. When the first blocked member is found,
+//! the search restarts and treats terminated members as dead, too: the rest of the program does not depend on which
 //! members have terminated and which are blocked.
 
 use super::super::explorer::{Explorer, Transition, limit_exceeded};
@@ -31,7 +31,7 @@ use std::collections::BTreeSet;
 const MAX_PARTNERS: u32 = 3;
 
 impl Explorer<'_, '_> {
-    /// Drops the members from a state that can never proceed again.
+    /// Drops from a state the members that can never proceed again.
     pub(super) fn drop_dead_members(&mut self, state: &mut ProductState) {
         if self.schedule.is_some() {
             return;
@@ -68,7 +68,7 @@ impl Explorer<'_, '_> {
         }
     }
 
-    /// Per member that is blocked or dead: what could still wake it.
+    /// Per member: the potential wakers, if it is blocked or dead.
     fn potential_wakers(&mut self, state: &ProductState, blocked: &[bool]) -> Vec<PotentialWakers> {
         let awaited = |member: usize| match state.members[member].control {
             Control::Dead(wakers) => self.waker_sets[wakers.0].clone(),
@@ -134,7 +134,7 @@ impl Explorer<'_, '_> {
         Ok(())
     }
 
-    /// The number of a set of operations.
+    /// Interns a set of awaited operations.
     fn intern_wakers(&mut self, awaited: Vec<(ChannelId, Direction)>) -> PotentialWakers {
         let number = self.waker_sets.iter().position(|set| *set == awaited).unwrap_or_else(|| {
             self.waker_sets.push(awaited);
@@ -143,7 +143,7 @@ impl Explorer<'_, '_> {
         PotentialWakers(number)
     }
 
-    /// Whether a member has an operation on a channel in its text.
+    /// Whether the code of a member has an operation on a channel, reachable or not.
     pub(in super::super) fn has_site(&self, member: usize, on: ChannelId, direction: Direction) -> bool {
         let process = self.group.members[member].process;
         let mut sites = self.group.program.processes[process.0 as usize].sites.iter();
@@ -167,7 +167,7 @@ impl Explorer<'_, '_> {
         BlockedAt { block, open: branches.iter().map(|branch| is_open(branch.guard)).collect() }
     }
 
-    /// The operations that a member waits for at a site, in order.
+    /// The operations that a member waits for at a site, sorted.
     pub(in super::super) fn awaited_operations(&self, member: usize, site: &BlockedAt) -> Vec<(ChannelId, Direction)> {
         let branches = self.group.wait(member, site.block).branches.iter().zip(&site.open);
         let open = branches.filter(|(_, open)| **open);
@@ -177,7 +177,7 @@ impl Explorer<'_, '_> {
         awaited
     }
 
-    /// Whether a member waits for other members only, and not at an idle point.
+    /// Whether a member waits only for other members, and not at an idle point.
     fn awaits_members_only(&self, state: &ProductState, member: usize) -> bool {
         let Control::Waiting(block) = state.members[member].control else { return false };
         let wait = self.group.wait(member, block);
@@ -190,7 +190,7 @@ impl Explorer<'_, '_> {
     }
 
     /// Whether another member can still reach the other end of an operation that a member waits for, if the members in
-    /// `blocked` stay where they are.
+    /// `blocked` never proceed.
     fn has_live_partner(&self, state: &ProductState, member: usize, blocked: &[bool]) -> bool {
         let Control::Waiting(block) = state.members[member].control else { return false };
         let branches = self.group.wait(member, block).branches.iter();

@@ -51,7 +51,7 @@ impl Explorer<'_, '_> {
     }
 
     /// Nodes at which the product yields so that other processes proceed: one in each cycle on which it never waits for
-    /// the environment. The members themselves yielded at each rendezvous.
+    /// the environment. Before fusion, the members ended a quantum at each rendezvous.
     pub(super) fn yield_points(&self) -> BTreeSet<usize> {
         let mut yield_points: BTreeSet<usize> = BTreeSet::new();
         loop {
@@ -69,9 +69,9 @@ impl Explorer<'_, '_> {
         }
     }
 
-    /// Nodes at which a product without other processes yields: one in each divergence, a component that is never left,
-    /// by the environment or otherwise. Output before it is then written, and a signal is noticed, as between
-    /// rendezvous.
+    /// Nodes at which a product without other processes yields: one in each divergence, a strongly connected component
+    /// that has no successors outside and never waits for the environment. The yield lets the runtime write earlier
+    /// output and handle signals, as it does between rendezvous.
     pub(super) fn divergence_yield_points(&self) -> BTreeSet<usize> {
         let mut yield_points = BTreeSet::new();
         for component in components(&self.successor_graph(&|_, _| true)) {
@@ -89,7 +89,7 @@ impl Explorer<'_, '_> {
     pub(super) fn starving_members(&self) -> BTreeSet<(usize, usize)> {
         let mut starving = BTreeSet::new();
         for component in components(&self.successor_graph(&|_, _| true)) {
-            // Within a quantum all other members wait in the program, too.
+            // Within a quantum all other members wait in the unfused program, too.
             if component.iter().all(|node| !self.is_quiescent(*node)) {
                 continue;
             }
@@ -113,8 +113,8 @@ impl Explorer<'_, '_> {
         starving
     }
 
-    /// Whether a component is left after few iterations, so that no member has to be served within it: each of its
-    /// cycles passes the header of one counted loop of a member, which the component does not leave.
+    /// Whether a component is left after a bounded number of iterations, so that no member has to be served within it:
+    /// one counted loop of a member contains the member's location at each node, and each cycle passes its header.
     fn is_bounded(&self, component: &BTreeSet<usize>) -> bool {
         let block = |position: usize, member: usize| -> Option<BlockId> {
             match self.control_at(position, member) {

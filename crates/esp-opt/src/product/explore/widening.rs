@@ -1,10 +1,10 @@
-//! How many abstract states a partition has: widening of intervals that grow, and loss of precision where there are too
-//! many. Knows abstract states, not how they are reached.
+//! Widening, which bounds the number of abstract states of a partition: intervals that grow are widened, and precision
+//! falls where there are too many states. Knows abstract states, not how they are reached.
 //!
 //! ```text
 //!   new node n of a partition                            effect on the partition
-//!     an older node o differs in narrower intervals      bound := join of bound and n's intervals; nodes with the
-//!       only, and in no constant that is compared with     narrower intervals are no longer reached
+//!     an older node o differs only in narrower           bound := join of bound and n's intervals; nodes with the
+//!       intervals, none of them a compared constant        narrower intervals are no longer reached
 //!     more nodes than the precision allows               precision falls; the facts that no longer keep nodes
 //!                                                          apart are joined over all nodes, and the join is the bound
 //!     a joined fact of n is not implied by the bound     bound := join of both
@@ -19,7 +19,7 @@ use super::super::explorer::{Explorer, Facts};
 use super::super::state::{AbstractState, MemberValue, Precision};
 use crate::facts::Fact;
 
-/// The nodes of a partition that are kept apart in full, and by flags.
+/// The maximal number of nodes of a partition with precision `Full`, and with `Flags`.
 const MAX_FULL_STATES: usize = 8;
 const MAX_FLAG_STATES: usize = 32;
 
@@ -116,7 +116,7 @@ impl Explorer<'_, '_> {
         differs_in_facts_only.then_some(wider)
     }
 
-    /// Widens the bound of a partition where a new node subsumes an older one but for wider intervals.
+    /// Widens the bound of a partition if a new node differs from an older one only in wider intervals.
     fn widen(&mut self, node: usize) {
         let state = self.nodes[node].state.clone();
         let mut wider = Facts::new();

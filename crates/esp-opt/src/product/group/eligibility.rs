@@ -1,5 +1,5 @@
-//! Which processes can be fused: channels with both ends inside, and constructs that the product expresses. Knows no
-//! code beyond waits.
+//! Which processes can be fused: those whose constructs and shared channels the product can express; and which channels
+//! are internal to a group. Knows waits, no other code.
 
 use crate::refusal::Refusal;
 use quaject_esp_ir::ir::{
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// Per channel: whether only these processes use it. A channel with one end outside is like an external one; a channel
 /// with both ends in the group that other processes use as well cannot be expressed.
-pub(super) fn internal(
+pub(super) fn internal_channels(
     program: &Program,
     processes: &[ProcessId],
     users: &BTreeMap<ChannelId, Vec<(ProcessId, Direction)>>,
@@ -47,7 +47,10 @@ pub(crate) fn observes_absence(program: &Program, process: ProcessId, on: Channe
 }
 
 /// The processes that use the channels of these processes.
-pub(super) fn users(program: &Program, processes: &[ProcessId]) -> BTreeMap<ChannelId, Vec<(ProcessId, Direction)>> {
+pub(super) fn channel_users(
+    program: &Program,
+    processes: &[ProcessId],
+) -> BTreeMap<ChannelId, Vec<(ProcessId, Direction)>> {
     let own = processes.iter().flat_map(|process| &program.processes[process.0 as usize].sites);
     let mut users: BTreeMap<ChannelId, Vec<(ProcessId, Direction)>> =
         own.map(|site| (site.channel, Vec::new())).collect();

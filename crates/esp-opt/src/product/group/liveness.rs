@@ -47,7 +47,7 @@ pub(super) fn future_deadlines(body: &Body) -> BTreeSet<Value> {
 }
 
 /// Per block: whether several edges lead to it. Edges out of regions do not count.
-pub(super) fn joins(body: &Body) -> Vec<bool> {
+pub(super) fn join_blocks(body: &Body) -> Vec<bool> {
     let mut entered = vec![0u32; body.blocks.len()];
     entered[0] = 1;
     for block in &body.blocks {

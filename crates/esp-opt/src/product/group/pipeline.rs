@@ -3,7 +3,7 @@
 use quaject_esp_ir::ir::{ChannelId, Direction, ProcessId, Program};
 
 /// The processes, each after those that send to it. A cycle is broken at its first process in the text.
-pub(super) fn pipeline(program: &Program, processes: &[ProcessId]) -> Vec<ProcessId> {
+pub(super) fn pipeline_order(program: &Program, processes: &[ProcessId]) -> Vec<ProcessId> {
     let channels = |process: ProcessId, direction: Direction| -> Vec<ChannelId> {
         let sites = program.processes[process.0 as usize].sites.iter();
         sites.filter(|site| site.direction == direction).map(|site| site.channel).collect()

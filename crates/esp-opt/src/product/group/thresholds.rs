@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 
 /// The thresholds of a group.
-pub(in super::super) struct WideningBounds {
+pub(in super::super) struct WideningThresholds {
     /// The constants that members compare with for equality: facts keep them apart.
     pub(in super::super) compared: FxHashSet<i128>,
     /// The thresholds of lower and of upper ends, ascending.
@@ -17,11 +17,11 @@ pub(in super::super) struct WideningBounds {
     pub(in super::super) upper: Vec<i128>,
 }
 
-impl WideningBounds {
+impl WideningThresholds {
     /// Collects the constants that the members compare with.
-    pub(super) fn new(members: &[Member<'_>]) -> WideningBounds {
+    pub(super) fn new(members: &[Member<'_>]) -> WideningThresholds {
         let mut compared = FxHashSet::default();
-        let mut bounds = BTreeSet::new();
+        let mut thresholds = BTreeSet::new();
         for member in members {
             let constants = constants(member.body);
             for block in &member.body.blocks {
@@ -32,27 +32,27 @@ impl WideningBounds {
                         if let BinaryOp::Equal | BinaryOp::NotEqual = op {
                             compared.insert(value);
                         }
-                        bounds.extend(thresholds(*op, value));
+                        thresholds.extend(operation_thresholds(*op, value));
                     }
                 }
                 add_terminator_constants(&block.terminator, &mut compared);
             }
         }
-        bounds.extend(&compared);
+        thresholds.extend(&compared);
         for bits in [7, 8, 15, 16, 31, 32, 63, 64] {
-            bounds.insert((1 << bits) - 1);
+            thresholds.insert((1 << bits) - 1);
             if bits % 8 == 7 {
-                bounds.insert(-(1 << bits));
+                thresholds.insert(-(1 << bits));
             }
         }
-        let upper = bounds.iter().copied().collect();
-        bounds.insert(0);
-        WideningBounds { compared, lower: bounds.into_iter().collect(), upper }
+        let upper = thresholds.iter().copied().collect();
+        thresholds.insert(0);
+        WideningThresholds { compared, lower: thresholds.into_iter().collect(), upper }
     }
 }
 
 /// The ends of intervals at which an operation with a constant changes its result.
-fn thresholds(op: BinaryOp, constant: i128) -> Vec<i128> {
+fn operation_thresholds(op: BinaryOp, constant: i128) -> Vec<i128> {
     match op {
         BinaryOp::Equal | BinaryOp::NotEqual | BinaryOp::BitAnd => vec![constant],
         BinaryOp::Less | BinaryOp::GreaterEqual => vec![constant - 1, constant],
