@@ -29,7 +29,7 @@ impl Fact {
         Fact { low, high, not: Vec::new() }
     }
 
-    /// Any value of a type; nothing is known of types that are no numbers.
+    /// Any value of a type: an interval that contains all numbers if the type is not numeric.
     pub fn of_type(types: &TypeTable, ty: TypeId) -> Fact {
         match types.get(ty) {
             Type::Int(int) => Fact::between(IntType::min(*int), IntType::max(*int)),
@@ -97,13 +97,14 @@ impl Fact {
         Some(self)
     }
 
-    /// Whether every value of this one is one of the other.
+    /// Whether this fact implies another: each value that it admits is admitted by the other (the order of the
+    /// lattice).
     pub fn implies(&self, other: &Fact) -> bool {
         other.low <= self.low && self.high <= other.high && other.not.iter().all(|value| !self.admits(*value))
     }
 }
 
-/// What is known of the result of an operator with one operand, of type `ty`.
+/// The fact about the result, of type `ty`, of an operator with one operand: its transfer function.
 pub fn unary(types: &TypeTable, ty: TypeId, op: UnaryOp, a: &Fact) -> Fact {
     let whole = Fact::of_type(types, ty);
     match (op, a.as_constant(), types.get(ty)) {
@@ -118,7 +119,7 @@ pub fn unary(types: &TypeTable, ty: TypeId, op: UnaryOp, a: &Fact) -> Fact {
     }
 }
 
-/// What is known of the result, of type `ty`, of an operator on operands of type `of`. Says nothing of faults.
+/// The fact about the result, of type `ty`, of an operator on operands of type `of`, if it does not fault.
 pub fn binary(types: &TypeTable, ty: TypeId, op: BinaryOp, of: TypeId, a: &Fact, b: &Fact) -> Fact {
     let whole = Fact::of_type(types, ty);
     if let Some(truth) = comparison(op, a, b) {
@@ -199,7 +200,7 @@ pub fn may_overflow(types: &TypeTable, ty: TypeId, op: BinaryOp, a: &Fact, b: &F
     range.0 < whole.low || range.1 > whole.high
 }
 
-/// What is known of a conversion to type `ty`.
+/// The fact about the result of a conversion to type `ty`.
 pub fn convert(types: &TypeTable, ty: TypeId, a: &Fact) -> Fact {
     let whole = Fact::of_type(types, ty);
     match (a.as_constant(), types.get(ty)) {
@@ -217,7 +218,7 @@ pub fn convert(types: &TypeTable, ty: TypeId, a: &Fact) -> Fact {
     }
 }
 
-/// Both sides as they are known when a comparison came out like this; none if it cannot.
+/// The facts about both operands, refined by the outcome of their comparison; none if the outcome is impossible.
 pub fn refine(op: BinaryOp, holds: bool, a: &Fact, b: &Fact) -> Option<(Fact, Fact)> {
     let op = if holds { op } else { op.inverted()? };
     Some(match op {

@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 /// Rounds after which a growing bound is widened to the body's next constant, and after which to the type's.
 const WIDENING_ROUNDS: [usize; 2] = [6, 64];
-/// Narrowing: how often all facts are computed anew from those found, as widening may have gone too far.
+/// The number of narrowing rounds, in which all facts are recomputed from the widened ones.
 const NARROWING_ROUNDS: usize = 2;
 /// The largest number of values with refined facts in one block.
 const MAX_REFINED: usize = 64;
@@ -27,7 +27,7 @@ impl Refined {
         self.0.get(&value)
     }
 
-    /// Adds a fact, if there is room.
+    /// Adds a fact, unless there are [`MAX_REFINED`] already.
     fn insert(&mut self, value: Value, fact: Fact) {
         if self.0.len() < MAX_REFINED || self.0.get(&value).is_some() {
             self.0.insert(value, fact);
@@ -50,8 +50,8 @@ impl AtEdge<'_> {
         self.refinement.iter().flatten().rev().find(|(other, _)| *other == value).map(|(_, fact)| fact)
     }
 
-    /// All of them as the facts of a block.
-    fn type_fact(&self) -> Rc<Refined> {
+    /// Both merged, as the facts of a block.
+    fn merged(&self) -> Rc<Refined> {
         let mut whole = self.here.clone();
         for (value, fact) in self.refinement.iter().flatten() {
             Rc::make_mut(&mut whole).insert(*value, fact.clone());
@@ -322,7 +322,7 @@ impl<'a> Solver<'a> {
                 // Facts about values that the block itself defines are those of the previous iteration.
                 let block = &self.body.blocks[to.0 as usize];
                 let results = block.instructions.iter().filter_map(|instruction| instruction.result);
-                let mut first = there.type_fact();
+                let mut first = there.merged();
                 for value in block.parameters.iter().copied().chain(results) {
                     if first.get(value).is_some() {
                         Rc::make_mut(&mut first).0.remove(&value);

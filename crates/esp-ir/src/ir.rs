@@ -7,7 +7,7 @@
 //!   boxed objects                                  pool memory, accessed by places whose base is a reference
 //!
 //!   block1(v3: int):                               block parameters replace phi nodes
-//!     v4 = binary add v3, v1                       instructions are executed in order
+//!     v4: int = add v3, v1                         instructions are executed in order
 //!     wait fair { .. }                             one terminator; `wait` is in, out, alt and after alike
 //! ```
 //!

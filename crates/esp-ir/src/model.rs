@@ -96,9 +96,9 @@ pub struct Abstracted {
 /// How a part is abstracted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Abstraction {
-    /// The part is as good as not there: its value can be any.
+    /// The part is removed: its value is arbitrary.
     Drop,
-    /// Its value can be any.
+    /// Its value is arbitrary.
     Forget,
     /// From the first, up to but without the second; another value is a fault.
     Range(i128, i128),

@@ -1,6 +1,7 @@
-//! Sets of small numbers. Of [`Set`] a body needs one per block: copies share what they have in common, so that thousands
-//! of sets that differ in a few numbers take the memory of those differences. A [`DenseSet`] is a row of bits, for sets
-//! that are short-lived or of which most numbers are members. Knows nothing of what the numbers mean.
+//! Sets of small numbers. A [`Set`] is a persistent radix trie (cf. Okasaki, Gill, "Fast Mergeable Integer Maps",
+//! 1998): copies share subtrees, so that thousands of sets, one for each block of a body, take the memory of their
+//! differences. A [`DenseSet`] is a bit vector, for sets that are short-lived or dense. Knows nothing of what the
+//! numbers mean.
 //!
 //! ```text
 //!   height 2          inner [8]                 a node without numbers is absent, so that
@@ -12,8 +13,8 @@
 
 use std::rc::Rc;
 
-const WAYS_LOG: u32 = 3;
-const WAYS: usize = 1 << WAYS_LOG;
+const CHILDREN_LOG: u32 = 3;
+const CHILDREN: usize = 1 << CHILDREN_LOG;
 const LEAF_LOG: u32 = 6;
 
 /// A set of numbers. A copy costs nothing.
@@ -28,12 +29,12 @@ type Tree = Option<Rc<Node>>;
 #[derive(Clone, PartialEq, Eq)]
 enum Node {
     Leaf(u64),
-    Inner([Tree; WAYS]),
+    Inner([Tree; CHILDREN]),
 }
 
-/// Which child of an inner node at this height holds the number.
-fn way(number: u32, height: u32) -> usize {
-    (number >> (LEAF_LOG + (height - 1) * WAYS_LOG)) as usize % WAYS
+/// The index of the child of an inner node at this height that holds the number.
+fn child_index(number: u32, height: u32) -> usize {
+    (number >> (LEAF_LOG + (height - 1) * CHILDREN_LOG)) as usize % CHILDREN
 }
 
 /// The bit of a number in its leaf.
@@ -41,16 +42,16 @@ fn bit(number: u32) -> u64 {
     1 << (number % (1 << LEAF_LOG))
 }
 
-/// Whether a tree of this height has a place for the number.
-fn has_place(number: u32, height: u32) -> bool {
-    let bits = LEAF_LOG + height * WAYS_LOG;
+/// Whether a tree of this height can hold the number.
+fn is_in_range(number: u32, height: u32) -> bool {
+    let bits = LEAF_LOG + height * CHILDREN_LOG;
     bits >= u32::BITS || number >> bits == 0
 }
 
 impl Set {
     /// Whether a number is in the set.
     pub fn contains(&self, number: u32) -> bool {
-        if !has_place(number, self.height) {
+        if !is_in_range(number, self.height) {
             return false;
         }
         let mut tree = &self.root;
@@ -60,7 +61,7 @@ impl Set {
                 None => return false,
                 Some(Node::Leaf(bits)) => return bits & bit(number) != 0,
                 Some(Node::Inner(children)) => {
-                    tree = &children[way(number, height)];
+                    tree = &children[child_index(number, height)];
                     height -= 1;
                 }
             }
@@ -69,7 +70,7 @@ impl Set {
 
     /// Adds a number.
     pub fn insert(&mut self, number: u32) {
-        while !has_place(number, self.height) {
+        while !is_in_range(number, self.height) {
             self.raise();
         }
         // What is there already must not be copied.
@@ -112,7 +113,7 @@ impl Set {
 
     fn raise(&mut self) {
         if let Some(root) = self.root.take() {
-            let mut children: [Tree; WAYS] = Default::default();
+            let mut children: [Tree; CHILDREN] = Default::default();
             children[0] = Some(root);
             self.root = Some(Rc::new(Node::Inner(children)));
         }
@@ -142,7 +143,7 @@ fn insert(tree: &mut Tree, number: u32, height: u32) {
     let empty = || Rc::new(if height == 0 { Node::Leaf(0) } else { Node::Inner(Default::default()) });
     match Rc::make_mut(tree.get_or_insert_with(empty)) {
         Node::Leaf(bits) => *bits |= bit(number),
-        Node::Inner(children) => insert(&mut children[way(number, height)], number, height - 1),
+        Node::Inner(children) => insert(&mut children[child_index(number, height)], number, height - 1),
     }
 }
 
@@ -154,7 +155,7 @@ fn remove(tree: &mut Tree, number: u32, height: u32) {
             *bits == 0
         }
         Node::Inner(children) => {
-            remove(&mut children[way(number, height)], number, height - 1);
+            remove(&mut children[child_index(number, height)], number, height - 1);
             children.iter().all(Option::is_none)
         }
     };
@@ -183,7 +184,7 @@ fn union(one: &Tree, other: &Tree) -> Tree {
             both => Some(Rc::new(Node::Leaf(both))),
         },
         (Node::Inner(left), Node::Inner(right)) => {
-            let children: [Tree; WAYS] = std::array::from_fn(|way| union(&left[way], &right[way]));
+            let children: [Tree; CHILDREN] = std::array::from_fn(|child| union(&left[child], &right[child]));
             if children.iter().zip(left).all(|(new, old)| is_same(new, old)) {
                 one.clone()
             } else if children.iter().zip(right).all(|(new, old)| is_same(new, old)) {
@@ -210,7 +211,7 @@ fn difference(one: &Tree, other: &Tree) -> Tree {
             rest => Some(Rc::new(Node::Leaf(rest))),
         },
         (Node::Inner(left), Node::Inner(right)) => {
-            let children: [Tree; WAYS] = std::array::from_fn(|way| difference(&left[way], &right[way]));
+            let children: [Tree; CHILDREN] = std::array::from_fn(|child| difference(&left[child], &right[child]));
             if children.iter().all(Option::is_none) {
                 None
             } else if children.iter().zip(left).all(|(new, old)| is_same(new, old)) {
@@ -236,8 +237,8 @@ fn collect(tree: &Tree, height: u32, first: u32, numbers: &mut Vec<u32>) {
             }
         }
         Some(Node::Inner(children)) => {
-            for (way, child) in (0..).zip(children) {
-                let step = way << (LEAF_LOG + (height - 1) * WAYS_LOG);
+            for (index, child) in (0..).zip(children) {
+                let step = index << (LEAF_LOG + (height - 1) * CHILDREN_LOG);
                 collect(child, height - 1, first + step, numbers);
             }
         }
@@ -364,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_number_has_a_place() {
+    fn the_largest_number_is_in_range() {
         let mut set = set(&[u32::MAX]);
         assert_eq!(set.numbers(), [u32::MAX]);
         set.remove(u32::MAX);

@@ -1,5 +1,5 @@
-//! Simplification of the control-flow graph: chains of blocks become one block, unreachable blocks go, and blocks, values
-//! and slots are numbered in order of text. Changes nothing of what the program does.
+//! Simplification of the control-flow graph: chains of blocks become one block, unreachable blocks are removed, and
+//! blocks, values and slots are renumbered in source order. Preserves the behaviour of the program.
 
 use crate::cfg::{Regions, edges_mut, successors, wait_targets_mut};
 use crate::ir::{Block, BlockId, Body, SlotId, Terminator, Value};
@@ -33,7 +33,7 @@ impl Replacements {
     }
 }
 
-/// Joins every block with the one it alone jumps to, then numbers blocks, values and slots in order.
+/// Merges every block into its only predecessor if that jumps to it, then numbers blocks, values and slots in order.
 pub fn merge_and_number(mut body: Body) -> Body {
     merge(&mut body);
     number(body)
@@ -86,7 +86,7 @@ fn merge(body: &mut Body) {
     }
 }
 
-/// Blocks in an order in which every block comes after one that leads to it, near the order of text.
+/// The reachable blocks, each after one of its predecessors, close to source order.
 fn reachable(body: &Body) -> Vec<usize> {
     let mut seen = vec![false; body.blocks.len()];
     let mut work = vec![0];

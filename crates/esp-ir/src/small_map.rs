@@ -11,12 +11,12 @@ impl<K: Ord, V> SmallMap<K, V> {
         SmallMap(Vec::new())
     }
 
-    /// An empty map with room for so many entries.
+    /// An empty map with room for this many entries.
     pub fn with_capacity(entries: usize) -> SmallMap<K, V> {
         SmallMap(Vec::with_capacity(entries))
     }
 
-    /// Whether there is no entry.
+    /// Whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

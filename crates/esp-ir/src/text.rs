@@ -1,5 +1,5 @@
-//! The text form of the flow IR. It carries every fact, so that `read` makes the same program of it. It does not require
-//! a well-formed program.
+//! The text form of the flow IR. It is complete: `read` of the printed program is the same program. The program need
+//! not be well-formed.
 //!
 //! ```text
 //!   channel c(int) @0:1:9
@@ -24,9 +24,9 @@
 //!   }
 //! ```
 //!
-//! A location is `@file:line:column`, followed by `#instance` for code of a member of a fused process, and left out
-//! where there is none. Places: `s0.1` field, `s0[v1]` element, `s0[inside v1]`
-//! one whose index is in bounds, `s0|2` payload of tag 2, `*v3.0` in the object v3 refers to. `;` begins a comment.
+//! A location is `@file:line:column`, followed by `#instance` for code of a member of a fused process; generated code
+//! has none. Places: `s0.1` is a field, `s0[v1]` an element, `s0[inside v1]` an element whose index is proved in
+//! bounds, `s0|2` the payload of tag 2, `*v3.0` a field of the object that v3 refers to. `;` begins a comment.
 
 use crate::ir::*;
 use std::collections::HashMap;

@@ -245,21 +245,21 @@ impl<'p> Builder<'_, '_, 'p> {
         }
     }
 
-    /// Checks an assigned value against the range of its variable.
-    pub(super) fn hold_variable(&mut self, local: LocalId, value: Value, span: Span) {
+    /// Emits the check of an assigned value against the range of its variable, if it has one.
+    pub(super) fn check_variable_range(&mut self, local: LocalId, value: Value, span: Span) {
         if let Some(process) = self.context.process {
-            self.hold(AbstractedPart::Variable(process, local), value, span);
+            self.check_range(AbstractedPart::Variable(process, local), value, span);
         }
     }
 
-    /// Checks a part of a message against its range.
-    pub(super) fn hold_payload(&mut self, channel: ChannelId, number: usize, operand: &Operand, span: Span) {
+    /// Emits the check of a part of a message against its range, if it has one.
+    pub(super) fn check_payload_range(&mut self, channel: ChannelId, number: usize, operand: &Operand, span: Span) {
         if let Operand::Value(value) = operand {
-            self.hold(AbstractedPart::Payload(channel, number as u32), *value, span);
+            self.check_range(AbstractedPart::Payload(channel, number as u32), *value, span);
         }
     }
 
-    fn hold(&mut self, subject: AbstractedPart, value: Value, span: Span) {
+    fn check_range(&mut self, subject: AbstractedPart, value: Value, span: Span) {
         if !self.context.abstractions.ranges.contains_key(&subject) {
             return;
         }
@@ -271,14 +271,14 @@ impl<'p> Builder<'_, '_, 'p> {
         }
         let (from, to) = (range.from, range.to);
         if from > int.min() {
-            self.demand(value, BinaryOp::GreaterEqual, from, int, span);
+            self.fault_unless(value, BinaryOp::GreaterEqual, from, int, span);
         }
         if to <= int.max() {
-            self.demand(value, BinaryOp::Less, to, int, span);
+            self.fault_unless(value, BinaryOp::Less, to, int, span);
         }
     }
 
-    fn demand(&mut self, value: Value, operator: BinaryOp, bound: i128, int: IntType, span: Span) {
+    fn fault_unless(&mut self, value: Value, operator: BinaryOp, bound: i128, int: IntType, span: Span) {
         let ty = self.body.values[value.0 as usize].ty;
         let holds = if (int.min()..=int.max()).contains(&bound) {
             let bound = self.define(ty, Op::Constant(bound), span);

@@ -8,10 +8,10 @@ use quaject_esp_ir::ir::{
 use quaject_esp_syntax::hir::{self, Expr, ExprKind, Pattern, PatternKind, Stmt};
 use quaject_esp_syntax::span::Span;
 
-/// With fewer distinct heads than this, tests in order are as good as a table.
+/// The minimal number of distinct heads for a jump table: fewer are tested in order as fast.
 const TABLE_HEADS: usize = 3;
 
-/// What an arm requires first.
+/// The outermost requirement of an arm's pattern.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Head {
     Tag(u32),
@@ -78,7 +78,7 @@ impl<'p> Builder<'_, '_, 'p> {
         for (body, (_, statements)) in bodies.into_iter().zip(arms) {
             self.enter(body);
             self.statements(statements);
-            self.go_on(join, statements, span);
+            self.jump_to_join(join, statements, span);
         }
         self.enter(join);
     }
@@ -257,7 +257,7 @@ impl<'p> Builder<'_, '_, 'p> {
         }
         match (operand, self.storage(local)) {
             (Operand::Value(value), Storage::Ssa) => {
-                self.hold_variable(local, value, span);
+                self.check_variable_range(local, value, span);
                 self.write(local, value);
             }
             (Operand::Place(from), Storage::Slot(slot)) => {

@@ -75,12 +75,12 @@ impl<'p> Builder<'_, '_, 'p> {
                 hir::Operation::Out(..) | hir::Operation::After(..) => {}
             }
             self.statements(&branch.body);
-            join.iter().for_each(|join| self.go_on(*join, &branch.body, branch.span));
+            join.iter().for_each(|join| self.jump_to_join(*join, &branch.body, branch.span));
         }
         if let (Some(block), Some(statements)) = (otherwise, &communicate.otherwise) {
             self.enter(block);
             self.statements(statements);
-            join.iter().for_each(|join| self.go_on(*join, statements, span));
+            join.iter().for_each(|join| self.jump_to_join(*join, statements, span));
         }
         join.iter().for_each(|join| self.enter(*join));
     }
@@ -115,15 +115,16 @@ impl<'p> Builder<'_, '_, 'p> {
             }
             // A guard with `free` can open later, when operands can no longer be evaluated.
             Some(Guard::Value(_) | Guard::Open | Guard::Region(_)) | None => {
-                wanted.into_iter().map(|expr| self.settled_operand(expr)).collect()
+                wanted.into_iter().map(|expr| self.stable_operand(expr)).collect()
             }
         };
         Arrival { guard, operands }
     }
 
-    fn settled_operand(&mut self, expr: &Expr) -> Operand {
+    /// An operand that does not change while the instance waits.
+    fn stable_operand(&mut self, expr: &Expr) -> Operand {
         let operand = self.operand(expr);
-        self.settled(operand, expr.ty, expr.span)
+        self.stable_while_waiting(operand, expr.ty, expr.span)
     }
 
     /// Evaluates operands only if a guard holds. They are not read otherwise, but counted ones need a defined value.
@@ -232,8 +233,8 @@ impl<'p> Builder<'_, '_, 'p> {
     fn message(&mut self, channel: ChannelId, message: &'p [Expr]) -> Vec<Operand> {
         let mut operands = self.arguments(message, TypeTable::ERROR);
         for (number, (operand, expr)) in operands.iter_mut().zip(message).enumerate() {
-            self.hold_payload(channel, number, operand, expr.span);
-            *operand = self.settled(operand.clone(), expr.ty, expr.span);
+            self.check_payload_range(channel, number, operand, expr.span);
+            *operand = self.stable_while_waiting(operand.clone(), expr.ty, expr.span);
         }
         operands
     }
@@ -282,7 +283,7 @@ impl<'p> Builder<'_, '_, 'p> {
             match target {
                 BoundTarget::Declare(local) => {
                     if let Operand::Value(value) = value {
-                        self.hold_variable(local, value, span);
+                        self.check_variable_range(local, value, span);
                     }
                 }
                 BoundTarget::Assign(place) => {

@@ -1,4 +1,4 @@
-//! Lowers expressions: scalars and references to SSA values, everything else into memory. Evaluation is from left
+//! Lowering of expressions: scalars and references to SSA values, everything else into memory. Evaluation is from left
 //! to right. Knows no statements.
 
 use crate::builder::{Builder, Storage, Write, object};
@@ -478,7 +478,7 @@ impl Builder<'_, '_, '_> {
     pub(super) fn write_back(&mut self, cells: Vec<(hir::LocalId, Place)>, span: Span) {
         for (local, place) in cells {
             let value = self.define(self.local(local).ty, Op::Load(place), span);
-            self.hold_variable(local, value, span);
+            self.check_variable_range(local, value, span);
             self.write(local, value);
         }
     }
@@ -539,7 +539,7 @@ impl Builder<'_, '_, '_> {
     pub(super) fn store(&mut self, target: Target, operand: Operand, span: Span) {
         let op = match (target, operand) {
             (Target::Variable(local), Operand::Value(value)) => {
-                self.hold_variable(local, value, span);
+                self.check_variable_range(local, value, span);
                 return self.write(local, value);
             }
             (Target::Variable(local), Operand::Place(from)) => match self.storage(local) {
@@ -567,15 +567,16 @@ impl Builder<'_, '_, '_> {
         self.effect(op, Write::Update, span);
     }
 
-    /// A place that names the same memory later as now, and stays as it is while the instance waits.
-    pub(super) fn settled(&mut self, operand: Operand, ty: TypeId, span: Span) -> Operand {
+    /// An operand that neither refers to other memory nor changes its content while the instance waits: itself, or a
+    /// copy.
+    pub(super) fn stable_while_waiting(&mut self, operand: Operand, ty: TypeId, span: Span) -> Operand {
         let place = match operand {
             Operand::Value(value) => return Operand::Value(value),
             Operand::Place(place) => place,
         };
         let is_indexed = is_indexed(&place);
         if self.is_in_region() {
-            return Operand::Place(self.apart(place, ty, span));
+            return Operand::Place(self.place_with_own_counts(place, ty, span));
         }
         let is_part = match place.base {
             Base::Object(_) => true,
@@ -587,8 +588,8 @@ impl Builder<'_, '_, '_> {
         Operand::Place(place)
     }
 
-    /// A place whose holder of counts, if it has one, ends together with the place: a copy, if it is only a part.
-    pub(super) fn apart(&mut self, place: Place, ty: TypeId, span: Span) -> Place {
+    /// A place that holds its own reference counts, if any: a copy, if it is a part of another holder.
+    pub(super) fn place_with_own_counts(&mut self, place: Place, ty: TypeId, span: Span) -> Place {
         let holder = match place.base {
             Base::Object(_) => true,
             Base::Slot(slot) => !place.path.is_empty() && self.context.counted(self.body.slots[slot.0 as usize].ty),

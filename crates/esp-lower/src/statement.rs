@@ -1,4 +1,4 @@
-//! Lowers statements. Communication and `match` have files of their own.
+//! Lowering of statements, except communication (`communicate`) and `match` (`choice`).
 
 use crate::builder::{Builder, Loop, Storage, Write};
 use crate::expression::{Target, mentions};
@@ -33,7 +33,7 @@ impl<'p> Builder<'_, '_, 'p> {
                 for (block, statements) in [(then, yes), (otherwise, no)] {
                     self.enter(block);
                     self.statements(statements);
-                    self.go_on(join, statements, span);
+                    self.jump_to_join(join, statements, span);
                 }
                 self.enter(join);
             }
@@ -57,7 +57,7 @@ impl<'p> Builder<'_, '_, 'p> {
             StmtKind::Return(value) => {
                 let operand = match self.operand(value) {
                     Operand::Value(value) => Operand::Value(value),
-                    Operand::Place(place) => Operand::Place(self.apart(place, value.ty, span)),
+                    Operand::Place(place) => Operand::Place(self.place_with_own_counts(place, value.ty, span)),
                 };
                 self.end(Terminator::Return(operand), span);
             }
@@ -119,7 +119,7 @@ impl<'p> Builder<'_, '_, 'p> {
     }
 
     /// Jumps to the join of several paths if this one is reachable. The jump has the location of its last statement.
-    pub(super) fn go_on(&mut self, join: quaject_esp_ir::ir::BlockId, statements: &[Stmt], span: Span) {
+    pub(super) fn jump_to_join(&mut self, join: quaject_esp_ir::ir::BlockId, statements: &[Stmt], span: Span) {
         if self.is_reachable() {
             self.jump(join, statements.last().map_or(span, |last| last.span));
         }
@@ -140,7 +140,7 @@ impl<'p> Builder<'_, '_, 'p> {
         self.loops.push(Loop { next: header, exit });
         self.statements(body);
         self.loops.pop();
-        self.go_on(header, body, span);
+        self.jump_to_join(header, body, span);
         self.seal(header);
         self.enter(exit);
     }
@@ -157,11 +157,11 @@ impl<'p> Builder<'_, '_, 'p> {
         let goes_on = self.define(TypeTable::BOOL, Op::Binary(BinaryOp::Less, counter, end), span);
         self.branch(goes_on, inside, exit, span);
         self.enter(inside);
-        self.hold_variable(local, counter, span);
+        self.check_variable_range(local, counter, span);
         self.loops.push(Loop { next, exit });
         self.statements(body);
         self.loops.pop();
-        self.go_on(next, body, span);
+        self.jump_to_join(next, body, span);
         self.enter(next);
         if self.is_reachable() {
             let one = self.define(ty, Op::Constant(1), span);
@@ -180,7 +180,7 @@ impl<'p> Builder<'_, '_, 'p> {
                     if self.is_mutable_object(place.base) && !is_fresh(value) {
                         result = self.thaw(result, span);
                     }
-                    self.hold_variable(place.base, result, span);
+                    self.check_variable_range(place.base, result, span);
                     self.write(place.base, result);
                 }
                 Storage::Slot(_) if is_local(value, place.base) => {}

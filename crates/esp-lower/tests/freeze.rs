@@ -1,5 +1,5 @@
-//! A `freeze` that is warned of (W0904) is one that takes an object when it is lowered, and no other: the warning guesses
-//! by the text what lowering decides on the graph.
+//! The warning W0904 is reported for exactly those `freeze` that allocate an object in the lowered code: the warning
+//! predicts from the syntax what lowering decides on the control-flow graph.
 
 use quaject_esp_ir::ir::Op;
 use quaject_esp_lower::lower;

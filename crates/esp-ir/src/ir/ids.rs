@@ -28,7 +28,7 @@ pub struct InstanceId(NonZeroU32);
 
 impl InstanceId {
     /// # Panics
-    /// For the last number of `u32`: no program has so many instances.
+    /// For the last number of `u32`, which no instance has.
     pub fn new(number: u32) -> InstanceId {
         InstanceId(NonZeroU32::MIN.checked_add(number).expect("a program has fewer instances than numbers"))
     }

@@ -146,7 +146,7 @@ pub enum Op {
     IsUnique(Value),
     /// Number of free objects, an `int`.
     FreeObjects(PoolId),
-    /// The moment when so much time will have passed, for `TimeUnit::Moment`: nanoseconds of the clock, an `i64`.
+    /// The absolute time that is `amount` units after now, for `TimeUnit::Moment`: nanoseconds of the clock, an `i64`.
     Deadline {
         /// How many units, any integer type. Not positive: now.
         amount: Value,
@@ -160,7 +160,8 @@ pub enum Op {
     Release(Operand),
     /// A label: a zero-width control point.
     Mark(LabelId),
-    /// Where a predicate of a fast path is known, by number, and the `bool` it is. Does nothing.
+    /// The point at which a predicate of a fast path has been computed: its number, and its value, a `bool`. Does
+    /// nothing.
     Test(u32, Value),
 }
 
@@ -234,7 +235,7 @@ impl BinaryOp {
         }
     }
 
-    /// The comparison that holds if and only if this one does not; none of an operation that is no comparison.
+    /// The comparison that holds if and only if this one does not; none if the operation is not a comparison.
     pub fn inverted(self) -> Option<BinaryOp> {
         match self {
             BinaryOp::Equal => Some(BinaryOp::NotEqual),
@@ -256,12 +257,12 @@ impl BinaryOp {
         }
     }
 
-    /// Whether it compares, which gives a boolean.
+    /// Whether it is a comparison, whose result is a `bool`.
     pub fn is_comparison(self) -> bool {
         self.inverted().is_some()
     }
 
-    /// Whether its operands may change places.
+    /// Whether it is commutative.
     pub fn commutes(self) -> bool {
         match self {
             BinaryOp::Add

@@ -11,7 +11,7 @@ use smol_str::SmolStr;
 use std::collections::HashMap;
 use std::fmt;
 
-/// Why a text is no program.
+/// Why a text is not a program.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReadError {
     /// Line, from 1.
@@ -32,7 +32,7 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// The program a text says.
+/// Parses the text form of a program.
 pub fn read(text: &str) -> Result<Program, ReadError> {
     let mut reader = Reader::new(text);
     reader.keyword("esp")?;
@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Gives every named item its id, as text may use names before it says what they are.
+    /// Assigns ids to all named items first, because the text may use names before their declarations.
     fn declare(&mut self) {
         let mut lexer = self.lexer.clone();
         let mut token = self.token.clone();
@@ -132,7 +132,8 @@ impl<'a> Reader<'a> {
                 "extern" => drop(self.externs.insert(name, ExternId(next(1)))),
                 "function" => drop(self.functions.insert(name, FnId(next(2)))),
                 "process" => {
-                    // A fused process may have the name of its only member, which comes first and is the one meant.
+                    // A fused process may have the name of its only member. The name then refers to the member, the
+                    // first.
                     let id = ProcessId(next(3));
                     self.processes.entry(name).or_insert(id);
                 }

@@ -1,4 +1,5 @@
-//! Ids exist, each value is defined once, and every use is dominated by its definition. Knows nothing of types.
+//! Rules of SSA form: ids exist, each value is defined once, and every use is dominated by its definition. Knows
+//! nothing of types.
 
 use super::Verifier;
 use crate::dominators::Dominators;

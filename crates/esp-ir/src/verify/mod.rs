@@ -1,6 +1,6 @@
-//! The rules of the flow IR: ids exist, values are defined once and before they are used, operands and places have the
-//! types their instruction asks for, waits and regions are closed. What passes here, the engines run without panics.
-//! Finds every violation, not only the first.
+//! The verifier of the flow IR. Its rules: ids exist, values are defined once and before they are used, operands and
+//! places have the types that their instruction requires, waits and regions are closed. The engines execute a verified
+//! program without panics. Finds every violation, not only the first.
 
 mod flow;
 mod paths;

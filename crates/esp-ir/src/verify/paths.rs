@@ -1,11 +1,11 @@
-//! Fast paths name instances, blocks, values and slots that exist, values fit where they go, and a member that goes on
-//! finds every value that is live there.
+//! Rules of fast paths: the instances, blocks, values and slots that they name exist, values have the types of their
+//! targets, and an exit sets every value that is live where a member resumes.
 
 use super::{Owner, Verifier, VerifyError};
 use crate::ir::{Enter, FastPath, Leave, Location, PathId, Program, Resume, Terminator, TypeId};
 use crate::liveness::live_values;
 
-/// What is wrong with the program's fast paths themselves.
+/// Checks the declarations of the program's fast paths.
 pub(super) fn paths(program: &Program, errors: &mut Vec<VerifyError>) {
     for path in &program.paths {
         let mut error = |what: &str| {

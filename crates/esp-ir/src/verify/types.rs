@@ -1,4 +1,4 @@
-//! Operands, results, places and edges have the types their instruction asks for.
+//! Rules of types: operands, results, places and edges have the types that their instruction requires.
 
 use super::{Owner, Verifier};
 use crate::cfg::edges;
@@ -8,7 +8,7 @@ use crate::ir::{
 };
 use crate::typing::{is_boxed, is_value, operand_type, place_type};
 
-/// The classes of types that instructions ask for.
+/// The classes of types that instructions require.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Class {
     Int,

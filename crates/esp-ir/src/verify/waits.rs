@@ -1,5 +1,5 @@
-//! Waits and their regions: operations belong to their sites, patterns fit the message, blocks after a branch are
-//! reached from it alone, regions are closed and without effects.
+//! Rules of waits and their regions: operations belong to their sites, patterns fit the message, blocks after a branch
+//! are reached from it alone, regions are closed and without effects.
 
 use super::{Owner, Verifier};
 use crate::cfg::{edges, region_blocks, region_entries};

@@ -370,7 +370,7 @@ struct ReferenceUses {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Need {
     Count,
-    Look,
+    Read,
 }
 
 impl ReferenceUses {
@@ -385,7 +385,7 @@ impl ReferenceUses {
                     }
                     Raw::Plain(instruction, _) => {
                         op_values(&instruction.op, &mut |value| {
-                            uses[value.0 as usize].push((index, position, Need::Look))
+                            uses[value.0 as usize].push((index, position, Need::Read))
                         });
                         match &instruction.op {
                             Op::Store(_, value) => uses[value.0 as usize].push((index, position, Need::Count)),
@@ -408,7 +408,8 @@ impl ReferenceUses {
         ReferenceUses { uses }
     }
 
-    /// Whether a reference loaded here is only borrowed: used in this block, before any count can change.
+    /// Whether a reference that is loaded here needs no count (borrowing): all its uses read it, in this block, before
+    /// any count can change.
     fn can_borrow(
         &self,
         context: &mut Context<'_>,
@@ -421,14 +422,15 @@ impl ReferenceUses {
         if !is_boxed(&context.types, raw.values[value.0 as usize].ty) || uses.is_empty() {
             return false;
         }
-        let only_looks = uses.iter().all(|(used_in, _, need)| *used_in == block && *need == Need::Look);
+        let only_reads = uses.iter().all(|(used_in, _, need)| *used_in == block && *need == Need::Read);
         let last = uses.iter().map(|(_, position, _)| *position).max().expect("there are uses");
-        only_looks && raw.blocks[block].code[position + 1..=last].iter().all(|code| is_calm(context, raw, code))
+        only_reads
+            && raw.blocks[block].code[position + 1..=last].iter().all(|code| preserves_counts(context, raw, code))
     }
 }
 
-/// Whether an instruction neither begins, releases nor reads counts, nor overwrites a reference.
-fn is_calm(context: &mut Context<'_>, raw: &RawBody, code: &Raw) -> bool {
+/// Whether an instruction changes and reads no reference counts, and overwrites no reference.
+fn preserves_counts(context: &mut Context<'_>, raw: &RawBody, code: &Raw) -> bool {
     let instruction = match code {
         Raw::Begin(slot) => return !context.counted(raw.slots[slot.0 as usize].ty),
         Raw::Freeze { .. } => return false,
