@@ -39,7 +39,7 @@ pub struct Extent {
     pub align: u64,
 }
 
-/// Bytes of the tag of a union with so many tags.
+/// Bytes of the tag of a union with this many tags.
 pub fn tag_bytes(tags: usize) -> u64 {
     match tags {
         0..=0x100 => 1,
@@ -53,7 +53,7 @@ pub fn length_bytes(bound: u32) -> u64 {
     if bound <= 65535 { 2 } else { 4 }
 }
 
-/// Bytes of a reference into a pool with so many objects.
+/// Bytes of a reference into a pool with this many objects.
 pub fn reference_bytes(capacity: u32) -> u64 {
     if capacity <= 65535 { 2 } else { 4 }
 }
@@ -203,7 +203,7 @@ fn facts(types: &TypeTable, known: &[Option<Facts>], ty: TypeId) -> Facts {
     }
 }
 
-/// Whether an unsigned integer of so many bytes holds numbers above this one.
+/// Whether an unsigned integer of this many bytes holds numbers above `highest`.
 pub(crate) fn has_spare(bytes: u64, highest: u64) -> bool {
     highest < u64::MAX >> (64 - 8 * bytes)
 }

@@ -24,8 +24,8 @@ impl Entry {
         });
     }
 
-    /// An entry that is no choice of the scheduler, so that it is not traced: the restart of a search in the middle of a
-    /// turn, or a retry at quiescence.
+    /// An entry that is not traced, because it is not a choice of the scheduler: the restart of a search in the middle
+    /// of a turn, or a retry at quiescence.
     fn write_untraced(&self, code: &mut Writer<'_, '_>) {
         code.case(&format!("case {}:", self.pc), |code| self.jump(code));
     }

@@ -30,8 +30,8 @@ pub(crate) enum Committer {
     Function,
 }
 
-/// How a wait on the environment ends in the text: many waits end alike, so that the code exists once where it is
-/// compiled for size.
+/// The two ways in which the code of a wait on the environment ends. Many waits share them, so that with optimisation
+/// for size the code exists once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum EnvironmentExit {
     /// After a commit: the instance joins the ready list.

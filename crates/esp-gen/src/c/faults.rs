@@ -4,7 +4,7 @@ use quaject_esp_ir::ir::{ChannelId, Fault, InstanceId, Location};
 use std::cell::RefCell;
 use std::fmt::Write as _;
 
-/// Numbers below this are no faults: functions return 0 for false and 1 for true.
+/// The first number of a fault: functions return 0 for false and 1 for true.
 const FIRST: usize = 2;
 
 /// A place at which a fault may be raised.

@@ -18,7 +18,7 @@ impl Member {
         Member { text, extent: plan.layouts.extent(ty, View::Program) }
     }
 
-    /// So many unsigned integers of this size.
+    /// An array of `count` unsigned integers of this size.
     fn words(count: usize, name: &str, bytes: u64) -> Member {
         let extent = Extent { size: bytes * count as u64, align: bytes };
         Member { text: format!("uint{}_t {name};", bytes * 8), extent }

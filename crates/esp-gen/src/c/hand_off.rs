@@ -1,15 +1,16 @@
-//! Direct hand-off ("Fast Paths" 2): a receiver that continues is treated like a function that its sender has called. The
-//! sender does not join the ready list; when the receiver waits or ends, the sender continues.
+//! Direct hand-off ("Fast Paths in Concurrent Programs", section 2): a receiver that continues is treated like a
+//! function that its sender has called. The sender does not join the ready list; when the receiver waits or ends, the
+//! sender continues.
 //!
 //! ```text
 //!   read --out--> evener --out--> swap          swap waits at its `in`: evener continues; that waits: read continues
 //!   (called)      (called)        (runs)
 //! ```
 //!
-//! A sender that has called has a program counter of its own: it is ready, but not on the list. At any time these senders
-//! form a call chain that ends in the running instance. An instance that stops for another reason (its turn is over, it
-//! yields, or communicates with an instance outside of the chain or with the environment) first puts all of the chain on the ready list. So every
-//! ready instance runs within the bounds of queued hand-off.
+//! A sender that has called has a program counter of its own: it is ready, but not on the list. At any time these
+//! senders form a call chain that ends in the running instance. An instance that stops for another reason (its turn is
+//! over, it yields, or communicates with an instance outside of the chain or with the environment) first puts the
+//! entire chain on the ready list. Every ready instance therefore runs within the bounds of queued hand-off.
 //!
 //! The plan decides where hand-off is direct: on channels with one sender and one receiver.
 

@@ -1,4 +1,4 @@
-//! The header of a generated program: its types, the state, the entry points, and what the program asks of C.
+//! The header of a generated program: its types, the state, the entry points, and the C functions that it requires.
 
 use super::frame::frame_members;
 use super::interface;

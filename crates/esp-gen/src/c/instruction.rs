@@ -348,7 +348,8 @@ impl Writer<'_, '_> {
         (first, last)
     }
 
-    /// Checks that so many bytes from the offset on are inside `bytes` or an array of them; returns the C name of its data.
+    /// Checks that this many bytes from the offset on are inside `bytes` or an array of them; returns the C name of the
+    /// data.
     fn check_number_range(&mut self, of: &Lvalue, offset: Value, bytes: u32, at: Location) -> &'static str {
         match self.types().get(of.ty) {
             Type::Array { length, .. } => {
@@ -367,7 +368,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// Checks that so many bytes from the offset on are inside `bytes`.
+    /// Checks that this many bytes from the offset on are inside `bytes`.
     fn check_bytes_range(&mut self, of: &Lvalue, offset: Value, bytes: u32, at: Location) {
         let index = self.index(offset);
         let short = format!("{}.length < {bytes}u", of.text);

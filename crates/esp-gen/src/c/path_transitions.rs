@@ -75,7 +75,7 @@ fn is_at_start(plan: &Plan<'_>, member: &PathMember) -> String {
     }
 }
 
-/// Up to so many members are tested one by one for being ready: a loop takes less code for more.
+/// The maximal number of members that are tested for being ready one by one: for more, a loop takes less code.
 const MAX_UNROLLED_TESTS: usize = 2;
 
 /// Writes what happens if a member is on the ready list: it neither runs nor waits.
@@ -171,7 +171,7 @@ fn leave_wait(code: &mut Writer<'_, '_>, process: usize, trigger: u32, member: &
     if plan.processes[other].waits[wait].polls_environment {
         line!(code, "waiting_remove(t, {});", member.instance);
     }
-    // It may be on the ready list all the same, to search for partners again.
+    // It may be on the ready list nevertheless, to search for partners again.
     if plan.processes[other].waits[wait].may_be_requeued() {
         unqueue(code, &member.instance.to_string());
     }

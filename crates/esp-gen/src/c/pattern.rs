@@ -1,5 +1,5 @@
-//! Patterns as C: the condition under which a message matches, and the binding of its parts. A message has the program's
-//! form when another instance sends it, the environment's form when it comes from outside. Knows nothing of scheduling.
+//! Patterns as C: the condition under which a message matches, and the binding of its parts. A message from an instance
+//! has the program's form, one from the environment the environment's form. Knows nothing of scheduling.
 
 use super::helpers::Helper;
 use super::names::{c_string, member};

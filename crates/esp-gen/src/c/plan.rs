@@ -207,8 +207,8 @@ pub(crate) struct TurnLimits {
     pub(crate) operations: u32,
     /// Turns between two polls of the environment.
     pub(crate) until_poll: u32,
-    /// Turns of one call of the step, rounded up to the next poll. The caller is then asked to step again, so that it
-    /// stays in control of a program that computes forever.
+    /// Turns of one call of the step, rounded up to the next poll. The step then returns and has to be called again, so
+    /// that the caller stays in control of a program that computes forever.
     pub(crate) until_leave: u32,
 }
 
@@ -421,7 +421,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Whether external messages come and go through the arguments of `esp_step`.
+    /// Whether external messages are passed through the arguments of `esp_step`.
     pub(crate) fn sans_io(&self) -> bool {
         self.options.style.is_sans_io()
     }
@@ -469,5 +469,6 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// From so many members on a loop puts them on the ready list, which takes less code than one statement for each.
+/// The minimal number of members that are put on the ready list in a loop, which then takes less code than one
+/// statement for each.
 const MIN_MEMBERS_FOR_LOOP: usize = 3;

@@ -1,4 +1,4 @@
-//! Quiescence (reference, section 8, "Rest"): what it means that no instance can run. The program sleeps, has ended, or
+//! Quiescence (reference, section 8): no instance can run. The program sleeps, has ended, or
 //! some instances are blocked forever. Generated as a table of the waits and a fixed point over the instances, computed
 //! only when the ready list is empty. Also the queues of instances that wait for the environment, and the re-evaluation
 //! of guards.

@@ -21,15 +21,15 @@ pub struct Report {
     pub scheduler_bytes: u64,
     /// Instances of the program.
     pub instances: u32,
-    /// Longest alt, in branches.
+    /// The number of branches of the longest `alt`.
     pub longest_alt: usize,
-    /// Most instances that may wait to write on one channel.
+    /// The maximal number of instances that may wait to write on one channel.
     pub max_writers: u32,
     /// Whether the program has external channels or times.
     pub polls_environment: bool,
-    /// Most operations of one turn.
+    /// The maximal number of operations of one turn.
     pub turn_operations: u32,
-    /// Most turns between two polls of the environment.
+    /// The maximal number of turns between two polls of the environment.
     pub turns_until_poll: u32,
     /// Channels between processes, if direct hand-off is requested: why hand-off on them is not direct.
     pub direct: Vec<(String, Option<&'static str>)>,

@@ -73,7 +73,7 @@ impl<'p, 'a> Writer<'p, 'a> {
         }
     }
 
-    /// Writes one line. Labels and preprocessor directives stand at the margin.
+    /// Writes one line. Labels and preprocessor directives are not indented.
     pub(crate) fn line(&mut self, text: &str) {
         if !text.starts_with('#') && !text.is_empty() {
             let is_label = text.ends_with(':') && !text.starts_with("case ") && text != "default:";

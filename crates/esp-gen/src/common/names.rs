@@ -1,5 +1,5 @@
 //! Identifiers of generated C: readable, taken from the source, never a word of C or of the run-time header, unique in
-//! their scope. Spin translates Promela to C, so the Promela back end asks here too.
+//! their scope. The Promela back end uses them too, because Spin translates Promela to C.
 
 use std::collections::BTreeSet;
 

@@ -144,7 +144,7 @@ impl Allocator {
                 if values.root(result) == Some(result)
                     && let Some(web) = self.web_of[result.0 as usize]
                 {
-                    // A result that is never read is written all the same.
+                    // A result that is never read is still written.
                     self.webs[web].live.insert(point + 1);
                     self.webs[web].weight += frequency;
                     let operands = if matches!(&instruction.op, Op::Binary(op, ..) if op.commutes()) { 2 } else { 1 };

@@ -1,6 +1,6 @@
-//! The order of blocks in machine code, and what the other analyses ask about it: points, estimated frequencies, loop
-//! headers, entries, operands. Frequencies are estimated from static branch probabilities (Wu and Larus, "Static Branch
-//! Frequency and Program Profile Analysis", 1994). Knows no machine.
+//! The order of blocks in machine code, and the properties of it that the other analyses use: points, estimated
+//! frequencies, loop headers, entries, operands. Frequencies are estimated from static branch probabilities (Wu and
+//! Larus, "Static Branch Frequency and Program Profile Analysis", 1994). Knows no machine.
 
 use quaject_esp_exec::native::positions;
 use quaject_esp_ir::cfg::{region_blocks, region_entries};

@@ -46,7 +46,7 @@ where
             return;
         }
         match self.forwarding_edge(to) {
-            // Every loop has a header, which is no forwarding block, so this ends.
+            // This terminates: every loop has a header, which is not a forwarding block.
             Some(edge) => {
                 self.begin(self.analyses.layout.points_of(to).end - 1, None);
                 self.follow_edge(edge.to, &edge.arguments, next);

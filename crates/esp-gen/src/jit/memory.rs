@@ -10,7 +10,7 @@ use quaject_esp_ir::ir::{self, Base, BinaryOp, Op, Place, Projection, TypeId, Va
 use quaject_esp_ir::typing::place_type;
 use quaject_vcode::{Asm, Core, Extension, Machine};
 
-/// ValueForms in memory up to this size are copied and cleared by instructions of their own.
+/// The maximal size of values in memory that are copied and cleared by inline instructions.
 const MAX_INLINE_BYTES: usize = 64;
 
 /// An address: a register, elements from it, and a distance from there.

@@ -50,7 +50,7 @@ pub struct Entry {
 }
 
 /// The machine code of a process. It is a function of two pointers: the registers of the frame, and one of the entries;
-/// it returns the position at which the interpreter goes on.
+/// it returns the position at which the interpreter resumes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Code {
     /// Where it is in the buffer.

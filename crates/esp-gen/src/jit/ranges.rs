@@ -8,7 +8,7 @@ use quaject_esp_exec::native::width;
 use quaject_esp_ir::ir::{BinaryOp, BlockId, Op, Place, Program, Type, TypeId, UnaryOp, Value};
 use quaject_esp_ir::typing::place_type;
 
-/// After so many rounds a parameter that still grows is widened.
+/// The number of rounds after which a parameter that still grows is widened.
 const ROUNDS: usize = 4;
 
 /// Per value: its interval; that of its type if it is never computed.
@@ -136,7 +136,7 @@ impl IntervalSolver<'_, '_> {
     }
 }
 
-/// The smallest interval around this one whose bounds are zero or powers of two.
+/// The smallest interval around this one from 0 or a negated power of two to a power of two less one.
 fn widened(range: Interval) -> Interval {
     const BITS: [u32; 9] = [3, 5, 8, 15, 16, 31, 32, 63, 64];
     let reach = |number: i128| BITS.iter().map(|bits| 1i128 << bits).find(|power| number < *power).unwrap_or(i128::MAX);

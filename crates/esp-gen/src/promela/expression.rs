@@ -1,7 +1,7 @@
-//! Expressions in Promela that compute what ESP's mean: widths, signs and wrapping by masks and macros, and the
-//! conditions under which an operation faults. Knows nothing of statements.
+//! Promela expressions with the semantics of ESP's: widths, signs and wrapping by masks and macros, and the conditions
+//! under which an operation faults. Knows nothing of statements.
 //!
-//! Promela computes in C's `int`. A `u32` is held in one with the same bits; there are no 64 bits.
+//! Promela computes in C's `int`. A `u32` is held in an `int` with the same bits; wider types are refused.
 
 use super::memory::Kind;
 use crate::Checks;

@@ -1,30 +1,30 @@
-//! The text of a model, line by line, with the meaning of each line. Knows nothing of programs.
+//! The text of a model, line by line, each with the step of the program that it stands for. Knows nothing of programs.
 
 use super::expression::MACROS;
 use quaject_esp_ir::ir::{Fault, Location};
 
-/// What a line of a model does when Spin executes it.
+/// The step of the program that Spin makes when it executes a line of the model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mark {
-    /// Nothing that is a step of the program.
+    /// No step of the program.
     None,
-    /// An instance's own code.
+    /// Local code of an instance.
     Local,
     /// An instance ends its quantum and can run on.
     Yield,
-    /// A branch of a wait on a channel inside: half of a rendezvous.
+    /// A branch of a wait on an internal channel: half of a rendezvous.
     Meet {
         /// Which, from 0.
         branch: u32,
         /// Whether it is the sender's half.
         sends: bool,
     },
-    /// A branch that takes a message of the environment.
+    /// A branch that receives a message from the environment.
     FromEnvironment {
         /// Which, from 0.
         branch: u32,
     },
-    /// A branch that gives a message to the environment.
+    /// A branch that sends a message to the environment.
     ToEnvironment {
         /// Which, from 0.
         branch: u32,
@@ -34,14 +34,14 @@ pub enum Mark {
         /// Which, from 0.
         branch: u32,
     },
-    /// An instance takes others along on a fast path, which is also its own code.
+    /// An instance enters a fast path and captures its members: local code.
     Enter {
         /// Which path, from 0.
         path: u32,
     },
     /// No branch can be taken.
     Else,
-    /// An assertion that holds unless the program faults so.
+    /// An assertion that fails if the program has this fault.
     Fault(Fault),
     /// Likewise, as part of a rendezvous.
     FaultOfMeeting(Fault),
@@ -52,13 +52,13 @@ pub enum Mark {
 pub struct Line {
     pub(super) indent: usize,
     pub(super) text: String,
-    /// What it does.
+    /// Its step.
     pub mark: Mark,
-    /// What it comes from.
+    /// The source location that it is generated from.
     pub location: Location,
 }
 
-/// Lines being written.
+/// Lines under construction.
 #[derive(Default)]
 pub(super) struct Lines {
     pub(super) lines: Vec<Line>,
@@ -102,7 +102,7 @@ impl Lines {
         wanted.into_iter().map(|(_, text)| *text).collect()
     }
 
-    /// The text, with the places the lines come from as comments.
+    /// The text, with the source locations of the lines as comments.
     pub(super) fn print(&self, place: &dyn Fn(Location) -> String) -> String {
         let mut text = String::new();
         let mut shown = String::new();

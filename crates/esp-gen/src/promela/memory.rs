@@ -91,15 +91,15 @@ fn named(types: &TypeTable, (name, ty): &(smol_str::SmolStr, Option<TypeId>)) ->
     all
 }
 
-/// A type with more leaves than `most`, if there is one. Does not make them: types share parts, and may have more leaves
-/// than memory has room for.
+/// A type with more than `max` leaves, if there is one. Counts them without building them: types share parts, and may
+/// have more leaves than fit in memory.
 pub(super) fn wider_than(types: &TypeTable, max: usize) -> Option<TypeId> {
     let mut known = vec![None; types.types().len()];
     (0..types.types().len() as u32).map(TypeId).find(|ty| count(types, *ty, &mut known) > max)
 }
 
-/// Where a program first names a type with more leaves than `most`: a channel of such messages, else a process or
-/// function with such a variable, else its first process.
+/// The first location at which a program uses a type with more than `max` leaves: a channel of such messages, else a
+/// process or function with such a variable, else its first process.
 pub(super) fn first_user(program: &Program, max: usize) -> Location {
     let mut known = vec![None; program.types.types().len()];
     let mut is_wide = |ty: TypeId| count(&program.types, ty, &mut known) > max;

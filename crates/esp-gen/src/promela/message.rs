@@ -1,4 +1,4 @@
-//! A branch of a wait as options of Promela's `if`: ports, messages, patterns. Knows nothing of what comes after.
+//! A branch of a wait as options of Promela's `if`: ports, messages, patterns. Knows nothing of the code behind it.
 
 use super::SILENT;
 use super::expression::{Demand, Expr};
@@ -18,17 +18,17 @@ use quaject_esp_ir::visit::bound_slots;
 
 /// One option.
 pub(super) struct Choice {
-    /// `:: ..` up to where the code goes on.
+    /// `:: ..` up to the code behind the branch.
     pub(super) head: Lines,
-    pub(super) then: Then,
+    pub(super) then: OptionBody,
 }
 
-/// How an option goes on.
-pub(super) enum Then {
-    /// With these statements, then the code after the branch.
-    GoesOn(Lines),
-    /// Not at all: it is a fault.
-    Ends,
+/// The continuation of an option.
+pub(super) enum OptionBody {
+    /// These statements, then the code behind the branch.
+    Continues(Lines),
+    /// None: the option is a fault.
+    Faults,
 }
 
 struct Branching<'b, 'a> {
@@ -37,12 +37,12 @@ struct Branching<'b, 'a> {
     number: u32,
     branch: &'b Branch,
     start: Option<u32>,
-    /// For names of variables that hold a part of a message for a moment.
+    /// The names in use, and the temporaries for parts of messages.
     names: &'b mut Names,
     spares: &'b mut Vec<String>,
 }
 
-/// The options of a branch. `start`: the number of the wait, if fast paths can take the instance along there.
+/// The options of a branch. `start`: the number of the wait, if fast paths can capture the instance there.
 pub(super) fn options<'a>(
     plan: &'a Plan<'a>,
     scope: &Scope<'a>,
@@ -55,7 +55,7 @@ pub(super) fn options<'a>(
     Branching { plan, scope, number, branch, start, names, spares }.options()
 }
 
-/// What has to hold so that a branch can be taken, if anything has to.
+/// The condition under which a branch can be taken, if it has one.
 pub(super) fn guard<'a>(
     plan: &'a Plan<'a>,
     scope: &Scope<'a>,
@@ -67,7 +67,7 @@ pub(super) fn guard<'a>(
     Branching { plan, scope, number, branch, start: None, names, spares }.guard()
 }
 
-/// What a pattern does with the numbers of a value.
+/// The translation of a pattern, number by number of the received value.
 struct Fields {
     /// The arguments of the receive statement.
     texts: Vec<String>,
@@ -172,7 +172,7 @@ impl<'a> Branching<'_, 'a> {
                 head.push(Mark::None, self.branch.location, format!("     {} }} ->", self.leave_start()));
             }
         }
-        Choice { head, then: Then::GoesOn(first) }
+        Choice { head, then: OptionBody::Continues(first) }
     }
 
     /// An instance that takes a branch leaves the wait at which a path could capture it.
@@ -245,14 +245,14 @@ impl<'a> Branching<'_, 'a> {
         let mark = Mark::Meet { branch: self.number, sends: true };
         let port = self.port(channel, both.as_ref(), 0);
         head.push(mark, self.branch.location, format!(":: {port}!{} ->", fields.join(",")));
-        let mut options = vec![Choice { head, then: Then::GoesOn(Lines::default()) }];
+        let mut options = vec![Choice { head, then: OptionBody::Continues(Lines::default()) }];
         if let (Some(fine), Some(fault)) = (fine, fault) {
             self.plan.approximate(self.branch.location, "a message that faults needs no reader");
             let mut head = Lines::default();
             let condition = Expr::and(guard, fine.not());
             let text = format!(":: {} -> assert(false); /* {} */", condition.text, fault_name(fault));
             head.push(Mark::Fault(fault), self.branch.location, text);
-            options.push(Choice { head, then: Then::Ends });
+            options.push(Choice { head, then: OptionBody::Faults });
         }
         options
     }
@@ -336,7 +336,7 @@ impl<'a> Branching<'_, 'a> {
         }
         let port = self.port(channel, guard.as_ref(), 2);
         let head = self.receive_head(&port, &texts, after);
-        Choice { head, then: Then::GoesOn(Lines::default()) }
+        Choice { head, then: OptionBody::Continues(Lines::default()) }
     }
 
     /// The option that receives, with what follows in the step of the rendezvous.
@@ -428,7 +428,7 @@ impl<'a> Branching<'_, 'a> {
             head.push(mark, location, format!(":: atomic {{ {text} ->"));
             let left = self.start.map_or_else(String::new, |_| format!("; {}", self.leave_start()));
             head.push(Mark::None, location, format!("     {sent} = {sent} + 1{left} }} ->"));
-            return Choice { head, then: Then::GoesOn(first) };
+            return Choice { head, then: OptionBody::Continues(first) };
         }
         self.plain(guard, mark, first)
     }

@@ -1,5 +1,5 @@
-//! The Promela back end: one `proctype` per process, rendezvous channels, for Spin as an independent second engine and
-//! for people to read. Names are the program's; source positions are comments. Text out; nothing is run here.
+//! The Promela back end: one `proctype` per process and rendezvous channels, for Spin as an independent second engine,
+//! and to be read. Names are those of the program; source locations are comments. Emits text, executes nothing.
 //!
 //! ```text
 //!   plan         names, channels, limits            path_plan        names and numbers of fast paths
@@ -16,8 +16,8 @@
 //!   process/path_transitions entries and exits of fast paths
 //! ```
 //!
-//! A state in which an instance runs its own code and one in which it waits are both states of the model, as in
-//! `step`: what Spin stores are the states of the program.
+//! As in `step`, a state in which an instance is about to execute local code and one in which it waits are both states
+//! of the model: Spin stores the states of the program.
 
 mod expression;
 mod label_positions;

@@ -42,7 +42,7 @@ pub(super) struct Paths {
     /// The blocks at which they resume, by number from 0.
     pub(super) resumes: BTreeMap<ProcessId, BTreeMap<BlockId, u32>>,
     pub(super) captured: BTreeMap<ProcessId, CapturedMember>,
-    /// Slots of triggers that stand for a member's.
+    /// Slots of triggers that replace a member's slot.
     pub(super) aliases: BTreeMap<(ProcessId, SlotId), String>,
     /// The channels on which instances communicate at such waits: messages name their sender.
     pub(super) named_sender_channels: BTreeSet<ChannelId>,

@@ -14,7 +14,7 @@ use std::cell::RefCell;
 
 /// The largest number of numbers in one message.
 const MAX_FIELDS: usize = 64;
-/// Most processes, channels, and objects of a pool: Spin numbers them in a byte.
+/// The maximal number of processes, of channels, and of objects of a pool: Spin numbers them in a byte.
 const MAX_NUMBERED: usize = 255;
 
 /// How a channel carries messages.
@@ -38,9 +38,9 @@ pub(super) struct Plan<'a> {
     pub(super) channels: Vec<ChannelPlan>,
     pub(super) pools: Vec<String>,
     pub(super) processes: Vec<String>,
-    /// Global names; those of a process come on top.
+    /// The global names. Each process adds its own to a copy.
     pub(super) names: Names,
-    /// What fast paths ask for.
+    /// The plan of fast paths.
     pub(super) paths: Paths,
     /// The monitor automaton, if the model is compared with a specification.
     pub(super) monitor: Option<Monitor<'a>>,

@@ -1,5 +1,5 @@
-//! A process as a `proctype`: a label per operation it can wait at, each branch an option that goes on with the code
-//! up to the next operation. Knows how messages are written from `message`.
+//! A process as a `proctype`: a label for each wait, and for each branch an option of an `if`, followed by the macro
+//! step up to the next wait. Messages are written by `message`.
 
 mod macro_step;
 mod path_transitions;
@@ -20,7 +20,7 @@ use quaject_esp_ir::model::Role;
 use quaject_esp_ir::text::fault_name;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a process's text needs while it is written.
+/// The text of a process under construction.
 pub(super) struct ProcessWriter<'a> {
     pub(super) plan: &'a Plan<'a>,
     id: ProcessId,
@@ -29,25 +29,25 @@ pub(super) struct ProcessWriter<'a> {
     own: Expr,
     waits: BTreeMap<BlockId, String>,
     /// Waits and targets of `yield` still to be written.
-    queue: Vec<(BlockId, Landing)>,
+    queue: Vec<(BlockId, PausePoint)>,
     yields: BTreeMap<BlockId, String>,
     functions: BTreeMap<FnId, Scope<'a>>,
     /// Labels of blocks that are written or will be.
     pub(super) written: BTreeSet<String>,
-    /// Names of variables for moves in a circle, and how many are in use.
+    /// The temporaries for cycles of parallel moves, and how many of them are in use.
     spares: Vec<String>,
     spares_used: usize,
-    /// What the model's properties ask for, as it was at the last wait: by the variable's name, the one that keeps it.
+    /// Per variable that the model's properties name: the Promela variable that holds its value at the last wait.
     observed: BTreeMap<String, String>,
     /// Their declarations.
     seen: Vec<String>,
-    /// The label at which the instance rests before the code that is written.
+    /// The label of the last pause point before the code that is being written.
     pub(super) here: Option<String>,
 }
 
-/// Why an instance pauses where its code is written apart.
+/// A point at which a macro step ends and the next begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Landing {
+enum PausePoint {
     Wait,
     Yield,
 }
@@ -103,9 +103,9 @@ pub(super) fn write<'a>(plan: &'a Plan<'a>, id: ProcessId) -> ProcessText {
             writer.macro_step(&main, BlockId(0), Set::new(), Lines::default(), &mut body);
             // Waits are written in the order in which they are named.
             let mut next = 0;
-            while let Some((block, landing)) = writer.queue.get(next).copied() {
+            while let Some((block, pause_point)) = writer.queue.get(next).copied() {
                 next += 1;
-                writer.landing(&main, block, landing, &mut body);
+                writer.write_pause_point(&main, block, pause_point, &mut body);
             }
         }
     }
@@ -124,7 +124,7 @@ impl<'a> ProcessWriter<'a> {
         self.labels.claim(wanted)
     }
 
-    /// A variable for a move in a circle.
+    /// A temporary for a cycle of parallel moves.
     pub(super) fn spare(&mut self) -> String {
         if self.spares_used == self.spares.len() {
             let name = self.names.claim("spare");
@@ -154,7 +154,7 @@ impl<'a> ProcessWriter<'a> {
         let end = if idle { "end_" } else { "" };
         let label = self.labels.claim(&format!("{end}at_{}", data.location.line));
         self.waits.insert(block, label.clone());
-        self.queue.push((block, Landing::Wait));
+        self.queue.push((block, PausePoint::Wait));
         label
     }
 
@@ -164,7 +164,7 @@ impl<'a> ProcessWriter<'a> {
         }
         let label = self.labels.claim(&format!("yielded_{}", block.0));
         self.yields.insert(block, label.clone());
-        self.queue.push((block, Landing::Yield));
+        self.queue.push((block, PausePoint::Yield));
         label
     }
 
@@ -180,18 +180,18 @@ impl<'a> ProcessWriter<'a> {
     }
 
     /// Sets the location of an instance at a wait where it can be captured.
-    pub(super) fn stand(&self, scope: &Scope<'a>, block: BlockId, location: Location, lines: &mut Lines) {
+    pub(super) fn set_location(&self, scope: &Scope<'a>, block: BlockId, location: Location, lines: &mut Lines) {
         if let Some(number) = self.plan.paths.start(self.id, block) {
             lines.push(Mark::Local, location, format!("{} = {number};", self.plan.paths.place(&scope.own).text));
         }
     }
 
-    /// What has to hold so that a branch can be taken, if anything has to.
+    /// The condition under which a branch can be taken, if it has one.
     pub(super) fn guard(&mut self, scope: &Scope<'a>, number: u32, branch: &Branch) -> Option<Expr> {
         message::guard(self.plan, scope, number, branch, &mut self.names, &mut self.spares)
     }
 
-    /// Keeps what properties ask for as it is now.
+    /// Stores the current values of the variables that properties name.
     pub(super) fn observe(&mut self, scope: &Scope<'a>, wait: &Wait, location: Location, lines: &mut Lines) {
         for (name, value) in &wait.observed {
             let variable = match self.observed.get(name.as_str()) {
@@ -207,7 +207,7 @@ impl<'a> ProcessWriter<'a> {
         }
     }
 
-    /// What is computed on arrival at an operation, and must hold there.
+    /// The code on arrival at a wait: assertions of what would fault, and messages that are computed early.
     pub(super) fn arrive(&mut self, scope: &Scope<'a>, wait: &Wait, location: Location, lines: &mut Lines) {
         let mut guards: Option<Vec<Expr>> = Some(Vec::new());
         for branch in &wait.branches {
@@ -228,7 +228,7 @@ impl<'a> ProcessWriter<'a> {
                 }
                 Operation::Out { payload: Payload::Region(entry), .. } => {
                     if symbolic::region(scope, *entry, &[]).is_none() {
-                        // Behind a guard that is false it might fault.
+                        // If the guard is false, the program does not compute it, so that it cannot fault.
                         if let Guard::Value(guard) = branch.guard {
                             lines.push(Mark::Local, branch.location, "if");
                             lines.push(Mark::Local, branch.location, format!(":: {} ->", scope.value(guard).operand()));
@@ -254,7 +254,7 @@ impl<'a> ProcessWriter<'a> {
         }
     }
 
-    /// A message too long for an expression is computed on arrival.
+    /// Computes a message on arrival that is too long for an expression.
     fn compute_early(&mut self, scope: &Scope<'a>, entry: BlockId, location: Location, lines: &mut Lines) {
         let blocks = region_blocks(scope.body, entry);
         let all = || blocks.iter().map(|id| &scope.body.blocks[id.0 as usize]);
@@ -282,11 +282,11 @@ impl<'a> ProcessWriter<'a> {
         let empty = code.lines.is_empty();
         macro_step::write(self, scope, entry, dirty, Returns::Never, &mut code);
         if empty && code.lines.len() == 1 && code.lines[0].text.starts_with("goto ") {
-            // A jump alone is no state. Properties distinguish an instance that has left a label from one that is at the
-            // next.
+            // A jump alone is not a state of the model. Properties distinguish an instance that has left a label from
+            // one that is at the next.
             let to = code.lines[0].text.trim_start_matches("goto ").trim_end_matches(';');
             if lines.lines.last().is_some_and(|head| head.text == ":: true ->") && self.here.as_deref() == Some(to) {
-                // Spin refuses a loop in which nothing is done.
+                // Spin rejects a loop without statements.
                 lines.push(Mark::None, code.lines[0].location, "atomic {");
                 lines.indent();
                 lines.push(Mark::Local, code.lines[0].location, "skip;");
@@ -306,9 +306,9 @@ impl<'a> ProcessWriter<'a> {
         lines.plain("};");
     }
 
-    fn landing(&mut self, scope: &Scope<'a>, block: BlockId, landing: Landing, lines: &mut Lines) {
-        match landing {
-            Landing::Yield => {
+    fn write_pause_point(&mut self, scope: &Scope<'a>, block: BlockId, pause_point: PausePoint, lines: &mut Lines) {
+        match pause_point {
+            PausePoint::Yield => {
                 lines.dedent();
                 let label = self.yields[&block].clone();
                 lines.plain(format!("{label}:"));
@@ -317,7 +317,7 @@ impl<'a> ProcessWriter<'a> {
                 let dirty = scope.usage.live_in(block).clone();
                 self.macro_step(scope, block, dirty, Lines::default(), lines);
             }
-            Landing::Wait => {
+            PausePoint::Wait => {
                 let data = &scope.body.blocks[block.0 as usize];
                 let Terminator::Wait(wait) = &data.terminator else { unreachable!("only waits are queued as such") };
                 self.wait(scope, block, wait, data.location, lines);
@@ -348,7 +348,7 @@ impl<'a> ProcessWriter<'a> {
             dirty.extend(scope.usage.live_in(branch.then));
             for option in options {
                 lines.append(option.head);
-                if let message::Then::GoesOn(first) = option.then {
+                if let message::OptionBody::Continues(first) = option.then {
                     lines.indent();
                     self.macro_step(scope, branch.then, dirty.clone(), first, lines);
                     lines.dedent();
@@ -370,7 +370,7 @@ impl<'a> ProcessWriter<'a> {
         }
         let place = self.plan.paths.place(&scope.own).text;
         for (number, to) in self.plan.paths.resumes(self.id).filter(|_| start.is_some()) {
-            // It was at rest, and has own code to run again.
+            // The instance was captured; it has local code to execute now.
             lines.push(Mark::Yield, location, format!(":: {place} == {number} ->"));
             lines.indent();
             let mut first = Lines::default();
@@ -391,7 +391,7 @@ impl<'a> ProcessWriter<'a> {
         lines.plain("fi;");
     }
 
-    /// The whole `proctype`.
+    /// The complete `proctype`.
     fn finish(&mut self, process: &Process, main: &Scope<'a>, body: Lines) -> Lines {
         let plan = self.plan;
         let mut lines = Lines::default();
@@ -400,7 +400,7 @@ impl<'a> ProcessWriter<'a> {
         let text = format!("active{count} proctype {}(){provided} {{", plan.processes[self.id.0 as usize]);
         lines.push(Mark::None, process.location, text);
         lines.indent();
-        // A member's are global.
+        // The variables of a path's member are global.
         let own = (!plan.paths.captured.contains_key(&self.id)).then_some(main);
         let scopes: Vec<&Scope<'a>> = own.into_iter().chain(self.functions.values()).collect();
         for scope in scopes {

@@ -1,5 +1,5 @@
-//! Properties: LTL in Spin's syntax over labels `P@L1` and variables `P:v` of the program, with the names of the model
-//! put in. Knows no more of LTL than its words.
+//! Properties: LTL in Spin's syntax over labels `P@L1` and variables `P:v` of the program, which are replaced by the
+//! names of the model. Knows the tokens of LTL, not its grammar.
 
 use super::Refusal;
 use super::label_positions::{LabelPositions, label_positions};
@@ -41,7 +41,7 @@ pub(super) fn translate(plan: &Plan<'_>, written: &[ProcessText]) -> Vec<Propert
 pub(super) fn write(properties: &[Property], lines: &mut Lines) {
     for property in properties {
         lines.plain("");
-        // A line break in a property would part a comment from it.
+        // A line break in a property would end its comment.
         lines.push(Mark::None, Location::default(), format!("ltl {} {{ {} }}", property.name, property.text));
     }
 }
@@ -53,7 +53,7 @@ impl Translation<'_, '_> {
         while let Some(first) = rest.chars().next() {
             let number = rest.strip_prefix('-').map_or("", |number| word(number));
             if number.starts_with(|c: char| c.is_ascii_digit()) {
-                // Spin takes the sign apart from the number, and then the number for no number.
+                // Spin tokenizes the sign separately and then rejects the number.
                 text.push_str(&format!("(0-{number})"));
                 rest = &rest[1 + number.len()..];
                 continue;
@@ -88,7 +88,7 @@ impl Translation<'_, '_> {
         Some(text)
     }
 
-    /// Says that the property names what there is not.
+    /// Reports a name in a property that does not exist.
     fn misses<T>(&self, message: String, help: String) -> Option<T> {
         self.refuse(Code::E0802, message, help)
     }

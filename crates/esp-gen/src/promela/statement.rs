@@ -12,11 +12,11 @@ use quaject_esp_ir::ir::*;
 use quaject_esp_ir::model::Values;
 use quaject_esp_ir::text::fault_name;
 
-/// Longer runs of numbers are copied by a loop.
-const LONGEST_RUN: u32 = 8;
+/// The maximal number of consecutive numbers that are copied one by one; more are copied by a loop.
+const MAX_RUN: u32 = 8;
 /// The loops' variable.
 pub(super) const INDEX: &str = "at";
-/// The variable that holds a number for a moment.
+/// The temporary variable for a number.
 pub(super) const SWAP: &str = "swap";
 
 /// Where statements go.
@@ -37,7 +37,7 @@ impl<'a> Writer<'_, 'a> {
         }
     }
 
-    /// What must hold, or the program faults.
+    /// Asserts the conditions under which an operation does not fault.
     pub(super) fn demand(&mut self, demands: &[Demand]) {
         for demand in demands {
             let name = fault_name(demand.fault);
@@ -70,7 +70,7 @@ impl<'a> Writer<'_, 'a> {
     fn each(&mut self, count: u32, body: &mut dyn FnMut(&mut Self, Option<&Expr>)) {
         match count {
             1 => body(self, None),
-            2..=LONGEST_RUN => (0..count).for_each(|at| body(self, Some(&Expr::number(i128::from(at))))),
+            2..=MAX_RUN => (0..count).for_each(|at| body(self, Some(&Expr::number(i128::from(at))))),
             _ => {
                 let end = Expr::number(i128::from(count));
                 self.repeat(&Expr::tight("0"), &end, &mut |writer, at| body(writer, Some(at)));
@@ -587,14 +587,14 @@ impl<'a> Writer<'_, 'a> {
     }
 }
 
-/// What becomes of an object's count.
+/// The change of an object's reference count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Change {
     Retain,
     Release,
 }
 
-/// What becomes of the bytes that a copy does not write.
+/// The treatment of the bytes that a copy does not write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Rest {
     Zero,

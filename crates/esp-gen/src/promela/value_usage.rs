@@ -31,7 +31,7 @@ pub(super) type Set = BTreeSet<Unit>;
 /// Facts of one body.
 pub(super) struct Usage {
     placements: Vec<Placement>,
-    /// Per block: what is alive at its start, parameters included.
+    /// Per block: what is live at its start, parameters included.
     live_in: Vec<Set>,
 }
 
@@ -167,7 +167,8 @@ impl Usage {
         live
     }
 
-    /// What is alive where a block ends, before its terminator is counted; at a wait, while the instance waits there.
+    /// What is live at the end of a block, without the uses of its terminator; at a wait, what is live while the
+    /// instance waits.
     pub(super) fn live_at_end(&self, body: &Body, terminator: &Terminator) -> Set {
         let mut live = Set::new();
         for next in successors(terminator, Regions::Skip) {
@@ -220,7 +221,7 @@ impl Usage {
                         live.remove(&Unit::Variable(variable));
                         define(variable, live);
                     }
-                    // What it is made of is alive wherever it is used; faults are asked for here.
+                    // Its operands are live wherever it is written out; its faults are asserted here.
                     Placement::Inline(at, here) => debug_assert_eq!((at, here), (id, position)),
                 }
             }
@@ -308,7 +309,7 @@ impl Usage {
     }
 }
 
-/// The slots that the branch which goes on there fills with parts of its message.
+/// The slots that the branch with this target binds to parts of its message.
 pub(super) fn received_slots(wait: &Wait, then: BlockId) -> Vec<SlotId> {
     let mut slots = Vec::new();
     for branch in wait.branches.iter().filter(|branch| branch.then == then) {

@@ -6,7 +6,7 @@ use quaject_esp_gen::c::{Options, Output, Style};
 use quaject_test_support::tool;
 use std::process::Command;
 
-/// A courier: what it was given stays while messages come, are answered and are wrapped.
+/// A process that keeps one packet while it receives messages, answers them and wraps them.
 const COURIER: &str = "type dataT = bytes[<=200];\n\
     type answerT = union { packet: record { from: u8, packet: dataT }, silence };\n\
     channel lateC(u8, dataT) external out;\nchannel jobC(dataT) external out;\n\
@@ -29,7 +29,7 @@ fn frame_bytes(output: &Output, process: &str) -> u64 {
 #[test]
 fn slots_with_disjoint_live_ranges_share_memory() {
     let output = output("courier.esp", COURIER, &Options::default());
-    // The packet, a reply, and both one after the other, where at other times the answer is.
+    // The packet, a reply, and both in sequence, in memory that they share with the answer.
     assert_eq!(frame_bytes(&output, "courier"), 816, "{}", output.header);
     // Debuggers show the variables of the frame by their names.
     for name in [" packet_s", " late_s", " reply_s"] {
@@ -157,8 +157,8 @@ fn the_report_agrees_with_sizeof() {
     }
 }
 
-/// A sum and a count that live as long as the process, and a loop between two messages that changes them; it is left in
-/// the middle, too. What is not changed in the loop is needed behind it.
+/// A sum and a count that are live as long as the process, and a loop between two messages that changes them and has an
+/// exit in its middle. Values that the loop does not change are live behind it.
 const SUMS: &str = "channel inC(int) external out;\nchannel outC(int, int, int) external in;\n\
     process p {\n  var sum = 0, turns = 0;\n  while {\n    in(inC, $count);\n    for i in 0..count {\n\
     sum += i * count;\n    if (sum > 100) { sum = 1; break; }\n    turns += 1;\n    }\n\

@@ -9,7 +9,7 @@ use std::process::Command;
 
 const STYLES: [Style; 3] = [Style::Poll, Style::Post { ring: 4 }, Style::SansIo];
 
-/// A program with something of each kind, whose own names no other word is like.
+/// A program with one item of each kind, whose names collide with no other word.
 const ORDINARY: &str = "type tT = union { tA: int, tB: bytes[<=4] };\npool tT 3;\n\
     channel c1(int, tT);\nchannel c2(int) external in;\nchannel c3(bytes[<=4]) shared external out;\n\
     fn f1(g1: int) -> int { return g1 / 3 + 1; }\n\
@@ -27,12 +27,12 @@ fn words(text: &str, to: &mut BTreeSet<String>) {
     to.extend(parts.filter(is_name).map(str::to_owned));
 }
 
-/// What C has besides.
+/// Further words of C.
 const OF_C: &str =
     "case default struct switch volatile register goto signed unsigned static inline restrict double float
     class template namespace new delete this operator typename virtual private public";
 
-/// Names that ESP itself does not take.
+/// Words that cannot be names in ESP.
 const OF_ESP: &str = "after alt array assert bool break bytes channel const constant continue else exit extern false fn for if in int
     i8 i16 i32 i64 match out pid pri process record return true type u8 u16 u32 u64 union var when while yield import layout pool
     free freeze thaw link unlink sizeof";
@@ -53,7 +53,7 @@ fn no_name_of_a_program_collides() {
     let names: Vec<&String> = names.difference(&taken).collect();
     assert!(names.len() > 400 && names.iter().any(|name| *name == "wake"), "{}", names.len());
 
-    // As many at a time as a compiler likes to read in one file.
+    // In groups, because large files take compilers long.
     for some in names.chunks(100) {
         for program in programs(some) {
             for style in STYLES {
@@ -68,7 +68,7 @@ fn no_name_of_a_program_collides() {
     }
 }
 
-/// Programs whose processes, channels, functions, types and fields are called so.
+/// Programs whose processes, channels, functions, types and fields have these names.
 fn programs(names: &[&String]) -> [String; 6] {
     let all = |one: &dyn Fn(&str) -> String| names.iter().map(|name| one(name)).collect::<String>();
     let first = names[0];
@@ -76,7 +76,7 @@ fn programs(names: &[&String]) -> [String; 6] {
         all(&|name| format!("process {name} {{ out(c_1, {}); }}\n", name.len()))
             + "channel c_1(int);\nchannel c_2(int) external in;\nprocess p_1 { while { in(c_1, $x_1); out(c_2, x_1); } }\n",
         "channel c_1(int) shared;\nchannel c_2(int);\nchannel c_3(int) external in;\n".to_string()
-            // Of processes `p` and `p_x` the one's frame would be beside a variable `x` of the other's.
+            // The frame of a process `p_x` could collide with the variable `x` of a process `p`.
             + &all(&|name| match name.trim_end_matches('_').contains('_') {
                 true => String::new(),
                 false => format!("process {name}[2] {{ while {{ in(c_1, $x_1); out(c_2, x_1 * {} + int(@)); }} }}\n", name.len())

@@ -49,7 +49,7 @@ pub(crate) fn succeed(command: &mut Command) -> String {
     String::from_utf8(output.stdout).expect("it prints text")
 }
 
-/// Whether a compiler links programs with sanitizers. Each is asked once.
+/// Whether a compiler links programs with sanitizers. Each compiler is probed once.
 fn has_sanitizers(compiler: &'static str, folder: &Path) -> bool {
     static ANSWERS: Mutex<BTreeMap<&str, bool>> = Mutex::new(BTreeMap::new());
     let mut answers = ANSWERS.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,7 @@
-//! Direct hand-off ("Fast Paths" 2; the design's rendezvous resolution): where a channel has one sender and one receiver,
-//! the receiver that continues is treated like a function that its sender has called. Decides on which channels, and
-//! numbers the program counters of senders that have called; the emitter of the same name describes the protocol.
+//! Direct hand-off ("Fast Paths in Concurrent Programs", section 2; Liedtke 1993): on a channel with one sender and one
+//! receiver, the receiver that continues is treated like a function that its sender has called. Decides on which
+//! channels, and numbers the program counters of senders that have called; the emitter of the same name describes the
+//! protocol.
 
 use super::{End, Plan};
 use quaject_esp_ir::cfg::{Regions, successors};
@@ -12,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct HandOffPlan {
     /// The program counter of each sender's end while its receiver runs.
     pub(crate) pcs: BTreeMap<End, u32>,
-    /// Per process: the ends of those that call it.
+    /// Per process: the senders' ends that call it.
     pub(crate) callers: BTreeMap<usize, Vec<End>>,
     /// Channels between processes by name, and why hand-off on them is not direct.
     pub(crate) channels: Vec<(String, Option<&'static str>)>,
@@ -30,7 +31,7 @@ impl HandOffPlan {
         !self.callers(process).is_empty()
     }
 
-    /// The ends of those that call a process.
+    /// The ends at which a process is called.
     pub(crate) fn callers(&self, process: usize) -> &[End] {
         self.callers.get(&process).map_or(&[], Vec::as_slice)
     }

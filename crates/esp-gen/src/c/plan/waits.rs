@@ -36,7 +36,7 @@ pub(super) struct Numbering<'p> {
 }
 
 impl Numbering<'_> {
-    /// The first of so many program counters.
+    /// Reserves `count` program counters; returns the first.
     pub(super) fn take(&mut self, count: u32) -> u32 {
         let first = self.next_pc;
         self.next_pc += count;

@@ -1,7 +1,7 @@
-//! Register promotion of the frame: values of the frame that a loop without waits uses are locals while it runs. They are
-//! loaded where the loop is entries; those that it has changed and that are live behind it are stored where it is left.
-//! C compilers do not promote them, as generated code also writes memory as bytes, which may alias any object. Knows the
-//! flow IR and liveness; knows no C.
+//! Register promotion of the frame: values of the frame that a loop without waits uses are locals while it runs. They
+//! are loaded where the loop is entered. Those that it has changed and that are live behind it are stored where it is
+//! left. C compilers do not promote them, because generated code also writes memory as bytes, which may alias any
+//! object. Knows the flow IR and liveness; knows no C.
 
 use super::ValueStorage;
 use super::liveness::{LiveSet, LiveUnit};
@@ -95,7 +95,7 @@ pub(super) fn promote(body: &Body, main: &[BlockId], live_in: &[LiveSet], values
             }
             _ => {}
         }
-        // Arguments of edges that leave the loop are no reason to promote.
+        // A value that is only an argument of an edge out of the loop is not promoted.
         let inner = edges(terminator).into_iter().filter(|edge| of[edge.to.0 as usize] == Some(number));
         access.values.extend(inner.flat_map(|edge| edge.arguments.iter().copied()));
         let results = block(*id).instructions.iter().filter_map(|instruction| instruction.result);

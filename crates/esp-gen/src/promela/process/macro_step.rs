@@ -13,11 +13,11 @@ use quaject_esp_ir::ir::*;
 use quaject_esp_ir::text::fault_name;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where a `return` in the code goes.
+/// The target of a `return` in the code.
 pub(super) enum Returns<'r> {
     /// Nowhere: it is a process.
     Never,
-    /// The result goes to these cells of the caller, then on at this label.
+    /// Stores the result in these cells of the caller and continues at this label.
     To { caller: &'r Scope<'r>, result: Option<Value>, place: Option<&'r Place>, label: String },
 }
 
@@ -29,14 +29,14 @@ pub(super) struct MacroStep<'q, 'a> {
     labels: BTreeMap<BlockId, String>,
     /// Labelled blocks still to be written.
     pending: Vec<BlockId>,
-    /// Per block: what may differ from zero when it is reached.
+    /// Per block: the storage that may differ from zero when it is reached.
     dirty: BTreeMap<BlockId, Set>,
     returns: Returns<'q>,
-    /// A block with this wait is not a quantum's end but computes a message: where to go at its `Result`.
+    /// The first block.
     entry: BlockId,
 }
 
-/// Writes the code from a block on. `dirty` is what may differ from zero before it.
+/// Writes the code from a block on. `dirty` is the storage that may differ from zero before it.
 pub(super) fn write<'a>(
     process: &mut ProcessWriter<'a>,
     scope: &Scope<'a>,
@@ -94,7 +94,7 @@ impl<'a> MacroStep<'_, 'a> {
         &self.body().blocks[id.0 as usize]
     }
 
-    /// Finds which blocks need labels and what may differ from zero where.
+    /// Finds the blocks that need labels, and per block the storage that may differ from zero.
     fn prepare(&mut self, dirty: Set) {
         let mut entries: BTreeMap<BlockId, u32> = BTreeMap::from([(self.entry, 1)]);
         let mut seen = BTreeSet::from([self.entry]);
@@ -227,7 +227,7 @@ impl<'a> MacroStep<'_, 'a> {
             Terminator::Wait(wait) => {
                 self.process.arrive(self.scope, wait, location, lines);
                 self.process.observe(self.scope, wait, location, lines);
-                self.process.stand(self.scope, id, location, lines);
+                self.process.set_location(self.scope, id, location, lines);
                 let live = self.scope.usage.live_at_end(self.body(), &block.terminator);
                 self.clear(&dirty, &live, location, lines);
                 let label = self.process.wait_label(id);

@@ -41,14 +41,14 @@ impl<'a> MacroStep<'_, 'a> {
         lines.push(Mark::Local, location, "if");
         lines.push(Mark::Local, location, format!(":: {in_place} ->"));
         lines.indent();
-        // Spin makes what follows a guard part of it, and never lists that as unreached: so once more behind it.
+        // Spin merges the statement behind a guard with the guard and never lists it as unreached, so it is repeated.
         let entered = format!("{} = 1;", plan.paths.entered);
         lines.push(Mark::Local, location, &entered);
         lines.append(taken);
         lines.push(Mark::Enter { path: enter.path.0 }, location, entered);
         self.go(enter.then, location, lines);
         lines.dedent();
-        // It may be declined all the same, for reasons that are left out.
+        // The path may be declined nevertheless, for reasons that are not modelled.
         lines.push(Mark::Local, location, format!(":: {in_place} ->"));
         lines.indent();
         self.follow(&enter.otherwise, location, lines);
@@ -67,7 +67,7 @@ impl<'a> MacroStep<'_, 'a> {
         lines.push(Mark::Local, location, "fi;");
     }
 
-    /// Gives the members back and goes on.
+    /// Exits a path: sets where the members resume, and continues the trigger.
     pub(super) fn leave(&mut self, leave: &Leave, location: Location, lines: &mut Lines) {
         let plan = self.scope.plan;
         let path = &plan.program.paths[leave.path.0 as usize];

@@ -1,5 +1,5 @@
-//! Code without loops and effects as one expression: guards and messages that are computed while an instance waits,
-//! and calls of small pure functions. Gives up on anything else.
+//! Symbolic evaluation of code without loops and effects to one expression: guards and messages that are computed while
+//! an instance waits, and calls of small pure functions. Any other code has no such expression.
 
 use super::{Scope, cells};
 use crate::promela::expression::{self, Demand, Expr};
@@ -8,11 +8,11 @@ use crate::promela::plan::Plan;
 use quaject_esp_ir::ir::*;
 use std::collections::BTreeMap;
 
-/// Longer texts are computed step by step instead.
+/// The maximal length of an expression; code with a longer one is written as statements.
 const MAX_TEXT_BYTES: usize = 600;
 const MAX_DEPTH: u32 = 12;
 
-/// What code computes: its values, number by number, and what must hold for that.
+/// The result of code: its values, number by number, and the conditions under which it does not fault.
 pub(in crate::promela) type Computed = (Vec<Expr>, Vec<Demand>);
 
 /// Values known so far.
@@ -25,14 +25,14 @@ struct Walk<'a, 'b> {
 
 type Known = BTreeMap<Value, Expr>;
 
-/// The result of a region, if it can be said in an expression. `parameters` are those of its first block.
+/// The result of a region, if it can be written as an expression. `parameters` are those of its first block.
 pub(in crate::promela) fn region<'a>(scope: &Scope<'a>, entry: BlockId, parameters: &[Expr]) -> Option<Computed> {
     let walk = Walk { plan: scope.plan, body: scope.body, outer: Some(scope) };
     let known = scope.body.blocks[entry.0 as usize].parameters.iter().copied().zip(parameters.iter().cloned());
     walk.block(entry, known.collect(), MAX_DEPTH).filter(fits)
 }
 
-/// A call of a pure function on scalars, if it can be said in an expression.
+/// The result of a call of a pure function on scalars, if it can be written as an expression.
 pub(in crate::promela) fn call<'a>(
     plan: &'a Plan<'a>,
     function: FnId,
