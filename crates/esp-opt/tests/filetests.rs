@@ -257,7 +257,7 @@ fn observe(case: &Case, program: &Program, inputs: &str, native: Option<MachineC
         writeln!(script, "; offer {input}").expect("strings grow");
     }
     let mut environment = Script::new(program, &script);
-    // All inputs are at hand: a channel without further ones is closed.
+    // All inputs are available from the start: a channel without further ones is closed.
     environment.closing.fill(true);
     let mut interpreter = Interpreter::new(program, case.checks()).expect("test programs are small");
     if let Some(code) = native {

@@ -272,7 +272,7 @@ fn a_wait_between_members_stays_open() {
     assert!(report.contains("deadlock") && !report.contains("`a`"), "{report}");
 }
 
-/// What filters do with a stream of integers that ends with -1; `FROM` and `TO` stand for their channels.
+/// The bodies of filters on a stream of integers that ends with -1; `FROM` and `TO` are replaced by their channels.
 const FILTERS: &[(&str, &str)] = &[
     (
         "evener",

@@ -1,4 +1,4 @@
-//! The analysis of schedule independence finds every cause, whatever functions call each other.
+//! The analysis of schedule independence finds possible faults in functions through all chains of calls.
 
 use quaject_esp_opt::observability::ScheduleIndependence;
 use quaject_test_environment::compile;

@@ -1,4 +1,4 @@
-//! Names of types, as messages and pictures show them. Knows nothing of either.
+//! Names of types, for messages and pictures.
 
 use quaject_esp_syntax::types::{AggregateId, ProcessId, Type, TypeId, TypeTable};
 

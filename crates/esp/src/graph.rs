@@ -1,11 +1,11 @@
-//! A picture of a program: processes and channels. Knows what to draw; how it looks is `picture`'s.
+//! The picture of a program: its processes and channels as a graph, which `picture` draws.
 
 use crate::describe::type_name;
 use crate::picture::{Node, Shape, draw, shortened};
 use quaject_esp_syntax::hir::{Boundary, Channel, Direction, Process, ProcessId, Program, Sharing};
 use std::fmt::Write;
 
-/// Draws the processes of a program, its channels, and who writes and reads them. Pills in yellow are external.
+/// Draws the processes of a program, its channels, and their writers and readers. Yellow pills are external channels.
 pub fn graph(program: &Program) -> String {
     let mut nodes = Vec::new();
     for process in &program.processes {

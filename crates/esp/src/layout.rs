@@ -1,6 +1,7 @@
-//! Places the nodes of a directed graph in columns from left to right and routes its edges, after Sugiyama, Tagawa
-//! and Toda: break cycles, assign columns, order each column to avoid crossings, then align. Knows boxes and
-//! arrows; nothing of ESP or SVG.
+//! Layered graph drawing: places the nodes of a directed graph in columns from left to right and routes its edges
+//! (Sugiyama, Tagawa, Toda, "Methods for Visual Understanding of Hierarchical System Structures", 1981). Cycles are
+//! broken, columns assigned, each column ordered to avoid crossings, then aligned. Knows boxes and arrows; nothing of
+//! ESP or SVG.
 
 /// A graph to be placed.
 #[derive(Clone, Debug, Default)]
@@ -16,9 +17,9 @@ pub(crate) struct Graph {
 pub(crate) struct Layout {
     /// Each node's rectangle.
     pub(crate) nodes: Vec<Rectangle>,
-    /// Each edge's course, from its first node to its second.
+    /// Each edge's route, from its first node to its second.
     pub(crate) routes: Vec<Vec<Point>>,
-    /// Width and height of the whole.
+    /// Width and height of the drawing.
     pub(crate) size: (f64, f64),
 }
 
@@ -228,7 +229,7 @@ fn order_columns(cells: &[Cell], pieces: &[Piece]) -> Vec<Vec<usize>> {
         let mut position = positions(cells.len(), &order);
         for step in 0..columns {
             let (column, rightward) = if sweep % 2 == 0 { (step, true) } else { (columns - 1 - step, false) };
-            let wish = |cell: usize| {
+            let barycentre = |cell: usize| {
                 let ends: Vec<f64> = if rightward {
                     cells[cell].left.iter().map(|piece| position[pieces[*piece].from]).collect()
                 } else {
@@ -236,9 +237,10 @@ fn order_columns(cells: &[Cell], pieces: &[Piece]) -> Vec<Vec<usize>> {
                 };
                 if ends.is_empty() { position[cell] } else { ends.iter().sum::<f64>() / ends.len() as f64 }
             };
-            let mut wishes: Vec<(f64, usize)> = order[column].iter().map(|cell| (wish(*cell), *cell)).collect();
-            wishes.sort_by(|a, b| a.0.total_cmp(&b.0));
-            order[column] = wishes.into_iter().map(|(_, cell)| cell).collect();
+            let mut barycentres: Vec<(f64, usize)> =
+                order[column].iter().map(|cell| (barycentre(*cell), *cell)).collect();
+            barycentres.sort_by(|a, b| a.0.total_cmp(&b.0));
+            order[column] = barycentres.into_iter().map(|(_, cell)| cell).collect();
             let height = order[column].len() as f64;
             for (index, cell) in order[column].iter().enumerate() {
                 position[*cell] = (index as f64 + 0.5) / height;
@@ -253,7 +255,7 @@ fn order_columns(cells: &[Cell], pieces: &[Piece]) -> Vec<Vec<usize>> {
     best
 }
 
-/// Where each cell stands in its column, from 0 to 1.
+/// The relative position of each cell in its column, from 0 to 1.
 fn positions(count: usize, order: &[Vec<usize>]) -> Vec<f64> {
     let mut position = vec![0.0; count];
     for column in order {
@@ -301,8 +303,8 @@ fn crossings(cells: &[Cell], pieces: &[Piece], order: &[Vec<usize>]) -> usize {
     total
 }
 
-/// The vertical middle of each cell: every cell wishes to stand level with its neighbours; a column grants the
-/// wishes as well as its order and gaps allow.
+/// The vertical middle of each cell. A cell is preferably level with the mean of its neighbours; each column comes as
+/// close to that as its order and gaps allow.
 fn align(cells: &[Cell], pieces: &[Piece], order: &[Vec<usize>]) -> Vec<f64> {
     let mut middle = vec![0.0; cells.len()];
     for column in order {
@@ -315,27 +317,28 @@ fn align(cells: &[Cell], pieces: &[Piece], order: &[Vec<usize>]) -> Vec<f64> {
     for sweep in 0..SWEEPS {
         for step in 0..order.len() {
             let column = if sweep % 2 == 0 { step } else { order.len() - 1 - step };
-            let wishes: Vec<(f64, f64)> = order[column]
+            let preferred: Vec<(f64, f64)> = order[column]
                 .iter()
                 .map(|cell| {
                     let left = cells[*cell].left.iter().map(|piece| middle[pieces[*piece].from]);
                     let right = cells[*cell].right.iter().map(|piece| middle[pieces[*piece].to]);
                     let ends: Vec<f64> = left.chain(right).collect();
-                    let wish =
+                    let mean =
                         if ends.is_empty() { middle[*cell] } else { ends.iter().sum::<f64>() / ends.len() as f64 };
-                    // A passage that bends is uglier than a box that stands a little off.
-                    (wish, if cells[*cell].width == 0.0 { 8.0 } else { 1.0 + ends.len() as f64 })
+                    // A larger weight for passages: a bent edge is less readable than a box that is slightly off.
+                    (mean, if cells[*cell].width == 0.0 { 8.0 } else { 1.0 + ends.len() as f64 })
                 })
                 .collect();
-            settle(cells, &order[column], &wishes, &mut middle);
+            pool_adjacent_violators(cells, &order[column], &preferred, &mut middle);
         }
     }
     let top = cells.iter().zip(&middle).map(|(cell, middle)| middle - cell.height / 2.0).fold(f64::MAX, f64::min);
     middle.iter().map(|middle| middle - top).collect()
 }
 
-/// Weighted isotonic regression by pooling neighbours: the middles nearest the wishes that keep order and gaps.
-fn settle(cells: &[Cell], column: &[usize], wishes: &[(f64, f64)], middle: &mut [f64]) {
+/// Weighted isotonic regression by the pool-adjacent-violators algorithm: the middles nearest to the preferred ones
+/// (each with a weight) that keep order and gaps.
+fn pool_adjacent_violators(cells: &[Cell], column: &[usize], preferred: &[(f64, f64)], middle: &mut [f64]) {
     let mut offsets = Vec::with_capacity(column.len());
     let mut offset = 0.0;
     for (index, cell) in column.iter().enumerate() {
@@ -346,8 +349,8 @@ fn settle(cells: &[Cell], column: &[usize], wishes: &[(f64, f64)], middle: &mut 
     }
     // Each pool: weighted mean, weight, number of cells.
     let mut pools: Vec<(f64, f64, usize)> = Vec::new();
-    for ((wish, weight), offset) in wishes.iter().zip(&offsets) {
-        let mut pool = (wish - offset, *weight, 1);
+    for ((mean, weight), offset) in preferred.iter().zip(&offsets) {
+        let mut pool = (mean - offset, *weight, 1);
         while let Some(last) = pools.pop_if(|last| last.0 > pool.0) {
             let weight = last.1 + pool.1;
             pool = ((last.0 * last.1 + pool.0 * pool.1) / weight, weight, last.2 + pool.2);

@@ -171,7 +171,8 @@ pub fn missing_ranges(program: &hir::Program, model: &ModelProgram, missing: &[U
     missing.iter().map(one).collect()
 }
 
-/// What a function of a model, `P.v` or `c.0`, stands in for: where that is declared, and whether it is an integer.
+/// The part of the program that a function of a model, `P.v` or `c.0`, replaces: its declaration, and whether it is an
+/// integer.
 fn stand_in(program: &hir::Program, name: &str) -> (Span, bool) {
     let (of, part) = name.split_once('.').unwrap_or((name, ""));
     let is_integer = |ty| matches!(program.types.get(ty), Type::Int(_));

@@ -29,7 +29,8 @@ const ITERATED: [Pass; 9] = [
     pass("dce", passes::dce),
 ];
 
-/// Passes that run once, over the final processes.
+/// Passes that run once, over the final processes. Once bounds checks are eliminated, loads cannot fault, so that dead
+/// code elimination is dead load elimination.
 const FINAL: [Pass; 2] = [pass("bounds-check-elim", passes::bounds_check_elim), pass("dle", passes::dce)];
 
 /// A pass as `--dump` names it.

@@ -1,4 +1,4 @@
-//! Fast paths of a checked program, as the optimiser is asked for them. Says nothing of what becomes of them.
+//! Path specifications for the optimiser, from the `fastpath` declarations of a checked program.
 
 use quaject_esp_ir::ir;
 use quaject_esp_opt::path_spec::{MemberSpec, PathElement, PathRegex, PathSpec, ProgramPoint};

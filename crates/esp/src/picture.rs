@@ -1,4 +1,4 @@
-//! Boxes, pills and arrows as SVG. Their positions come from `layout`; their meaning is the caller's.
+//! Pictures in SVG: boxes, pills and arrows, positioned by `layout`. Knows nothing of their meaning.
 
 use crate::layout::{self, Graph, Point, Rectangle};
 use std::fmt::Write;
@@ -8,20 +8,20 @@ pub(crate) struct Node {
     /// How it looks: a class of the style.
     pub(crate) class: &'static str,
     pub(crate) shape: Shape,
-    /// Its words.
+    /// Its text.
     pub(crate) label: String,
-    /// Smaller words under them.
+    /// Smaller text below the label.
     pub(crate) note: String,
-    /// What a pointer that rests on it is told.
+    /// The tooltip.
     pub(crate) tip: String,
 }
 
-/// What a node looks like.
+/// The shape of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Shape {
     /// A box.
     Box,
-    /// A box before another one.
+    /// Two stacked boxes: a replicated process.
     Stack,
     /// A pill.
     Pill,
@@ -34,29 +34,29 @@ impl Node {
         Node { class: "process", shape: Shape::Box, tip: format!("{label} {note}"), label, note }
     }
 
-    /// Where code is left.
+    /// An exit or end of code.
     pub(crate) fn end(label: &str, tip: &str) -> Node {
         let class = if label == "exit" { "channel" } else { "world" };
         Node { class, shape: Shape::Pill, label: shortened(label), note: String::new(), tip: tip.to_string() }
     }
 }
 
-/// Words that are not too long: the tip has all.
+/// A text, truncated to [`NOTE_CHARACTERS`]: the tooltip has the full text.
 pub(crate) fn shortened(text: &str) -> String {
     let cut = text.chars().count() > NOTE_CHARACTERS;
     if cut { text.chars().take(NOTE_CHARACTERS - 1).chain(['…']).collect() } else { text.to_string() }
 }
 
-/// Width of a character of the label and of the note, heights of lines and the room around words, in pixels.
+/// Width of a character of the label and of the note, heights of lines, and padding around text, in pixels.
 const LABEL_ADVANCE: f64 = 8.0;
 const NOTE_ADVANCE: f64 = 6.3;
 const LABEL_LINE: f64 = 18.0;
 const NOTE_LINE: f64 = 14.0;
 const PADDING: f64 = 11.0;
 const MARGIN: f64 = 24.0;
-/// How far the box behind a replicated process peeks out.
+/// The offset of the second box of [`Shape::Stack`].
 const STACK: f64 = 4.0;
-/// Notes longer than this are cut: the whole text is in the tip.
+/// The maximal length of labels and notes.
 const NOTE_CHARACTERS: usize = 30;
 
 const STYLE: &str = "\
@@ -66,7 +66,7 @@ text{font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;text-a
 .world{fill:#fff4d9;stroke:#b7791f;stroke-width:1.4}.shared{stroke-dasharray:5 3}\
 .arrow{fill:none;stroke:#56606b;stroke-width:1.3}.head{fill:#56606b}";
 
-/// Draws them.
+/// Draws nodes and the edges between them.
 pub(crate) fn draw(nodes: &[Node], edges: Vec<(usize, usize)>) -> String {
     let graph = Graph { sizes: nodes.iter().map(size).collect(), edges };
     let layout = layout::place(&graph);
@@ -90,7 +90,7 @@ pub(crate) fn draw(nodes: &[Node], edges: Vec<(usize, usize)>) -> String {
     svg
 }
 
-/// The room a node's words need.
+/// The size of a node, by its text.
 fn size(node: &Node) -> (f64, f64) {
     let label = node.label.chars().count() as f64 * LABEL_ADVANCE;
     let note = node.note.chars().count() as f64 * NOTE_ADVANCE;
@@ -148,7 +148,7 @@ fn shape(svg: &mut String, node: &Node, place: &Rectangle) {
     rectangle(0.0);
     let x = place.left + place.width / 2.0;
     let middle = place.top + place.height / 2.0;
-    // Text stands on its baseline, a third of its size below its middle.
+    // SVG positions text by its baseline, a third of the font size below the middle of the line.
     let (label, note) = if node.note.is_empty() { (middle + 4.5, 0.0) } else { (middle - 2.0, middle + 12.5) };
     let _ = write!(svg, "<text class=\"label\" x=\"{x:.1}\" y=\"{label:.1}\">{}</text>", escape(&node.label));
     if !node.note.is_empty() {

@@ -56,7 +56,8 @@ impl Pipeline {
         }
     }
 
-    /// The treatment of manual paths. Whether a C function depends on the schedule cannot be analysed.
+    /// The treatment of manual paths: omitted by a stage that preserves the observable schedule, because a C function
+    /// cannot be analysed.
     fn manual_paths(self, wanted: ManualPaths) -> ManualPaths {
         match self.fast_paths {
             Stage::Skipped | Stage::Enabled => wanted,
@@ -173,7 +174,7 @@ impl<'a> Compilation<'a> {
                     checked: self.options.checked,
                     iteration_counts: self.options.iteration_counts,
                     manual: self.manual,
-                    // A path that is asked for by name is not limited by the code of its processes.
+                    // The size of a path that the program names is not limited relative to its processes.
                     limits: Limits { growth: Limits::default().growth, ..self.options.limits },
                     back_off: BackOff::On,
                 };
@@ -185,7 +186,7 @@ impl<'a> Compilation<'a> {
         self.passes.record("fast-paths", 0);
     }
 
-    /// Chooses how a reader that stops hands control on.
+    /// Chooses the instance that runs after a receiver has stopped: queued or direct hand-off.
     pub(crate) fn choose_hand_off(&mut self) {
         self.passes.program.hand_off = match (self.pipeline.direct_hand_off, self.schedule_violation()) {
             (Stage::Enabled, _) | (Stage::IfUnobservable, None) => ir::HandOff::Direct,
@@ -198,7 +199,7 @@ impl<'a> Compilation<'a> {
         self.passes.run_final_passes();
     }
 
-    /// Emits what the options ask for.
+    /// Emits the output that the options request.
     pub(crate) fn emit(self) -> Outputs {
         let Compilation { options, passes, fusion_attempts, unroll_attempts, extractions, .. } = self;
         let PassManager { program: ir, dumped, .. } = passes;

@@ -7,7 +7,7 @@ use quaject_esp_ir::ir::{Boundary, Direction, Program, Site, SiteId};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// An operation that is executed less than once in so many rounds is off the path.
+/// The number of rounds for each execution of an operation above which it is off the path.
 pub(crate) const RARE: u64 = 64;
 
 /// The communications of a round that are stored.

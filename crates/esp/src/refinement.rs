@@ -26,7 +26,7 @@ pub struct RefinementModel {
     pub specification: Program,
     /// The result for each fast path.
     pub extractions: Vec<Extraction>,
-    /// RefinementModel paths of which the model leaves out a process, with its name.
+    /// The fast paths of which the model leaves out a process, each with the name of that process.
     pub left_out: Vec<(String, String)>,
 }
 

@@ -148,7 +148,7 @@ fn free_name(texts: &[&str]) -> String {
 struct Member {
     instance: u32,
     start: SiteId,
-    /// Whether the wait at its start frequent reads another branch: a path that ends on return to the start would exit at
+    /// Whether the wait at its start has another frequent branch: a path that ends on return to the start would exit at
     /// once.
     has_choice: bool,
     /// Operations that lead off the path.
@@ -190,7 +190,7 @@ impl ResolvedProfile<'_> {
         self.counts.range(least..).map(|(done, _)| *done).take_while(move |done| done.instance == instance)
     }
 
-    /// The internal channels that an instance frequent uses in this direction.
+    /// The internal channels that an instance frequently uses in this direction.
     fn channels(&self, instance: u32, wanted: Direction) -> Vec<u32> {
         let frequent = self.operations(instance).filter(|done| self.is_frequent(*done));
         let ends = frequent.map(|done| end(self.program, done));

@@ -1,5 +1,6 @@
-//! A path that is left before it has paid for being entered backs off, and is used again when it pays: the same in every
-//! engine, as it is code of the program. What that costs is counted by callgrind, in generated C.
+//! Back-off of fast paths: a path that takes a side exit before its entry has paid is bypassed, and entered again when
+//! it pays. The back-off is code of the program, so that it is the same in every engine. Its cost in generated C is
+//! counted by callgrind.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 use quaject_esp::{Emit, Emitted, File, Loader, Mode, Options, Source, compile};
@@ -37,7 +38,7 @@ fn compiled(program: &str, path: &str, mode: Mode, emit: Emit) -> (Program, Emit
     (outputs.ir, outputs.emitted)
 }
 
-/// Sends numbers through two processes; a path expects numbers of 16 and more.
+/// The counters of a run that sends numbers through two processes, with a path for numbers of at least 16.
 fn tally(numbers: &str, path: &str) -> Tally {
     let program = format!(
         "channel readC(int); channel writeC(int); channel sumC(int) external in;
@@ -65,26 +66,27 @@ const PATH: &str = "fastpath large {
 }";
 
 #[test]
-fn it_is_tried_ever_less_often_and_used_again_when_it_pays() {
-    // At the 1st test, behind 2, 4, 8, 16, 32 tests and then always 64: the 1st, 4th, 9th, 18th, 35th, 68th, 133rd ..
+fn entries_become_rarer_while_the_path_does_not_pay() {
+    // Intervals of 2, 4, 8, 16, 32 and then 64 tests: the path is entered at the 1st, 4th, 9th, 18th, 35th, 68th, 133rd
+    // test.
     let always = tally("1", PATH);
     assert_eq!(always.entries, 6 + (2000 - 68) / 65, "{always:?}");
-    // From the 1001st test on it pays: the next try is the 1043rd, and that run goes on to the end.
+    // From the 1001st test on it pays: it is entered at the 1043rd, and that run continues to the end.
     let later = tally("i < 1000 ? 1 : 20", PATH);
     assert_eq!(later.entries, 6 + (1043 - 68) / 65, "{later:?}");
     let slow = tally("1", "").communications;
     assert!(later.communications < slow / 2 + 200, "{later:?} of {slow}");
-    // Two iterations pay, and less does not: three large numbers in a row, or one.
+    // Two iterations pay, fewer do not: three consecutive large numbers, or one.
     let often = tally("i % 4 == 0 ? 1 : 20", PATH);
     assert!(often.entries > 450, "{often:?}");
     let seldom = tally("i % 2 == 0 ? 1 : 20", PATH);
     assert!(seldom.entries < 60, "{seldom:?}");
-    // One that pays has it tried at once again.
+    // A run that pays resets the interval.
     let mixed = tally("i % 200 < 100 ? 1 : 20", PATH);
     assert!(mixed.communications < slow * 3 / 4, "{mixed:?} of {slow}");
 }
 
-/// Instructions per byte of a program of the benchmark, as gcc -O2 makes it.
+/// Instructions per byte of a program of the benchmark, compiled by `gcc -O2`.
 fn instructions(program: &str, mode: Mode) -> f64 {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{program}-{mode:?}-{}", std::process::id()));
     std::fs::create_dir_all(folder.join("quaject")).expect("the folder is ours");
@@ -120,13 +122,13 @@ fn instructions(program: &str, mode: Mode) -> f64 {
 }
 
 #[test]
-fn input_that_keeps_aborting_costs_little_and_good_input_nothing() {
+fn repeated_side_exits_cost_little_and_back_off_costs_nothing_without_them() {
     if tool(&["valgrind"]).is_none() || tool(&["gcc"]).is_none() {
         return;
     }
     let [slow, fast] = [Mode::Process, Mode::FastPath].map(|mode| instructions("aborting", mode));
     assert!(fast <= 1.3 * slow, "{fast:.1} : {slow:.1}");
-    // What the paths of the four programs take; 16.3, 35.5, 42.7 and 58.0 before they could back off.
+    // Instructions of the paths of the four programs; 16.3, 35.5, 42.7 and 58.0 before back-off was introduced.
     for (program, budget) in [("program1", 15.8), ("program2", 32.6), ("program3", 32.8), ("program4", 59.2)] {
         let each = instructions(program, Mode::FastPath);
         assert!(each <= 1.01 * budget, "{program}: {each:.1}, the budget is {budget}");

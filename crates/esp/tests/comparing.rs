@@ -1,5 +1,5 @@
-//! What `qj verify --fastpath` says of Figure 2 with the path of Figure 5, and of filters with theirs; and that a path that
-//! is wrong in any one thing is found to be.
+//! The refinement check of `qj verify --fastpath`: it holds for Figure 2 with the path of Figure 5, and for filters
+//! with their path; and it is violated by each mutant of these paths.
 
 use expect_test::expect;
 use quaject_esp::{File, Limits, Loader, ModelSelection, RefinementModel, Source, refinement_models};
@@ -98,7 +98,7 @@ fastpath stream {
   process write { statement swappedC; start swappedC; exit swappedC; }
 }";
 
-/// The first model of a program, as it is and with its paths.
+/// The first model of a program, without and with its paths.
 fn formed(program: &str, paths: &str) -> (ModelProgram, RefinementModel) {
     let file = |name: &str, text: &str| File { name: name.into(), bytes: text.as_bytes().to_vec() };
     let source = Source { root: file("p.esp", program), fast_paths: vec![file("p.fp", paths)] };
@@ -126,17 +126,17 @@ fn holds(program: &str, paths: &str) -> Refinement {
 }
 
 #[test]
-fn figure_5_does_nothing_that_figure_2_does_not() {
+fn figure_2_with_the_path_of_figure_5_refines_figure_2() {
     let report = holds(FIGURE_2, FIGURE_5);
     assert!(report.paths.iter().all(|path| path.is_entered && path.exits_taken > 3), "{:?}", report.paths);
-    // Left before every iteration there is.
+    // With exits before every iteration.
     for bound in 1..4 {
         holds(FIGURE_2, &FIGURE_5.replacen('{', &format!("{{ bound {bound};"), 1));
     }
 }
 
 #[test]
-fn filters_on_a_path_do_nothing_that_filters_do_not() {
+fn filters_with_their_path_refine_the_filters() {
     let report = holds(FILTERS, FILTER_PATH);
     assert!(report.paths.iter().all(|path| path.is_entered), "{:?}", report.paths);
     for bound in 1..6 {
@@ -163,8 +163,8 @@ fn path_blocks(program: &Program) -> Vec<(usize, usize)> {
     found.into_iter().collect()
 }
 
-/// Whether nothing but jumps and decisions may lie between two blocks, in either order: to go on at one or at the other can
-/// be the same.
+/// Whether only jumps and branches separate two blocks, in either order: resuming at one or the other may be
+/// equivalent.
 fn may_reach(blocks: &[Block], one: BlockId, other: BlockId) -> bool {
     let reached = |from: BlockId| {
         let (mut seen, mut work) = (BTreeSet::new(), vec![from]);
@@ -204,7 +204,7 @@ fn one_more(program: &mut Program, (process, block): (usize, usize), of: Value) 
     Some(sum)
 }
 
-/// Every program that is wrong in one thing on its path, in a block that is reached, with what is wrong.
+/// The mutants of a program: each has one defect in a reached block of its path. With the kind of the defect.
 fn mutants(program: &Program, is_found: &dyn Fn(&Program) -> bool) -> Vec<(&'static str, Program)> {
     let mut mutants = Vec::new();
     for (process, block) in path_blocks(program) {
@@ -295,7 +295,7 @@ fn mutate_exit(program: &Program, at: (usize, usize), exit: &Leave, add: &mut Ad
     }
 }
 
-/// How many mutants of each kind there are; of every so many, the first is found.
+/// The number of mutants of each kind. Checks that the first of every `every` mutants is found.
 fn found(program: &str, paths: &str, every: usize) -> BTreeMap<&'static str, usize> {
     let (plain, fast) = formed(program, paths);
     let mut counts: BTreeMap<&'static str, usize> = BTreeMap::new();
@@ -312,7 +312,7 @@ fn found(program: &str, paths: &str, every: usize) -> BTreeMap<&'static str, usi
         let RefinementVerdict::Violated(difference) = &report.verdict else {
             panic!("{what}: {}\n{}", report.text(&plain), print(&mutant))
         };
-        // What is shown says how it goes wrong.
+        // The report has a run that shows the defect.
         assert!(report.text(&plain).starts_with("refinement violated: "));
         assert!(!difference.steps.is_empty(), "{what}: {}", report.text(&plain));
     }
@@ -320,7 +320,7 @@ fn found(program: &str, paths: &str, every: usize) -> BTreeMap<&'static str, usi
 }
 
 #[test]
-fn wrong_paths_are_found() {
+fn mutants_of_paths_are_found() {
     let every = Effort::wanted().pick(8, 3, 1);
     let figure = found(FIGURE_2, FIGURE_5, every);
     let filters = found(FILTERS, FILTER_PATH, 2 * every);
@@ -331,7 +331,7 @@ fn wrong_paths_are_found() {
     assert!(filters.contains_key("lost message"), "{filters:?}");
 }
 
-/// What Spin finds in the product of the program with paths and the observer of the program without. Promela
+/// Spin's verdict on the product of the program with paths and the observer of the program without. Promela
 /// over-approximates the program, so that a verdict without error holds for the program.
 fn search_with_observer(plain: &ModelProgram, split: &Program, fast: &Program) -> Found {
     let input = RefinementInput { specification: plain, split_specification: split, implementation: fast };
@@ -380,7 +380,7 @@ fn spin_says_so_of_both() {
     }
 }
 
-/// The example of the book: what is said of a wrong path.
+/// The report on a defective path: the example of the book.
 #[test]
 fn a_lost_count_is_reported() {
     let (plain, fast) = formed(FILTERS, FILTER_PATH);
@@ -415,9 +415,9 @@ fn a_lost_count_is_reported() {
         not covered: anything but `next` returns 0..3"#]].assert_eq(&lines.join("\n"));
 }
 
-/// A search that ends at a limit says so, and no limit makes it go on for ever.
+/// A search that reaches a limit is reported as unfinished.
 #[test]
-fn limits_hold() {
+fn a_search_that_reaches_a_limit_is_unfinished() {
     let (plain, fast) = formed(FILTERS, FILTER_PATH);
     let input = RefinementInput {
         specification: &plain,
@@ -435,7 +435,7 @@ fn limits_hold() {
     }
 }
 
-/// A path that is entered where it was left goes on for ever without doing anything.
+/// A path that is always entered again without a step of its members diverges.
 #[test]
 fn a_path_without_progress_is_found() {
     let (plain, fast) = formed(FIGURE_2, FIGURE_5);
@@ -446,7 +446,7 @@ fn a_path_without_progress_is_found() {
         _ => None,
     });
     let enter = enter.expect("there is a path");
-    // Refused, it yields and tries again without counting.
+    // If the entry is refused, the mutant yields and retries without counting.
     let tries = body.blocks[enter.otherwise.to.0 as usize + 1].parameters[0];
     for block in &mut body.blocks {
         if let Terminator::Enter(enter) = &mut block.terminator {
@@ -467,7 +467,7 @@ fn a_path_without_progress_is_found() {
     assert_eq!(difference.mismatch, Mismatch::Divergence, "{}", report.text(&plain));
 }
 
-/// Two objects of a pool, of which a path brings others.
+/// A process holds two objects of a pool, which a path replaces.
 const CELLS: &str = "
 type cellT = array[1] of int; pool cellT 4;
 channel cellC: cellT;
@@ -491,7 +491,7 @@ fastpath cells {
   process keep { statement cellC, sumC; start cellC; exit cellC; }
 }";
 
-/// Whose object is whose is seen from what is in it, not from its number.
+/// Exchanged objects are a violation only if their contents differ.
 #[test]
 fn objects_are_compared_by_content() {
     for (content, is_seen) in [("7", false), ("left", true)] {

@@ -1,6 +1,6 @@
-//! Fast paths do what the program does without them: each program here is run with its paths and without, on all sizes of
-//! its input from nothing up, with every bound on the iterations of a path, so that it is left at every place it can be
-//! left at. The figures of the fast-paths paper give the states, the exit and the abort that the paper names.
+//! Fast paths preserve behaviour: each program is run with and without its paths, on all prefixes of its input and with
+//! every bound on the iterations of a path, so that the path exits wherever it can. The figures of the paper "Fast
+//! Paths in Concurrent Programs" have the states, the exit and the abort that the paper lists.
 
 use quaject_esp::{
     Emit, Emitted, ExitReason, File, IterationCountPlacement, Loader, Mode, Options, Outputs, Source, compile,
@@ -18,7 +18,7 @@ use quaject_test_environment::{Script, act, by_channel};
 
 const BUDGET: u64 = 1_000_000;
 
-/// Places in a row that are not part of a path, after which there are no more.
+/// Consecutive numbers of decisions without a forced exit, after which there are no more decisions on the path.
 const MAX_FRUITLESS_STEPS: u32 = 200;
 
 struct NoImports;
@@ -43,7 +43,7 @@ fn compiled(program: &str, paths: &str, mode: Mode, iteration_counts: IterationC
     outputs
 }
 
-/// What is visible of a run, and how it ends; how many rendezvous there were.
+/// The visible actions and the end of a run, and its number of rendezvous.
 fn run(program: &Program, script: &str) -> (Vec<String>, usize) {
     let mut environment = Script::new(program, script);
     let mut interpreter = Interpreter::new(program, Checks::Off).expect("test programs are small");
@@ -67,19 +67,19 @@ fn run(program: &Program, script: &str) -> (Vec<String>, usize) {
         Outcome::Quiescent(_) => "resting".to_string(),
     });
     let steps = interpreter.take_trace();
-    // When a message is taken from the environment is not the program's to say.
+    // The time at which a message is taken from the environment is not a visible action.
     log.retain(|line| !line.starts_with('<'));
     (log, steps.iter().filter(|step| matches!(step, Step::Communicate { .. })).count())
 }
 
-/// How much of a long run a path is meant to serve.
+/// The part of a long run that a path serves.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Uses {
     Mostly,
     Sometimes,
 }
 
-/// Runs with and without paths. Where they are used mostly, fewer rendezvous are left in the longest run.
+/// Compares runs with and without paths. With [`Uses::Mostly`], the longest run has fewer rendezvous with the paths.
 fn same(program: &str, paths: &str, scripts: &[String], bounds: u32, uses: Uses) {
     let slow = compiled(program, "", Mode::Process, IterationCountPlacement::LoopHeads).ir;
     let mut programs =
@@ -97,13 +97,13 @@ fn same(program: &str, paths: &str, scripts: &[String], bounds: u32, uses: Uses)
             assert!(extraction.result.is_ok(), "{}", extraction.text(&fast.ir));
         }
         for script in scripts {
-            let (expected, slow_meetings) = run(&slow, script);
-            let (found, meetings) = run(&fast.ir, script);
-            assert!(meetings <= slow_meetings, "{name}: {script}");
-            if uses == Uses::Mostly && name == "as it is" && Some(script) == scripts.last() && slow_meetings > 20 {
+            let (expected, slow_rendezvous) = run(&slow, script);
+            let (found, rendezvous) = run(&fast.ir, script);
+            assert!(rendezvous <= slow_rendezvous, "{name}: {script}");
+            if uses == Uses::Mostly && name == "as it is" && Some(script) == scripts.last() && slow_rendezvous > 20 {
                 assert!(
-                    3 * meetings < 2 * slow_meetings,
-                    "the path is hardly used: {meetings} of {slow_meetings}: {script}"
+                    3 * rendezvous < 2 * slow_rendezvous,
+                    "the path is hardly used: {rendezvous} of {slow_rendezvous}: {script}"
                 );
             }
             assert_eq!(found, expected, "{name}: {script}\n{paths}\n{}", fast.extractions[0].text(&fast.ir));
@@ -111,8 +111,8 @@ fn same(program: &str, paths: &str, scripts: &[String], bounds: u32, uses: Uses)
     }
 }
 
-/// Forces an exit of the path at each of its tests, one after the other, and compares what the program shows from there
-/// with what it shows without the path. Returns the number of forced exits.
+/// Forces an exit at each decision of the path, one per program, and compares the visible actions with those of the
+/// program without the path. Returns the number of forced exits.
 fn left_anywhere(program: &str, paths: &str, scripts: &[String]) -> usize {
     let slow = compiled(program, "", Mode::Process, IterationCountPlacement::LoopHeads).ir;
     let expected: Vec<_> = scripts.iter().map(|script| run(&slow, script).0).collect();
@@ -122,10 +122,10 @@ fn left_anywhere(program: &str, paths: &str, scripts: &[String]) -> usize {
         let extraction = &fast.extractions[0];
         let is_left = match &extraction.result {
             Ok(made) => made.exits.iter().any(|exit| matches!(exit.reason, ExitReason::Forced(_))),
-            // What is left of it does nothing, or never comes to its end.
+            // The rest of the path is empty, or its exit is unreachable.
             Err(_) => false,
         };
-        // Places of what the exploration has walked again are not part of the path.
+        // Decisions in executions that the exploration discarded are not on the path.
         without = if is_left { 0 } else { without + 1 };
         left += usize::from(is_left);
         if without == MAX_FRUITLESS_STEPS {
@@ -202,7 +202,7 @@ fn figures_2_and_5() {
 }
 
 #[test]
-fn figure_2_does_the_same() {
+fn the_path_of_figure_5_preserves_figure_2() {
     let requests = ["0 4096", "8192 12288", "4096 0", "0 16384", "4096 8192"];
     for unavailable in [0, 1] {
         let rest =
@@ -214,7 +214,7 @@ fn figure_2_does_the_same() {
 }
 
 #[test]
-fn figure_2_stops_where_the_program_stops() {
+fn the_path_of_figure_5_blocks_where_figure_2_blocks() {
     let rest = "; extern translationUnavailable 0\n; extern translate 7\n; extern preparePacket 9\n";
     let scripts = inputs("hostSendRequestC", &["0 4096", "4096 17", "0 4096"], rest);
     same(FIGURE_2, FIGURE_5, &scripts, 4, Uses::Sometimes);
@@ -285,7 +285,7 @@ fn filters() {
     }
 }
 
-/// Pairs of a count and a value become so many values: a loop within the path's, which is counted before it begins.
+/// Run-length expansion: an inner loop of the path, whose iterations are counted in its preheader.
 const RUNS: &str = r#"
 const END = -1;
 channel inputC(bytes[<=16]) external out;
@@ -326,7 +326,7 @@ fastpath runs {
 }";
 
 #[test]
-fn loops_within_a_path_are_counted_before_they_begin() {
+fn inner_loops_of_a_path_are_counted_in_their_preheaders() {
     let texts = [
         r"\x00a",
         r"\x01a\x02b",
@@ -351,16 +351,17 @@ fn loops_within_a_path_are_counted_before_they_begin() {
         let tally = interpreter.tally();
         (tally.entries, tally.communications)
     };
-    let (entered, meetings) = entries(1024);
-    assert_eq!(entered, 1, "{meetings} meetings are left");
+    let (entered, rendezvous) = entries(1024);
+    assert_eq!(entered, 1, "{rendezvous} rendezvous are left");
     for bound in 32..48 {
         let (entered, more) = entries(bound);
-        assert_eq!(more, meetings, "bound {bound}");
+        assert_eq!(more, rendezvous, "bound {bound}");
         assert!((2..=3).contains(&entered), "bound {bound}: entered {entered} times");
     }
 }
 
-/// What is enciphered is deciphered; at a byte 33 one of the two begins its key anew, so that they count alike no longer.
+/// A sender enciphers and a receiver deciphers, each with a position in the key. At a byte 33 one of them resets its
+/// position, so that the two differ from then on.
 const KEYS: &str = r#"
 const END = -1;
 const KEY = "\x11\x22\x44\x08";
@@ -404,7 +405,7 @@ fastpath keys {
 }";
 
 #[test]
-fn values_that_count_alike_are_compared_once() {
+fn equal_counters_are_compared_once_at_the_entry() {
     let outputs = compiled(KEYS, KEYS_PATH, Mode::FastPath, IterationCountPlacement::LoopHeads);
     let made = outputs.extractions[0].result.as_ref().expect("the path can be made");
     assert!(
@@ -430,7 +431,7 @@ fn without_entries(program: &Program) -> Program {
     program
 }
 
-/// A program on its way: its state, and the environment it has made.
+/// A run of a program: its state, and its environment.
 #[derive(Clone)]
 struct Run<'p> {
     state: State,
@@ -442,8 +443,8 @@ impl Run<'_> {
         machine.step(step, &mut self.state, &mut self.environment, &mut u64::MAX.clone())
     }
 
-    /// Where it is when the members other than the trigger have run on to their operations.
-    fn settled(&self, machine: &mut Machine<'_>, members: &[u32]) -> Self {
+    /// The run after the local code of the members other than the trigger.
+    fn after_local_code(&self, machine: &mut Machine<'_>, members: &[u32]) -> Self {
         let mut run = self.clone();
         for instance in members.iter().copied().skip(1) {
             if let Control::Running { .. } = run.state.control(instance) {
@@ -454,7 +455,8 @@ impl Run<'_> {
     }
 }
 
-/// The run of the slow program that gets from one state to another with the same effects, by steps of the members alone.
+/// The run of the program without entries from one state to another with the same effects, by steps of the members
+/// alone.
 fn replay<'p>(slow: &mut Machine<'_>, from: &Run<'p>, to: &Run<'_>, members: &[u32]) -> Option<Run<'p>> {
     let mut seen: Vec<Run<'p>> = Vec::new();
     let mut work = vec![from.clone()];
@@ -464,9 +466,9 @@ fn replay<'p>(slow: &mut Machine<'_>, from: &Run<'p>, to: &Run<'_>, members: &[u
         if run.environment.log.len() > to.environment.log.len() || seen.iter().any(is_known) {
             continue;
         }
-        let settled = run.settled(slow, members);
-        if settled.state == to.state && by_channel(&settled.environment.log) == by_channel(&to.environment.log) {
-            return Some(settled);
+        let completed = run.after_local_code(slow, members);
+        if completed.state == to.state && by_channel(&completed.environment.log) == by_channel(&to.environment.log) {
+            return Some(completed);
         }
         assert!(seen.len() < 5000, "the slow program does not get there: {:?}", to.environment.log);
         for step in slow.enabled(&mut run.state, &mut run.environment) {
@@ -488,8 +490,8 @@ fn replay<'p>(slow: &mut Machine<'_>, from: &Run<'p>, to: &Run<'_>, members: &[u
     None
 }
 
-/// Runs a program by steps chosen at random. Whenever a path has been left, the slow program has to get to the same
-/// state, stores and places and all, by steps of its own. How many runs of a path were replayed.
+/// Executes random steps of a program. After each exit of a path, the program without entries has to reach the same
+/// state by steps of the members. Returns the number of replayed runs of the path.
 fn replayed(program: &str, paths: &str, script: &str, iteration_counts: IterationCountPlacement, mut seed: u64) -> u32 {
     let fast_ir = compiled(program, paths, Mode::FastPath, iteration_counts).ir;
     let slow_ir = without_entries(&fast_ir);
@@ -529,11 +531,11 @@ fn replayed(program: &str, paths: &str, script: &str, iteration_counts: Iteratio
             slow_run = plain;
             continue;
         }
-        let to = at.settled(&mut fast, &members);
+        let to = at.after_local_code(&mut fast, &members);
         let reached = replay(&mut slow, &slow_run, &to, &members);
         let reached = reached.unwrap_or_else(|| panic!("{step:?} leads where the slow program cannot get: {script}"));
         runs += 1;
-        // From here both go on from one state.
+        // Both programs continue from one state.
         at = reached.clone();
         slow_run = reached;
     }
@@ -563,7 +565,7 @@ fn every_exit_and_abort_is_replayed() {
 }
 
 #[test]
-fn a_path_can_be_left_at_every_place() {
+fn a_path_can_exit_at_every_decision() {
     let rest = "; extern translationUnavailable 0\n; extern translate 7\n; extern preparePacket 9\n";
     let requests = inputs("hostSendRequestC", &["0 4096", "4096 8192", "1 1"], rest);
     let left = left_anywhere(FIGURE_2, FIGURE_5, &requests);
@@ -643,14 +645,14 @@ fn replicas_and_faults() {
       process worker[1] { statement jobC; start jobC; exit jobC; }
       process collect { statement doneC; start doneC; exit doneC; } }";
     same(WORKERS, paths, &inputs("inC", &["1", "3", "2", "5", "7", "4", "9"], ""), 4, Uses::Sometimes);
-    // 2 from worker 0 is 20 at first: the division is by zero, in `collect`, on every way there.
+    // The first 2 from worker 0 becomes 20: `collect` divides by zero, on and off the path.
     for worker in [0, 1] {
         let paths = paths.replace("worker[1]", &format!("worker[{worker}]"));
         same(WORKERS, &paths, &inputs("inC", &["1", "3", "2", "5"], ""), 4, Uses::Sometimes);
     }
 }
 
-/// What a member does with a number that is too large at some time.
+/// Statements of a member that fault once their number is too large.
 const TOO_MUCH: [&str; 7] = [
     "p.len = n;",
     "p += \"ab\";",
@@ -662,7 +664,7 @@ const TOO_MUCH: [&str; 7] = [
 ];
 
 #[test]
-fn faults_of_lengths_and_pools_are_the_members_own() {
+fn faults_of_lengths_and_pools_are_attributed_to_their_member() {
     for statement in TOO_MUCH {
         let program = format!(
             "type cellT = record of {{ a: int }}; pool cellT 2;
@@ -687,18 +689,18 @@ fn faults_of_lengths_and_pools_are_the_members_own() {
     }
 }
 
-/// Behind the start of the path a loop goes on, with what it has counted.
+/// The edge behind the start of the path has the loop counter as its argument.
 #[test]
 fn a_start_at_the_end_of_a_loop() {
     let program = "channel inC(int) external out; channel outC(int) external in;
-      process p { in(inC, $max_states); var n = 0; while (n < max_states) { n += 1; out(outC, n); } }";
+      process p { in(inC, $count); var n = 0; while (n < count) { n += 1; out(outC, n); } }";
     let path = "fastpath f { process p { statement outC; start outC; follows outC*; } }";
     same(program, path, &inputs("inC", &["5"], ""), 3, Uses::Sometimes);
 }
 
-/// A message that is made while its process waits is made on the path, too, but where the path has its own memory.
+/// Payloads that a region computes while its process waits are computed on the path, in slots of the path.
 #[test]
-fn messages_made_while_waiting() {
+fn payload_regions_are_executed_on_the_path() {
     let program = "channel inC(int) external out; channel outC(int) external in;
       channel pairC(int, array[1] of int) policy queue;
       process p { while { in(inC, $n); alt { out(pairC, n, [n + 4]) { } } } }
@@ -711,7 +713,7 @@ fn messages_made_while_waiting() {
 }
 
 #[test]
-fn paths_that_cannot_be_made() {
+fn paths_that_cannot_be_formed_are_refused() {
     let refused = |program: &str, paths: &str| {
         let outputs = compiled(program, paths, Mode::FastPath, IterationCountPlacement::LoopHeads);
         outputs.extractions.iter().map(|extraction| extraction.text(&outputs.ir)).collect::<Vec<_>>().join("\n")
@@ -722,7 +724,7 @@ fn paths_that_cannot_be_made() {
     assert_eq!(refused(&pri, start), "no fast path f: `sum` has a `pri alt` at its start at p.esp:16:7");
     let large = "fastpath f { process split { statement inC, evenC; start inC; follows (inC evenC){0,90000}; } }";
     assert_eq!(refused(CHOICES, large), "no fast path f: `split` has a `follows` that is too long at p.esp:8:5");
-    // A member that waits on the path would be passed over.
+    // After a side exit, a `pri alt` would observe that a member does not wait yet.
     let passing = "channel c(int);\nchannel x(int) external in;\nchannel go(int) external out;\n\
         process asks { while { in(go, $n); pri alt { in(c, _) {} out(x, n) {} } } }\n\
         process says { while { out(c, 1); } }\n";
@@ -739,7 +741,7 @@ fn paths_that_cannot_be_made() {
     let said = refused(CHOICES, &many);
     let beyond: Vec<&str> = said.lines().filter(|line| line.starts_with("no ")).collect();
     assert_eq!(beyond, ["no fast path f32: more than 32 fast paths", "no fast path f33: more than 32 fast paths"]);
-    // One that goes nowhere does no harm.
+    // A path whose start predicate is always false has no effect.
     let nowhere = "fastpath f { bound 1; decline 1; settle 0;
       process split { statement inC, evenC; start inC ? (n != n); } process sum { statement evenC; start evenC; } }";
     same(CHOICES, nowhere, &inputs("inC", &["2", "1", "4"], ""), 0, Uses::Sometimes);

@@ -1,5 +1,5 @@
-//! The text form of the IR carries every fact: what `print` writes of each program of the repository, after each pass
-//! of the modes that fuse processes or extract fast paths, `read` makes into the same program.
+//! The text form of the IR is complete: for each program of the repository, after each pass of the modes that fuse
+//! processes or form fast paths, `read` of the printed program is the same program.
 
 use quaject_esp::{Compiled, Dump, Emit, File, Loader, Mode, Optimiser, Options, Outputs, Source, compile};
 use quaject_esp_ir::ir::{Location, Program, Terminator};
@@ -66,7 +66,8 @@ fn check_round_trip(outputs: &Outputs, at: &str) -> bool {
     outputs.ir.processes.iter().any(|process| !process.members.is_empty())
 }
 
-/// Facts that no text shows if the printer forgets them: equal texts alone do not prove them equal.
+/// Data of fused processes, which the test compares directly: if the printer omitted them, texts would be equal all the
+/// same.
 fn facts_of_members(program: &Program) -> Vec<String> {
     let member = |location: Location| format!("{:?}", location.member);
     let mut facts = Vec::new();

@@ -20,7 +20,7 @@ impl Loader for Files {
     }
 }
 
-/// Bytes of machine code of a program of the benchmark, as `qj build` and gcc -O2 make it.
+/// Bytes of machine code of a program of the benchmark, compiled by `qj build` and `gcc -O2`.
 fn code_bytes(program: u32, mode: Mode) -> u64 {
     let folder =
         PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("size{program}-{mode:?}-{}", std::process::id()));

@@ -1,5 +1,5 @@
-//! Fast paths that are found do as well as those that were written by hand: on the filter programs of the fast-paths paper
-//! and on its Figure 2, counted in steps of the flow IR, and they show the same as the program without.
+//! Suggested fast paths save as many steps of the flow IR as those written by hand, for the filter programs of the
+//! paper "Fast Paths in Concurrent Programs" and its Figure 2, and preserve the behaviour of the program.
 
 use quaject_esp::{Emit, File, Loader, Mode, Operation, Options, Profile, Source, SuggestError, compile, suggest};
 use quaject_esp_exec::interpreter::Interpreter;
@@ -26,7 +26,7 @@ fn file(path: &Path) -> File {
     File { name: path.display().to_string(), bytes }
 }
 
-/// The program with these fast paths, all of which can be made.
+/// The program with these fast paths, all of which can be formed.
 fn with(root: &File, paths: Option<File>, folder: &Path) -> Program {
     let mode = if paths.is_some() { Mode::FastPath } else { Mode::Process };
     let source = Source { root: root.clone(), fast_paths: paths.into_iter().collect() };
@@ -39,7 +39,7 @@ fn with(root: &File, paths: Option<File>, folder: &Path) -> Program {
     outputs.ir
 }
 
-/// What a run shows, how many steps it takes, and what it communicates.
+/// The visible actions of a run, its number of steps, and its profile.
 fn run(program: &Program, script: &str) -> (Vec<String>, u64, Profile) {
     let mut environment = Script::new(program, script);
     let mut interpreter = Interpreter::new(program, Checks::Off).expect("the programs are small");
@@ -55,8 +55,8 @@ fn run(program: &Program, script: &str) -> (Vec<String>, u64, Profile) {
     (environment.log, interpreter.executed(), Profile::new(program, &run))
 }
 
-/// Profiles with one input, suggests, and compares with the path written by hand on another: ten lines, the same shown,
-/// at most 1.1 times the steps.
+/// Suggests a path by a profile of one input and compares it on another input with the path written by hand: it has at
+/// most ten lines, preserves the behaviour, and takes at most 1.1 times the steps.
 fn check(program: &str, by_hand: &str, profiled: &str, script: &str) {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let path = here.join(program);
@@ -79,7 +79,8 @@ fn check(program: &str, by_hand: &str, profiled: &str, script: &str) {
     assert!(steps < in_processes, "{steps}, in processes {in_processes}:\n{}", suggestion.text);
 }
 
-/// An offer of so many bytes, of which no two neighbours are equal, so that the filters have much to do.
+/// An offer of this many bytes, of which no two neighbours are equal, so that run-length encoding does not shorten
+/// them.
 fn array(length: u32) -> String {
     let bytes: String = (0..length).map(|index| format!("\\x{:02x}", 1 + index * 7 % 15)).collect();
     format!("// offer inputC \"{bytes}\" 3\n")
@@ -105,9 +106,9 @@ fn figure_2() {
     check("examples/vmmc-send/figure2.esp", "examples/vmmc-send/figure5.fp", &requests(20), &requests(200));
 }
 
-/// The path of the whole chain would be far too large.
+/// The path of the complete chain exceeds the limits.
 #[test]
-fn who_makes_a_path_too_large_is_left_out() {
+fn members_that_make_a_path_too_large_are_left_out() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let root = file(&folder.join("sieve.esp"));
     let plain = with(&root, None, &folder);
@@ -119,13 +120,13 @@ fn who_makes_a_path_too_large_is_left_out() {
     assert_eq!(suggestion.left_out.last().map(String::as_str), Some("sieve[6]"), "at most eight take part");
     let suggested = File { name: "suggested.fp".into(), bytes: suggestion.text.into_bytes() };
     let (mut primes, mut primes_suggested) = (shown, run(&with(&root, Some(suggested), &folder), "").0);
-    // Which of two processes tells its prime first is the schedule's.
+    // The order in which two processes output their primes depends on the schedule.
     primes.sort();
     primes_suggested.sort();
     assert_eq!(primes_suggested, primes);
 }
 
-/// What is said of a profile of one run of this program.
+/// The error for a profile of one run of this program, after a change.
 fn refused(text: &str, change: impl Fn(&mut Profile)) -> SuggestError {
     let root = File { name: "p.esp".into(), bytes: text.into() };
     let plain = with(&root, None, Path::new("."));
@@ -148,7 +149,7 @@ fn nothing_to_suggest() {
 }
 
 #[test]
-fn texts_that_are_no_profile() {
+fn malformed_profiles_are_rejected() {
     let root = File {
         name: "p.esp".into(),
         bytes: b"channel c(int); process P { out(c, 1); } process Q { in(c, _); }".into(),
