@@ -164,7 +164,7 @@ fn dominance() {
     check_code("block0:\nend\nblock1:\nv0: int = constant 1\njump block2\nblock2:\nexit v0\n", &[]);
 }
 
-/// One instruction with v0: int, v1: u8, v2: bool, v3: ^box, v4: pid(p) at hand.
+/// One instruction in a body that defines v0: int, v1: u8, v2: bool, v3: ^box and v4: pid(p).
 fn check_instruction(instruction: &str, expected: &[&str]) {
     let code = format!(
         "block0:

@@ -117,9 +117,9 @@ struct Inserter<'a, 'p> {
     replacements: Replacements,
 }
 
-/// How a holder is passed on.
+/// The transfer of a holder's count at a use that passes the object on.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Handing {
+enum CountTransfer {
     Moves,
     Copies,
 }
@@ -178,10 +178,10 @@ impl Inserter<'_, '_> {
             && self.liveness.always_runs(&self.raw, region, block)
     }
 
-    /// Decides whether the last use of a holder moves it, and records moves in regions.
-    fn hand_on(&mut self, item: Item, block: usize, receiver: Receiver) -> Handing {
+    /// Decides whether the last use of a holder moves its count, and records moves in regions.
+    fn transfer_count(&mut self, item: Item, block: usize, receiver: Receiver) -> CountTransfer {
         if !self.may_move(item, block, receiver) {
-            return Handing::Copies;
+            return CountTransfer::Copies;
         }
         if !self.liveness.is_owned_in(item, self.raw.blocks[block].region)
             && let Some(region) = self.raw.blocks[block].region
@@ -189,7 +189,7 @@ impl Inserter<'_, '_> {
         {
             self.consumed[then.0 as usize].push(item);
         }
-        Handing::Moves
+        CountTransfer::Moves
     }
 
     fn emit(&mut self, block: usize, op: Op, location: Location) {
@@ -221,7 +221,10 @@ impl Inserter<'_, '_> {
                 let item = self.liveness.value_item(from);
                 let receiver = Receiver::Holder(self.liveness.value_item(result));
                 match item {
-                    Some(item) if dying.contains(&item) && self.hand_on(item, block, receiver) == Handing::Moves => {
+                    Some(item)
+                        if dying.contains(&item)
+                            && self.transfer_count(item, block, receiver) == CountTransfer::Moves =>
+                    {
                         self.freezes.push((result, from));
                         moved.push(item);
                     }
@@ -347,9 +350,9 @@ impl Inserter<'_, '_> {
     ) {
         let last = item.filter(|item| dying.contains(item) && self.mode == MemoryMode::Automatic);
         let receiver = Receiver::Holder(self.liveness.base_item(to));
-        match last.map(|item| (item, self.hand_on(item, block, receiver))) {
-            Some((item, Handing::Moves)) => moved.push(item),
-            Some((_, Handing::Copies)) | None => self.emit(block, Op::Retain(source), location),
+        match last.map(|item| (item, self.transfer_count(item, block, receiver))) {
+            Some((item, CountTransfer::Moves)) => moved.push(item),
+            Some((_, CountTransfer::Copies)) | None => self.emit(block, Op::Retain(source), location),
         }
         if write == Write::Update {
             self.emit(block, Op::Release(Operand::Place(to.clone())), location);
@@ -490,14 +493,15 @@ impl Inserter<'_, '_> {
             if let Operation::Out { site: _, channel: _, payload: Payload::Ready(passed) } = &mut branch.operation {
                 self.message(index, passed, Some(then));
             }
-            self.head_of(index, then, branch, at_end);
+            self.release_at_branch_head(index, then, branch, at_end);
         }
         if let Some(otherwise) = wait.otherwise {
-            self.end_at_head(index, otherwise, at_end, location, &ItemSet::default());
+            self.release_dead_at_head(index, otherwise, at_end, location, &ItemSet::default());
         }
     }
 
-    fn head_of(&mut self, wait: usize, then: BlockId, branch: &mut Branch, at_end: &ItemSet) {
+    /// Releases at the head of a branch's `then` block the holders that are dead there, bound ones included.
+    fn release_at_branch_head(&mut self, wait: usize, then: BlockId, branch: &mut Branch, at_end: &ItemSet) {
         let mut bound = ItemSet::default();
         match &mut branch.operation {
             Operation::In { site: _, channel: _, patterns, condition: _ } => {
@@ -511,7 +515,7 @@ impl Inserter<'_, '_> {
             }
             Operation::Out { .. } | Operation::After { .. } => {}
         }
-        self.end_at_head(wait, then, at_end, branch.location, &bound);
+        self.release_dead_at_head(wait, then, at_end, branch.location, &bound);
         for item in bound.iter() {
             if !self.liveness.live_in(then.0 as usize).contains(item) {
                 let release = self.release(self.liveness.operand(item), branch.location);
@@ -520,7 +524,15 @@ impl Inserter<'_, '_> {
         }
     }
 
-    fn end_at_head(&mut self, wait: usize, then: BlockId, at_end: &ItemSet, location: Location, bound: &ItemSet) {
+    /// Releases at the head of a target of a wait the holders that are live at the wait, but not there.
+    fn release_dead_at_head(
+        &mut self,
+        wait: usize,
+        then: BlockId,
+        at_end: &ItemSet,
+        location: Location,
+        bound: &ItemSet,
+    ) {
         for item in at_end.iter() {
             let is_done = self.liveness.live_in(then.0 as usize).contains(item)
                 || bound.contains(item)
@@ -545,7 +557,10 @@ impl Inserter<'_, '_> {
             };
             let Some(item) = item else { continue };
             let lives_on = then.is_some_and(|then| self.liveness.live_in(then.0 as usize).contains(item));
-            if lives_on || moved.contains(&item) || self.hand_on(item, block, Receiver::Message) == Handing::Copies {
+            if lives_on
+                || moved.contains(&item)
+                || self.transfer_count(item, block, Receiver::Message) == CountTransfer::Copies
+            {
                 continue;
             }
             moved.push(item);
@@ -595,7 +610,7 @@ impl Inserter<'_, '_> {
     }
 }
 
-/// The pool of a boxed type.
+/// Whether values of a type are references to boxed objects.
 fn is_boxed(types: &TypeTable, ty: quaject_esp_ir::ir::TypeId) -> bool {
     match types.get(ty) {
         Type::Boxed(_) => true,
