@@ -12,7 +12,7 @@
 
 use quaject_esp_ir::ir::{Body, IntType, Location, PoolId, ProcessId, Program, Type, TypeId, TypeTable};
 
-/// What one number of Promela memory is.
+/// The meaning of one number of Promela memory.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     Int(IntType),
@@ -27,7 +27,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The type to declare it with.
+    /// The Promela type of its declaration.
     pub(super) fn declared(&self) -> &'static str {
         match self {
             Kind::Bool => "bool",
@@ -43,7 +43,7 @@ impl Kind {
 /// A variable, or an array if it holds more than one number.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Leaf {
-    /// What follows the whole's name.
+    /// The suffix that its name adds to that of the variable it is a part of.
     pub(super) suffix: String,
     pub(super) kind: Kind,
     pub(super) count: u32,

@@ -12,20 +12,21 @@ use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_syntax::diagnostics::Code;
 use std::cell::RefCell;
 
-/// The largest number of numbers in one message.
+/// The maximal number of fields of one message.
 const MAX_FIELDS: usize = 64;
 /// The maximal number of processes, of channels, and of objects of a pool: Spin numbers them in a byte.
 const MAX_NUMBERED: usize = 255;
 
-/// How a channel carries messages.
+/// The form of the messages of a channel.
 pub(super) struct ChannelPlan {
     pub(super) name: String,
     /// Whether a branch on it has a guard. Such a channel is an array of three: messages go through 1; 0 and 2 are
     /// never used, so that a false guard selects a channel without a partner.
     pub(super) guarded: bool,
-    /// The numbers of a message.
+    /// The fields of a message, one number each.
     pub(super) fields: Vec<Kind>,
-    /// Per value: whether it refers to objects, so that the message says whether their counts go along.
+    /// Per value: whether it refers to objects, so that the message has a field for whether their counts are
+    /// transferred.
     pub(super) counted: Vec<bool>,
     /// The counter of messages from the environment, if their number is bounded.
     pub(super) sent: Option<String>,

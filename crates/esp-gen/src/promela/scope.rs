@@ -13,7 +13,7 @@ use quaject_esp_ir::typing::operand_type;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// A body's names.
+/// The names of a body's variables and slots in the model.
 #[derive(Clone)]
 pub(super) struct Scope<'a> {
     pub(super) plan: &'a Plan<'a>,
@@ -22,23 +22,23 @@ pub(super) struct Scope<'a> {
     /// By the value a variable is named after.
     pub(super) variables: BTreeMap<Value, String>,
     pub(super) slots: Vec<String>,
-    /// The executing instance.
+    /// The number of the executing instance.
     pub(super) own: Expr,
-    /// Slots that are another instance's.
+    /// Slots that alias those of another instance.
     pub(super) kept: BTreeSet<SlotId>,
 }
 
-/// A place: leaves of the memory it lies in, and how far into them.
+/// A place in Promela memory: consecutive leaves, and within their arrays one of several parts of equal size.
 #[derive(Clone, Debug)]
 pub(super) struct Spot {
-    /// Whole name, and size of the array it names.
+    /// Per leaf: the name of its variable, and the size of that array.
     names: Vec<(String, u32)>,
     /// Leaves of the place's own type.
     pub(super) leaves: Vec<Leaf>,
-    /// Which of equal parts of the arrays it is.
+    /// The index of the part; none if the place is the complete arrays.
     prefix: Option<Expr>,
     pub(super) ty: TypeId,
-    /// What must hold for the place to exist.
+    /// The conditions under which the access does not fault.
     pub(super) demands: Vec<Demand>,
 }
 
@@ -126,7 +126,7 @@ pub(super) fn scope<'a>(plan: &'a Plan<'a>, body: &'a Body, prefix: &str, own: E
     Scope { plan, body, usage, variables, slots, own, kept: BTreeSet::new() }
 }
 
-/// The names, and what they are made from.
+/// Claims names for a body's variables and slots; returns them with the placement of its values.
 pub(super) fn names_of(
     plan: &Plan<'_>,
     body: &Body,

@@ -14,12 +14,12 @@ use quaject_esp_ir::text::fault_name;
 
 /// The maximal number of consecutive numbers that are copied one by one; more are copied by a loop.
 const MAX_RUN: u32 = 8;
-/// The loops' variable.
+/// The loop variable.
 pub(super) const INDEX: &str = "at";
 /// The temporary variable for a number.
 pub(super) const SWAP: &str = "swap";
 
-/// Where statements go.
+/// The lines that statements are appended to, with the scope of their names and their location.
 pub(super) struct Writer<'w, 'a> {
     pub(super) scope: &'w Scope<'a>,
     pub(super) lines: &'w mut Lines,

@@ -28,23 +28,23 @@ pub(super) enum Unit {
 
 pub(super) type Set = BTreeSet<Unit>;
 
-/// Facts of one body.
+/// The placement of the values of one body, and its liveness.
 pub(super) struct Usage {
     placements: Vec<Placement>,
     /// Per block: what is live at its start, parameters included.
     live_in: Vec<Set>,
 }
 
-/// Whether an instruction may be written out where its value is used.
+/// Where an instruction may be rematerialised.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Motion {
-    /// Anywhere.
+    /// At any use.
     Free,
-    /// As long as no memory changes on the way.
+    /// At its only use, within its block, if no memory is written before that.
     Reads,
-    /// Within its block.
+    /// At its only use, within its block.
     Pure,
-    /// Nowhere else.
+    /// Nowhere: its result is in a variable.
     Fixed,
 }
 
@@ -120,7 +120,7 @@ impl Usage {
         self.placements.iter().filter_map(variable).collect()
     }
 
-    /// The variables a value is made of.
+    /// Adds the variables that a value, written out, consists of.
     pub(super) fn leaves(&self, body: &Body, value: Value, live: &mut Set) {
         match self.placement(value) {
             Placement::Variable(variable) => {
@@ -345,8 +345,8 @@ fn placements(body: &Body, inlinable_call: &dyn Fn(FnId) -> bool) -> Vec<Placeme
     let uses = uses(body);
     let mut placements: Vec<Placement> =
         (0..body.values.len() as u32).map(|index| Placement::Variable(Value(index))).collect();
-    // Where the value is needed in the end, when those that use it are written out later themselves; and whether
-    // memory must stay as it is until then.
+    // Per inlined value: the position at which it is evaluated, by its user or by the one that the user is inlined in. A
+    // value that reads memory requires that memory does not change until then.
     let mut last: Vec<Option<(BlockId, usize)>> = vec![None; body.values.len()];
     for (index, block) in body.blocks.iter().enumerate() {
         let here = BlockId(index as u32);
@@ -374,7 +374,7 @@ fn placements(body: &Body, inlinable_call: &dyn Fn(FnId) -> bool) -> Vec<Placeme
             }
             let between = &block.instructions[position + 1..end.min(block.instructions.len())];
             let disturbed = motion == Motion::Reads && between.iter().any(|instruction| writes(&instruction.op));
-            // While an instance waits, what others own may change.
+            // Other instances may change objects while this one waits.
             let shared = end >= block.instructions.len()
                 && matches!(block.terminator, Terminator::Wait(_))
                 && match &instruction.op {
