@@ -1,7 +1,7 @@
-//! Buffered ends: items are put one by one and travel by `B`, the blocking factor, so that what an insertion costs is
-//! paid once per `B` items. "Threads in the Synthesis kernel", section 6.4 (buffered queues): the device server of a
-//! sound converter that packs eight samples into a queue element. The specialised code the kernel synthesised for each
-//! place in the element is here the constant `B`. Knows no queue but through its ends.
+//! Batching ends: items are put one by one and inserted `B` at a time (the blocking factor), so that the cost of an
+//! insertion is paid once per `B` items. "Threads in the Synthesis kernel", section 6.4 (buffered queues): the device
+//! server of a sound converter that packs eight samples into a queue element. The specialised code the kernel
+//! synthesised for each place in the element is here the constant `B`. Uses a queue only through its ends.
 
 use core::mem::MaybeUninit;
 use core::ops::Deref;
@@ -63,8 +63,8 @@ impl<R: Deref<Target: Queue>, const B: usize> BatchingProducer<R, B> {
         BatchingProducer { producer, block: Block::new() }
     }
 
-    /// Puts an item into the block, and the block into the queue when it is full. Refuses only when a full block waits
-    /// for room.
+    /// Puts an item into the block, and a full block into the queue. Fails only when the block is full and the queue
+    /// has no room for it.
     #[inline]
     pub fn put(&mut self, item: <R::Target as Queue>::Item) -> Result<(), TryPushError<<R::Target as Queue>::Item>> {
         if self.block.written == B
@@ -74,7 +74,7 @@ impl<R: Deref<Target: Queue>, const B: usize> BatchingProducer<R, B> {
         }
         self.block.put(item);
         if self.block.written == B {
-            // No room is no loss: the block waits, and the next `put` or `flush` tries again.
+            // If there is no room, the block stays pending; the next `put` or `flush` tries again.
             let _ = self.flush();
         }
         Ok(())

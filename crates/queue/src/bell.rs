@@ -1,5 +1,5 @@
-//! The asynchronous face: one side asks to be woken, the other finds out at its next operation and sends the signal,
-//! whatever that is: a futex, an eventfd, a waker, a software interrupt. Knows no queue and no operating system.
+//! The doorbell: one side requests a wake-up, and the other side sends it after its next operation, by any means: a
+//! futex, an eventfd, a waker, a software interrupt. Knows no queue and no operating system.
 //!
 //! ```text
 //!   waiter                                    other side
@@ -9,7 +9,7 @@
 //! ```
 //!
 //! "Threads in the Synthesis kernel", section 3.2: a synchronous queue blocks where an asynchronous one signals. Here
-//! both are made of the same queue and this one word.
+//! both consist of the same queue and this word.
 
 use super::sync::{AtomicU32, BARRIER, HINT, MARK, OBSERVE, fence};
 
@@ -19,7 +19,7 @@ use super::sync::{AtomicU32, BARRIER, HINT, MARK, OBSERVE, fence};
 pub struct Bell(pub(crate) AtomicU32);
 
 impl Bell {
-    /// Asks for a signal. The caller tries once more before it sleeps.
+    /// Requests a signal. The caller tries once more before it sleeps.
     #[inline]
     pub fn arm(&self) {
         self.0.store(1, HINT);
@@ -27,7 +27,7 @@ impl Bell {
         fence(BARRIER);
     }
 
-    /// Whether a signal was asked for and not yet sent.
+    /// Whether a signal was requested and not yet sent.
     pub fn is_armed(&self) -> bool {
         // Pairs with MARK in `ring`.
         self.0.load(OBSERVE) != 0

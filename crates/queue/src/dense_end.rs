@@ -4,7 +4,7 @@ use super::prefetch::{Access, LINE, per_line, prefetch};
 use super::slots::{Run, TryError};
 use super::sync::{AtomicU64, Cell, GIVE_BACK, OBSERVE, PUBLISH};
 
-/// The private state of an end. On lines of its own: an end is written at every operation, and the two ends may be
+/// The private state of an end. On separate cache lines: an end is written at every operation, and the two ends may be
 /// neighbours in memory.
 #[repr(align(128))]
 pub struct DenseEnd<T> {
@@ -55,8 +55,8 @@ impl<T> DenseEnd<T> {
         unsafe { &*index }
     }
 
-    /// Prefetches as many items as a run of `count` has, farther on, if all of them are known to be ours: lines that the
-    /// other end still uses are left alone.
+    /// Prefetches `count` items at the distance `AHEAD`, if all of them are known to belong to this end:
+    /// lines that the other end still uses are not touched.
     #[inline(always)]
     fn prefetch_ahead(&self, count: u64, end: u64, access: Access) {
         let first = self.own_index.wrapping_add(count).wrapping_add(Self::AHEAD);

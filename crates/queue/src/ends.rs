@@ -1,14 +1,15 @@
-//! The two ends of every queue: what can be asked of a producer and a consumer, written once over [`Queue`]. Nothing
-//! here waits; `wait` does that by the caller's strategy. Knows no slot and no index.
+//! The two ends of every queue: the operations of a producer and a consumer, written once over [`Queue`]. Nothing here
+//! waits; `wait` does, with the caller's strategy. Knows no slot and no index.
 
 use core::ops::Deref;
 
 use crate::slots::{Multi, Run, Side, TryError};
 use crate::sync::{AtomicU32, GIVE_BACK, HINT, OBSERVE};
 
-/// What a queue does for its ends: find room, publish, find items, give back. Implemented by the queues of this crate.
+/// The operations of a queue below its ends: find room, publish, find items, give back. Implemented by the queues of
+/// this crate.
 pub trait Queue: sealed::Sealed {
-    /// What travels.
+    /// The type of the items.
     type Item;
     /// How many produce.
     type Producers: Side;
@@ -172,7 +173,7 @@ impl<R: Deref<Target: Queue>> Producer<R> {
         }
     }
 
-    /// The same for a slice whose items can be copied.
+    /// Inserts all items of a slice, or none, as [`Producer::push_all`] does.
     ///
     /// # Panics
     /// When there are more items than [`Queue::max_insert`]: no attempt could succeed.

@@ -1,6 +1,6 @@
 //! Many producers, each with a queue of its own (a lane), and one consumer that polls them round robin. No producer waits for another:
-//! one that is preempted or dies between two stores, or is malicious, delays its own lane alone. Order is kept per producer,
-//! not among producers. Knows no queue but through its consumers.
+//! one that is preempted or dies between two stores, or is malicious, delays its own lane only. Order is kept per
+//! producer, not among producers. Uses a queue only through its consumer.
 
 use core::ops::Deref;
 
@@ -10,7 +10,7 @@ use crate::slots::TryError;
 /// Items taken from one lane before the next lane is polled.
 const QUANTUM: u32 = 64;
 
-/// The consumers of some queues as one. `L` holds them: an array, a vector, a slice.
+/// The consumers of several queues as one consumer. `L` holds them: an array, a vector, a slice.
 #[derive(Debug)]
 pub struct FanIn<L> {
     lanes: L,

@@ -1,7 +1,8 @@
-//! The queue of one producer and one consumer whose indices say what is full, so that items lie side by side without a
-//! state: the least memory, and the fastest fill and drain on one processor. Figure 1 of "Threads in the Synthesis
-//! kernel" with two changes: each end keeps a copy of the other's index and reads the real one only when the copy says
-//! full or empty, and indices count on instead of wrapping, so that no slot stays empty.
+//! The queue of one producer and one consumer in which two indices delimit the full cells, so that items lie side by
+//! side without a state: the least memory, and the fastest fill and drain on one processor. Figure 1 of "Threads in the
+//! Synthesis kernel" with two changes: each end caches the other's index and reads the shared one only when the cached
+//! one says full or empty (as in MCRingBuffer, Lee et al. 2010); and indices do not wrap around, so that no slot stays
+//! empty.
 //!
 //! ```text
 //!   tail | ...      written by the producer, read by the consumer when its copy says empty
@@ -39,7 +40,7 @@ pub struct Indexed<T, S: Storage<ItemCell<T>>> {
     head: Line<AtomicU64>,
     ends: Ends,
     cells: S,
-    /// Only a name: the items are in the cells, which say what threads may do with them.
+    /// Names the type only: the items are in the cells, whose `Send` and `Sync` apply.
     item: PhantomData<fn() -> T>,
 }
 

@@ -1,5 +1,7 @@
-//! Lock-free queues: one or many producers, one or many consumers, among threads, interrupt handlers or processes.
-//! Knows nothing of the items, and never blocks: callers choose how to wait.
+//! Lock-free queues: one or many producers, one or many consumers, among threads, interrupt handlers or processes. No
+//! operation takes a lock or blocks: it returns [`TryError::NotReady`], and callers choose how to wait. As in every
+//! bounded queue with slots, a producer that is preempted between claim and publication delays the items behind its
+//! own.
 //!
 #![doc = include_str!("../README.md")]
 #![no_std]

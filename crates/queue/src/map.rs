@@ -14,8 +14,7 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// New memory, all zero, whose size is sealed: a peer that could shrink it would kill the process that touches
-    /// it next.
+    /// New memory, all zero, whose size is sealed: if a peer could shrink it, the next access would raise SIGBUS.
     ///
     /// # Errors
     /// Those of `memfd_create`, `ftruncate`, `fcntl` and `mmap`.

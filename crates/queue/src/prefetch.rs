@@ -1,6 +1,6 @@
 //! Prefetches cache lines. A line that another processor owns takes hundreds of cycles to transfer, and a batch would wait
-//! for each of its lines in turn; prefetched in time, several transfers overlap. Only a hint: nothing is read or written, so
-//! it needs no order and no address can be wrong.
+//! for each of its lines in turn; prefetched in time, several transfers overlap. A prefetch is a hint: it reads and
+//! writes nothing, so it needs no memory order, and any address is valid.
 
 /// Bytes of a line.
 pub(crate) const LINE: usize = 64;

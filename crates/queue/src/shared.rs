@@ -4,7 +4,7 @@
 //!
 //! Nothing read from the memory decides which addresses are accessed, every call ends after a bounded number of steps, and
 //! words are copied out with atomic loads before they are used: a malicious peer can lose or forge messages, and nothing
-//! else. A consumer whose producers must not trust each other gives each a ring of its own and collects with
+//! else. A consumer whose producers do not trust each other uses one ring for each producer and combines them with
 //! [`FanIn`](crate::FanIn).
 
 use core::marker::PhantomData;
@@ -27,7 +27,7 @@ pub const CAPACITY_LOG2_MAX: u32 = 24;
 const MAGIC: u64 = 0x0031_474e_4952_4a51;
 const LAYOUT: u32 = 1;
 
-/// What travels: words as they are. What they mean, and whether to believe it, is up to the receiver.
+/// A message: words that are not interpreted. The receiver must validate them.
 pub type Message = [u64; WORDS];
 
 /// The header of a ring in shared memory. The slots follow.
@@ -91,7 +91,7 @@ impl Memory for RingSlot {
 ///
 /// # Safety
 /// The bytes stay readable and writable at the same address as long as the value lives, also when it is moved, and are
-/// used for nothing but rings. A `Box` or a vector does not do: moving one claims its bytes for itself.
+/// used for nothing but rings. A `Box` or a vector does not qualify: moving one asserts unique access to its bytes.
 pub unsafe trait Bytes {
     /// Where they start.
     fn start(&self) -> *mut u8;
@@ -99,7 +99,7 @@ pub unsafe trait Bytes {
     fn size(&self) -> usize;
 }
 
-/// Bytes that another owner keeps alive, such as those a kernel maps.
+/// Bytes that are kept alive by another owner, such as a mapping of the kernel.
 #[derive(Debug)]
 pub struct RawBytes {
     start: *mut u8,
@@ -129,7 +129,7 @@ unsafe impl Send for RawBytes {}
 // SAFETY: as above.
 unsafe impl Sync for RawBytes {}
 
-/// Why memory is not the ring that was expected.
+/// Why memory cannot be attached to as the expected ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttachError {
     /// The memory is smaller than the ring, not aligned to 128 bytes, or the capacity is too large.
@@ -373,7 +373,7 @@ impl<P, C, M> core::fmt::Debug for Ring<P, C, M> {
     }
 }
 
-/// The private state of an end. On lines of its own: an end is written at every operation.
+/// The private state of an end. On separate cache lines: an end is written at every operation.
 #[derive(Clone)]
 #[repr(align(128))]
 pub struct RingEnd {

@@ -1,4 +1,4 @@
-//! Ends that ring a bell by themselves. Knows nothing of how a signal travels.
+//! Ends that ring a bell after each operation. Does not know how the signal is sent.
 
 use core::ops::Deref;
 

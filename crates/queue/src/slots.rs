@@ -1,11 +1,12 @@
-//! The one algorithm of every queue whose slots say themselves whether they are free or full: claim, publish, acquire,
-//! give back, for one or many producers and consumers, among threads or processes. Specialised by the compiler through
-//! [`Side`] and [`Memory`]. Knows neither the owner of the memory nor how to wait.
+//! The algorithm of the queues whose slots hold their own state, free or full: claim, publish, acquire, give back, for
+//! one or many producers and consumers, among threads or processes. Specialised by the compiler through [`Side`] and
+//! [`Memory`]. Knows neither the owner of the memory nor how to wait.
 //!
 //! "Threads in the Synthesis kernel", section 3.2 (optimistic queues), puts a flag next to each slot because the head
 //! alone does not show that an item has been written. We put the flag *into* the slot, with the lap: one cache line
 //! moves per item and direction, neighbouring flags are not shared falsely, and the index is never needed to decide
-//! whether a slot may be touched.
+//! whether a slot may be accessed. The lap is the sequence number of Vyukov's bounded MPMC queue (2010); the states
+//! that name an owner, and the recovery from its death, are ours.
 //!
 //! ```text
 //!   one producer      load state[p]                        write   state[p] = FULL(lap)
@@ -15,20 +16,20 @@
 //! ```
 //!
 //! Consumers mirror this with `take`, `TAKEN` and `FREE(lap + 1)`. Threads may claim by the index because they do not
-//! die one by one; a process may, and then the mark in the slot names the owner to recover from.
+//! fail independently; processes do, and then the state of the slot names the owner to recover from.
 
 use super::prefetch::{Access, per_line, prefetch};
 use super::sync::{ADVANCE, AtomicU64, GIVE_BACK, HINT, MARK, OBSERVE, PUBLISH};
 use super::word::{Phase, SPAN_MAX, Word};
 
-/// How many use a side of a queue.
+/// The number of ends of a side of a queue: one or many.
 pub trait Side: sealed::Side + Send + Sync + 'static {}
 
-/// One user: no exchange, the position is its own.
+/// One user: no exchange, because its position is private.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Single;
 
-/// Many users, which claim positions optimistically: load, exchange, retry when another was faster.
+/// Many users, which claim positions optimistically: load, exchange, retry if another end has claimed first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Multi;
 
@@ -36,7 +37,7 @@ impl Side for Single {}
 impl Side for Multi {}
 
 pub(crate) mod sealed {
-    /// How many use a side, as the algorithm asks.
+    /// The number of ends of a side, as a constant of the algorithm.
     pub trait Side {
         /// Whether positions must be claimed.
         const COUNT: Count;
@@ -60,9 +61,9 @@ pub(crate) mod sealed {
 }
 use sealed::Count;
 
-/// The content of a slot, and the faults that the users of a slot must survive.
+/// The memory of a slot: its state and its item, and the faults that its users must survive.
 pub(crate) trait Memory {
-    /// What a slot carries.
+    /// The type of the item.
     type Item;
     /// The faults that the algorithm must survive.
     const FAULT_MODEL: FaultModel;
@@ -84,9 +85,10 @@ pub(crate) trait Memory {
 /// Which ends may fail on their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FaultModel {
-    /// Threads fail together: an end that has claimed will publish, and words are what this crate wrote.
+    /// Threads fail together: an end that has claimed will publish, and this crate has written all words.
     Threads,
-    /// Processes fail one by one and may be malicious: an end may die anywhere, and words may be anything.
+    /// Processes fail independently and may be malicious: an end may die at any instruction, and words may have any
+    /// value.
     Processes,
 }
 
@@ -198,8 +200,8 @@ impl<M: Memory> View<M> {
         self.slot(position).state().compare_exchange(from.0, to.0, MARK, HINT).is_ok()
     }
 
-    /// Attempts after which a call among processes gives up: correct peers cost one per call of theirs, a malicious one could
-    /// move the hints for ever.
+    /// Attempts after which a call among processes gives up: correct peers cost one per call of theirs, a malicious one
+    /// could move the hints forever.
     fn attempts(&self) -> u64 {
         2 * self.mask + 64
     }
@@ -302,7 +304,7 @@ impl<M: Memory> View<M> {
         Err(TryError::NotReady)
     }
 
-    /// Moves a hint on, unless another end has.
+    /// Advances a hint, unless another end has done so.
     fn help(&self, hint: &AtomicU64, from: u64, to: u64) {
         // Pairs with OBSERVE in `claim_slot` and `acquire_slot`.
         let _ = hint.compare_exchange(from, to, ADVANCE, HINT);
@@ -318,8 +320,8 @@ impl<M: Memory> View<M> {
         unsafe { self.slot(position).write(item) };
     }
 
-    /// Hands claimed and written positions to the consumers, the last first: they start at the first, so they see all
-    /// or none.
+    /// Publishes claimed and written positions, the last one first: consumers start at the first, so they see all or
+    /// none.
     ///
     /// # Safety
     /// The positions were claimed by the caller and written.
@@ -397,7 +399,7 @@ impl<M: Memory> View<M> {
         }
     }
 
-    /// One consumer among processes: steps over what a dead producer left.
+    /// One consumer among processes: skips the slots that a dead producer left void.
     #[inline(always)]
     fn acquire_own<P: Side, C: Side>(&self, own: &mut u64, wanted: u64) -> Result<Run, TryError> {
         for _ in 0..=self.mask {
@@ -473,7 +475,7 @@ impl<M: Memory> View<M> {
 
     // ---- reasons of failure ----
 
-    /// Why there is no room at `position`: what correct peers leave there is the item of the lap before.
+    /// Why there is no room at `position`: among correct peers, because it holds the item of the lap before.
     #[cold]
     fn full<P: Side, C: Side>(&self, position: u64, found: Word) -> TryError {
         if M::FAULT_MODEL == FaultModel::Threads {
@@ -496,8 +498,8 @@ impl<M: Memory> View<M> {
         }
     }
 
-    /// Why `position` is still free though the lap after it has begun: it is an inner one of an insert of several, whose
-    /// first slot names the owner, and is published last.
+    /// Why `position` is still free although the next lap has begun: it is an inner slot of an insert of several items,
+    /// whose first slot names the owner and is published last.
     #[cold]
     fn unpublished<P: Side>(&self, position: u64) -> TryError {
         for back in 1..SPAN_MAX.min(self.mask + 1) {
@@ -527,7 +529,7 @@ impl<M: Memory> View<M> {
     }
 }
 
-/// The owner that holds the slot; only a shared side leaves the mark of one.
+/// The owner that holds the slot; only ends of a shared side write an owner into a state.
 fn held<S: Side>(found: Word) -> TryError {
     match (S::COUNT, found.owner()) {
         (Count::One, _) | (Count::Many, 0) => TryError::Broken,

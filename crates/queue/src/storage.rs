@@ -1,13 +1,13 @@
-//! Where the cells of a queue lie, and lines of the cache that are not shared falsely. Knows no queue.
+//! The memory of a queue's cells, and values aligned against false sharing. Knows no queue.
 
-/// Cells in a row that do not move while the storage is borrowed.
+/// Consecutive cells that do not move while the storage is borrowed.
 pub trait Storage<S>: sealed::Sealed {
     /// The cells; their number is a power of two.
     fn cells(&self) -> &[S];
 }
 
 mod sealed {
-    /// Only this crate's storages are known to hold still.
+    /// Only this crate's storages are known not to move their cells.
     pub trait Sealed {}
     impl<S, const N: usize> Sealed for [S; N] {}
     #[cfg(feature = "alloc")]
@@ -33,6 +33,6 @@ pub(crate) fn boxed<S>(wanted: usize, cell: impl Fn() -> S) -> alloc::boxed::Box
     (0..wanted.max(1).next_power_of_two()).map(|_| cell()).collect()
 }
 
-/// A value with lines of the cache for itself: 128 bytes, because processors fetch lines in pairs.
+/// A value on cache lines of its own: 128 bytes, because processors prefetch lines in pairs.
 #[repr(align(128))]
 pub(crate) struct Line<T>(pub(crate) T);

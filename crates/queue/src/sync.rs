@@ -1,5 +1,5 @@
-//! The atomics the queues are made of, and the memory orders by the part they play. The model checker's tests compile
-//! the queues a second time with its own version of this file. Knows no queue.
+//! The atomics of the queues, and the memory orders by their roles. The model checker's tests compile the queues a
+//! second time with its own version of this file. Knows no queue.
 
 pub(crate) use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
@@ -12,11 +12,11 @@ pub(crate) const GIVE_BACK: Ordering = Ordering::Release;
 pub(crate) const OBSERVE: Ordering = Ordering::Acquire;
 /// A slot is marked as held: observes, and publishes to the ends that read the mark.
 pub(crate) const MARK: Ordering = Ordering::AcqRel;
-/// Of two threads that write, pass this fence and read what the other writes, at least one sees the other's. Pairs with
-/// itself.
+/// A fence between a store and a load: of two threads that each store, pass this fence and load the other's word, at
+/// least one sees the other's store (store buffering). Pairs with itself.
 pub(crate) const BARRIER: Ordering = Ordering::SeqCst;
-/// A hint is moved on among processes: an end that follows it sees the marks that moved it, and so does not take an old
-/// state for a corrupt one. Pairs with [`OBSERVE`].
+/// A hint is advanced among processes: an end that follows it sees the states that moved it, and so does not mistake an
+/// old state for a corrupt one. Pairs with [`OBSERVE`].
 pub(crate) const ADVANCE: Ordering = Ordering::Release;
 /// A position that is only a hint; the states of the slots order all that must be seen.
 pub(crate) const HINT: Ordering = Ordering::Relaxed;

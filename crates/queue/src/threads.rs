@@ -1,5 +1,5 @@
-//! Queues among threads (and interrupt handlers) of one program whose slots say themselves whether they are full. Items
-//! of any type; the memory is an array or, with `alloc`, a boxed slice. The algorithm is in `slots`.
+//! Queues among threads (and interrupt handlers) of one program whose slots hold their own state. Items of any type;
+//! the memory is an array or, with `alloc`, a boxed slice. The algorithm is in `slots`.
 
 use core::marker::PhantomData;
 
@@ -9,12 +9,12 @@ use crate::storage::{Line, Storage};
 use crate::sync::{AtomicU64, Cell, OBSERVE};
 use crate::word::Phase;
 
-/// Slots side by side, several in a line of the cache: the most items per second.
+/// Slots side by side, several in a cache line: the highest throughput.
 #[derive(Debug)]
 pub struct Compact;
 
-/// Each slot in a line of the cache for itself: giving back an item does not disturb the next, so that one that is
-/// waited for arrives sooner.
+/// Each slot on a cache line of its own: giving back an item does not invalidate the line of the next one. The lowest
+/// latency of an item that is waited for.
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct OwnLine;
@@ -60,7 +60,7 @@ impl<T, A> Memory for Slot<T, A> {
     }
 }
 
-/// Types that are only named: the items are in the slots, which say what threads may do with them.
+/// Names a type only: the items are in the slots, whose `Send` and `Sync` apply.
 type Named<T> = PhantomData<fn() -> T>;
 
 /// A queue whose slots carry their state. `P` and `C` say how many produce and consume, `S` where the slots lie.
@@ -114,8 +114,8 @@ impl<T, P, C, S, A> core::fmt::Debug for Slotted<T, P, C, S, A> {
     }
 }
 
-/// The private state of an end: the slots, and its position when its side is [`Single`](crate::Single). On lines of its
-/// own: an end is written at every operation, and the two ends may be neighbours in memory.
+/// The private state of an end: the slots, and its position when its side is [`Single`](crate::Single). On separate
+/// cache lines: an end is written at every operation, and the two ends may be neighbours in memory.
 #[repr(align(128))]
 pub struct SlottedEnd<M> {
     view: View<M>,

@@ -1,5 +1,5 @@
-//! The synchronous face: an operation that is repeated until it succeeds, with a pause of the caller's choice between
-//! two attempts. Knows no queue but through its ends.
+//! Blocking operations: an operation is repeated until it succeeds, with a pause of the caller's choice between two
+//! attempts. Uses a queue only through its ends.
 
 use core::ops::{ControlFlow, Deref};
 
@@ -18,7 +18,7 @@ impl<F: FnMut(u32) -> ControlFlow<()>> Wait for F {
     }
 }
 
-/// Keeps the processor. For waits shorter than a switch of threads, on a processor of one's own.
+/// Busy-waits. For waits shorter than a context switch, on a dedicated processor.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spin;
 
@@ -46,7 +46,7 @@ impl Wait for Yield {
     }
 }
 
-/// Another strategy, until a time.
+/// Another strategy with a time limit.
 #[cfg(all(feature = "std", not(target_os = "none")))]
 #[derive(Clone, Copy, Debug)]
 pub struct Until<W> {
@@ -65,7 +65,7 @@ impl<W> Until<W> {
 #[cfg(all(feature = "std", not(target_os = "none")))]
 impl<W: Wait> Wait for Until<W> {
     fn pause(&mut self, turn: u32) -> ControlFlow<()> {
-        // The clock costs more than a spin: it is read at every turn only once turns are slow.
+        // Reading the clock costs more than a spin: it is read at every attempt only once attempts are slow.
         if (turn >= 64 || turn % 16 == 15) && std::time::Instant::now() >= self.end {
             return ControlFlow::Break(());
         }
@@ -163,7 +163,7 @@ impl<T> core::fmt::Display for PushWaitError<T> {
 
 impl<T: core::fmt::Debug> core::error::Error for PushWaitError<T> {}
 
-/// Whether to go on after a failed attempt.
+/// Pauses after a failed attempt; an error if the strategy gives up.
 fn pause(wait: &mut impl Wait, turn: u32, error: TryError) -> Result<(), WaitError> {
     match error {
         TryError::Broken => Err(WaitError::Broken),

@@ -18,9 +18,9 @@ const LAP_SHIFT: u32 = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Phase {
-    /// Nothing in it; the producer of this lap may write.
+    /// Empty; the producer of this lap may write.
     Free = 0,
-    /// An item in it; the consumer of this lap may read.
+    /// Holds an item; the consumer of this lap may read.
     Full = 1,
     /// The producer `owner` has claimed this slot and the `span - 1` behind it.
     Busy = 2,
@@ -61,7 +61,7 @@ impl Word {
         }
     }
 
-    /// How many slots the claim of a busy slot reaches over.
+    /// The number of slots that the claim of a busy slot covers.
     #[inline(always)]
     pub(crate) fn span(self) -> u64 {
         ((self.0 >> 3) & 31) + 1

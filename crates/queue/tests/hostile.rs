@@ -1,5 +1,6 @@
-//! Rings whose memory holds anything at all, between pages that must not be accessed: every operation ends, nothing outside is
-//! touched, and what an honest end says is one of its answers. In Rust here; `tests/c/hostile.c` does the same in C.
+//! Rings whose memory holds anything at all, between pages that must not be accessed: every operation terminates,
+//! nothing outside of the ring is accessed, and each result is one that the operation documents. In Rust here;
+//! `tests/c/hostile.c` does the same in C.
 #![cfg(target_os = "linux")]
 
 use std::path::Path;
@@ -73,7 +74,7 @@ fn torture<P: Side, C: Side>(rounds: u64, seed: u64) {
             5 => Ring::producer(ring.clone()).map(|end| producer = end).is_ok(),
             6 => Ring::consumer(ring.clone()).map(|end| consumer = end).is_ok(),
             7.. => {
-                // Now and then an honest start, so that not all is broken for ever.
+                // Sometimes the ring is reset to a valid state, so that not every operation fails.
                 memory[16..].iter().for_each(|word| word.store(0, Ordering::Relaxed));
                 producer = Ring::producer(ring.clone()).expect("zeros are an empty ring");
                 consumer = Ring::consumer(ring.clone()).expect("zeros are an empty ring");
@@ -172,7 +173,7 @@ fn memory_that_is_no_such_ring_is_refused() {
     assert_eq!(other.map(drop), Err(AttachError::Header));
 }
 
-/// After 2^48 laps the count begins anew: ends go on over that, and successors of theirs find their place.
+/// Laps wrap around after 2^48: ends continue across the wrap, and their successors resume at the right position.
 #[test]
 fn laps_wrap_around() {
     let start = between_walls();

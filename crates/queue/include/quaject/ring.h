@@ -1,5 +1,5 @@
 /* Rings of 64-byte slots in memory that threads or processes share: one or many producers, one or many consumers.
- * C11 and C++17, gcc and clang; no library, no allocation, nothing blocks. Knows nothing of what messages mean.
+ * C11 and C++17, gcc and clang; no library, no allocation, nothing blocks. The content of messages is not interpreted.
  * The layout is the one of the Rust crate `quaject-queue` (`quaject_queue::shared`); a test compares the two.
  *
  *   offset 0     magic, layout, capacity, kind    written once by qj_ring_create(), checked by qj_ring_attach()
@@ -22,8 +22,9 @@
  * Several messages are inserted at once by claiming the first slot with their number (span) and publishing the last
  * slot first: consumers, which start at the first, see all or none, also when the producer is killed half-way.
  *
- * A malicious peer can lose or forge messages, which any writer of a ring can; it cannot make these functions touch
- * memory outside of the ring or run for ever. A consumer whose producers must not trust each other gives each a ring. */
+ * A malicious peer can lose or forge messages, as any writer of a ring can. It cannot make these functions access
+ * memory outside of the ring or loop forever. A consumer whose producers do not trust each other uses one ring for each
+ * producer. The lap in the state of a slot is the sequence number of Vyukov's bounded MPMC queue (2010). */
 #ifndef QUAJECT_RING_H
 #define QUAJECT_RING_H
 
@@ -43,13 +44,13 @@ extern "C" {
 #define QJ_RING_SPAN_MAX 32u
 #define QJ_RING_CAPACITY_LOG2_MAX 24u
 
-/* Who may use the ring. */
+/* Kinds of rings: a single producer (SP) or many (MP), a single consumer (SC) or many (MC). */
 #define QJ_RING_SP_SC 0u
 #define QJ_RING_MP_SC 1u
 #define QJ_RING_SP_MC 2u
 #define QJ_RING_MP_MC 3u
 
-/* One message. Its words travel as they are: what they mean, and whether to believe it, is up to the receiver. */
+/* One message. Its words are not interpreted; the receiver must validate them. */
 struct qj_ring_message {
     uint64_t words[QJ_RING_WORDS];
 };
@@ -71,15 +72,15 @@ struct qj_ring {
     QJ_RING_ALIGN(64) uint32_t producer_bell;
 };
 
-/* One end, in memory of its own: what it knows, no peer can change. */
+/* One end, in private memory that no peer can change. */
 struct qj_ring_end {
     struct qj_ring *ring;
     struct qj_ring_slot *slots;
-    uint64_t position; /* of a side of its own: what comes next; unused on a shared side */
+    uint64_t position; /* the next position, on a single side; unused on a side that ends share */
     uint32_t mask;
     uint32_t shift;
     uint32_t kind;
-    uint8_t owner;   /* 1..255: the number of this process, or of whatever dies as a whole */
+    uint8_t owner;   /* 1..255: the number of this process, or of another unit that fails as a whole */
     uint8_t held_by; /* after QJ_RING_HELD: the owner that holds the slot we wait for */
 };
 
@@ -90,7 +91,7 @@ enum qj_ring_result {
     QJ_RING_BROKEN = 3     /* the shared memory holds what no correct peer writes */
 };
 
-/* Compiled once for each constant it is called with. */
+/* Always inlined, so that a constant argument specialises the code. */
 #define QJ_RING__SPECIALISED static inline __attribute__((always_inline))
 
 /* ---- states ---- */
@@ -114,11 +115,13 @@ static inline int64_t qj_ring__ahead(const struct qj_ring_end *end, uint64_t sta
 static inline struct qj_ring_slot *qj_ring__slot(const struct qj_ring_end *end, uint64_t position) {
     return &end->slots[position & end->mask]; /* the mask is our own: inside the ring, whatever `position` is */
 }
-/* Pairs with qj_ring__set_state() and the exchanges: what was written to the slot before, we see. */
+/* Pairs with qj_ring__set_state() and the exchanges: the words that were written before them are visible after this
+ * load. */
 static inline uint64_t qj_ring__get_state(const struct qj_ring_end *end, uint64_t position) {
     return __atomic_load_n(&qj_ring__slot(end, position)->state, __ATOMIC_ACQUIRE);
 }
-/* Pairs with qj_ring__get_state() of the other side: it sees our words (FULL), or we have read its words (FREE). */
+/* Pairs with qj_ring__get_state() of the other side: our words are written before FULL is seen, its words are read
+ * before FREE is seen. */
 static inline void qj_ring__set_state(const struct qj_ring_end *end, uint64_t position, uint64_t state) {
     __atomic_store_n(&qj_ring__slot(end, position)->state, state, __ATOMIC_RELEASE);
 }
@@ -128,7 +131,7 @@ static inline int qj_ring__exchange(const struct qj_ring_end *end, uint64_t posi
                                        __ATOMIC_RELAXED);
 }
 
-/* Word by word and atomic, because a peer that breaks the rules writes while we read. */
+/* Word by word and atomic, because a peer that violates the protocol may write at the same time. */
 static inline void qj_ring__write(const struct qj_ring_end *end, uint64_t position, const struct qj_ring_message *m) {
     uint64_t *to = qj_ring__slot(end, position)->words;
     __atomic_store_n(&to[0], m->words[0], __ATOMIC_RELAXED);
@@ -177,8 +180,8 @@ static inline enum qj_ring_result qj_ring_create(void *memory, size_t bytes, uns
     return QJ_RING_OK;
 }
 
-/* Makes an end. Capacity and kind are what *we* expect; a header that says otherwise is refused. A side of its own
- * starts at position 0: on a ring that has been used, call qj_ring_resume_producer() or qj_ring_resume_consumer(). */
+/* Makes an end. Capacity and kind are what *we* expect; a different header is an error. A single side starts at
+ * position 0: on a ring that has been used, call qj_ring_resume_producer() or qj_ring_resume_consumer(). */
 static inline enum qj_ring_result qj_ring_attach(struct qj_ring_end *end, void *memory, size_t bytes,
                                                  unsigned capacity_log2, uint32_t kind, uint8_t owner) {
     struct qj_ring *ring = (struct qj_ring *)memory;
@@ -202,14 +205,15 @@ static inline enum qj_ring_result qj_ring_attach(struct qj_ring_end *end, void *
     return QJ_RING_OK;
 }
 
-/* Who is at work on a slot. Only a shared side leaves the mark of an owner. Out of the way of the fast path. */
+/* HELD with the owner of the slot, or BROKEN: only ends of a shared side write an owner into a state. Not on the fast
+ * path. */
 static inline enum qj_ring_result qj_ring__held(struct qj_ring_end *end, uint64_t found, uint32_t shared_side) {
     if (!(end->kind & shared_side) || qj_ring__owner(found) == 0) return QJ_RING_BROKEN;
     end->held_by = (uint8_t)qj_ring__owner(found);
     return QJ_RING_HELD;
 }
-/* Why `position` is still free though the lap after it has begun: it is an inner one of an insert of several, whose
- * first slot says whose it is, and is published last. */
+/* Why `position` is still free although the next lap has begun: it is an inner slot of an insert of several messages,
+ * whose first slot names the owner and is published last. */
 static inline enum qj_ring_result qj_ring__unpublished(struct qj_ring_end *end, uint64_t position) {
     for (uint64_t back = 1; back < QJ_RING_SPAN_MAX && back <= end->mask; back++) {
         uint64_t state = qj_ring__get_state(end, position - back);
@@ -242,7 +246,7 @@ static inline enum qj_ring_result qj_ring__empty(struct qj_ring_end *end, uint64
     return QJ_RING_BROKEN;
 }
 
-/* ---- a side of its own: no exchange, nothing to claim ---- */
+/* ---- a single side: no exchange, nothing to claim ---- */
 
 QJ_RING__SPECIALISED enum qj_ring_result qj_ring__sp_push(struct qj_ring_end *end,
                                                           const struct qj_ring_message *messages, uint32_t count) {
@@ -323,7 +327,7 @@ QJ_RING__SPECIALISED enum qj_ring_result qj_ring_sc_pop(struct qj_ring_end *end,
  * Until they are given back the producer finds the slots full, and a successor would find the messages again. Other calls
  * of the consumer's may follow only when every slot has been given back. */
 
-/* The slot of the next message, to be written whole and published. */
+/* The slot of the next message: write all words, then publish it. */
 QJ_RING__SPECIALISED enum qj_ring_result qj_ring_sp_reserve(struct qj_ring_end *end, struct qj_ring_slot **slot) {
     uint64_t position = end->position, free = qj_ring__idle(end, position, QJ_RING_FREE);
     *slot = qj_ring__slot(end, position);
@@ -350,16 +354,17 @@ QJ_RING__SPECIALISED enum qj_ring_result qj_ring_sc_peek(struct qj_ring_end *end
     if (found == full) return QJ_RING_OK;
     return qj_ring__empty(end, found, position);
 }
-/* Whether a message lies at `position`, from end->position on, that was not passed yet: to read several before any is. */
+/* Whether the slot at `position` (end->position or later) is full: reads several messages before the first is
+ * passed. */
 QJ_RING__SPECIALISED int qj_ring_sc_ready(const struct qj_ring_end *end, uint64_t position, const struct qj_ring_slot **slot) {
     *slot = qj_ring__slot(end, position);
     return qj_ring__get_state(end, position) == qj_ring__idle(end, position, QJ_RING_FULL);
 }
-/* A word of it. A peer that breaks the rules may change it: what is checked and then used is read once. */
+/* A word of it. A malicious peer may change it at any time: read a word once, then check and use the copy. */
 QJ_RING__SPECIALISED uint64_t qj_ring_word(const struct qj_ring_slot *slot, unsigned index) {
     return __atomic_load_n(&slot->words[index], __ATOMIC_RELAXED);
 }
-/* On to the next. */
+/* Advances to the next message. */
 QJ_RING__SPECIALISED void qj_ring_sc_pass(struct qj_ring_end *end) { end->position++; }
 /* Frees the slots of the last `count` messages that were passed. */
 QJ_RING__SPECIALISED void qj_ring_sc_give_back(const struct qj_ring_end *end, uint32_t count) {
@@ -372,14 +377,15 @@ QJ_RING__SPECIALISED void qj_ring_sc_give_back(const struct qj_ring_end *end, ui
 
 /* ---- a shared side: the exchange on the slot is the claim, the index is a hint ---- */
 
-/* Pairs with qj_ring__hint(): an end that follows the hint sees the marks that moved it, and does not take an old state for a
- * lie. */
+/* Pairs with qj_ring__hint(): an end that follows the hint sees the states that moved it, and does not mistake an old
+ * state for a protocol violation. */
 static inline void qj_ring__help(uint64_t *hint, uint64_t from, uint64_t to) {
     __atomic_compare_exchange_n(hint, &from, to, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 /* Pairs with qj_ring__help(). */
 static inline uint64_t qj_ring__hint(const uint64_t *hint) { return __atomic_load_n(hint, __ATOMIC_ACQUIRE); }
-/* Attempts after which a call gives up: correct peers need one per concurrent call, a malicious one could move hints for ever. */
+/* Attempts after which a call gives up: correct peers cause one per concurrent call, a malicious one could move the
+ * hints forever. */
 static inline uint64_t qj_ring__attempts(const struct qj_ring_end *end) { return 2 * (uint64_t)end->mask + 64; }
 
 QJ_RING__SPECIALISED enum qj_ring_result qj_ring__mp_push(struct qj_ring_end *end,
@@ -557,7 +563,7 @@ static inline enum qj_ring_result qj_ring_resume_producer(struct qj_ring_end *en
     return QJ_RING_OK;
 }
 
-/* ---- bells: how one side sleeps until the other has done something ----
+/* ---- bells (doorbells): how one side sleeps until the other has acted ----
  *
  *   waiter                                        other side
  *   qj_bell_arm(&bell)                            push or pop

@@ -1,15 +1,15 @@
 /* Streams of messages from one process to another, over a ring in shared memory (quaject/ring.h): of any length, in
- * order, complete. One process writes, one reads; they find each other by a name in the file system. The driver `ring:` of `qj run`
- * speaks the same. C11 and C++17, Linux; no library. Compile with -D_GNU_SOURCE (C++ compilers do).
+ * order, complete. One process writes, one reads; they connect by a name in the file system. The driver `ring:` of `qj
+ * run` uses the same protocol. C11 and C++17, Linux; no library. Compile with -D_GNU_SOURCE (C++ compilers do).
  *
  *     struct qj_stream stream;                                    the other process, or `qj run --bind c=ring:/dev/shm/s`
  *     qj_stream_open(&stream, "/dev/shm/s", QJ_STREAM_WRITER, 10);    ..., QJ_STREAM_READER, 10
  *     qj_stream_write(&stream, "hello", 5);                           qj_stream_read(&stream, bytes, sizeof bytes) == 5
  *     qj_stream_close(&stream);                                       qj_stream_read(...) == -EPIPE
  *
- * The memory carries every message. The socket at which the two have met carries what makes them wait well: a byte wakes
- * a sleeping end, so that one poll() waits for it and for everything else, and the kernel closes it however its process
- * ends. The memory is an anonymous file that is sealed: no peer can make it vanish.
+ * The shared memory carries the messages. The socket by which the two connected carries wake-ups: one byte wakes a
+ * sleeping end, so that one poll() waits for it and for other descriptors. The kernel closes the socket when its
+ * process ends for any reason. The memory is a sealed anonymous file, which no peer can truncate.
  *
  *   first                                     second
  *   makes the ring, listens at the name       connects (SOCK_SEQPACKET)
@@ -20,7 +20,7 @@
  *   slots of a message     first  kind << 32 | length, 48 bytes of it          kind 1: a message, 2: the end (length 0)
  *                          others 56 bytes of it
  *
- * The peer is not believed: what it says never leads out of the ring or out of the reader's buffer. */
+ * The peer is not trusted: its data cause no access outside of the ring or of the reader's buffer. */
 #ifndef QUAJECT_RING_STREAM_H
 #define QUAJECT_RING_STREAM_H
 
@@ -110,7 +110,7 @@ static inline int qj_stream__lock(const char *path) {
     return lock;
 }
 
-/* Waits at the name for the other role, and hands it the memory. */
+/* Accepts the other side at the name and sends it the memory. */
 static inline int qj_stream__host(struct qj_stream *stream, int door, int memory, unsigned capacity_log2) {
     for (;;) {
         int caller = accept4(door, NULL, NULL, SOCK_CLOEXEC);
@@ -147,13 +147,13 @@ static inline int qj_stream__host(struct qj_stream *stream, int door, int memory
             header->cmsg_len = CMSG_LEN(sizeof(int));
             memcpy(CMSG_DATA(header), &memory, sizeof memory);
         }
-        /* Another one of our own role finds out from the answer. */
+        /* A process with our own role is told so by the greeting. */
         if (sendmsg(caller, &message, MSG_NOSIGNAL) == (ssize_t)sizeof ours && is_peer) return caller;
         close(caller);
     }
 }
 
-/* Takes the memory of the end that was there first. -ECONNRESET: it was joined by another one, or closed. */
+/* Receives the memory from the first side. -ECONNRESET: it has connected to another process, or has closed. */
 static inline int qj_stream__join(struct qj_stream *stream) {
     struct qj_stream_greeting ours = {QJ_STREAM_MAGIC, stream->role, 0}, theirs = {0, 0, 0};
     struct iovec piece = {&theirs, sizeof theirs};
@@ -214,7 +214,7 @@ static inline int qj_stream_open(struct qj_stream *stream, const char *path, uin
             continue;
         }
         int error = errno;
-        /* A killed process has left its socket; no process listens there. */
+        /* A socket without a listener, left by a killed process, is replaced. */
         if (error == ECONNREFUSED && lstat(path, &status) == 0)
             error = S_ISSOCK(status.st_mode) && unlink(path) == 0 ? ENOENT : EPROTO;
         if (error == EPROTOTYPE) error = EPROTO;
@@ -253,7 +253,7 @@ static inline void qj_stream_close(struct qj_stream *stream) {
     stream->line = -1;
 }
 
-/* Takes the bells, and sees the peer go. */
+/* Consumes wake-ups and detects that the peer has closed. */
 static inline void qj_stream__listen(struct qj_stream *stream) {
     char bell;
     for (int i = 0; i < 64 && !stream->parted; i++) {
@@ -264,7 +264,7 @@ static inline void qj_stream__listen(struct qj_stream *stream) {
     }
 }
 static inline void qj_stream__ring(struct qj_stream *stream, uint32_t *bell) {
-    /* If bells pile up the peer has one already; if it has closed, that is seen elsewhere. */
+    /* If the socket is full, the peer has a wake-up already; a closed socket is detected by qj_stream__listen(). */
     if (qj_bell_ring(bell) && send(stream->line, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {}
 }
 /* Sleeps until the peer acts or has closed. */
@@ -301,8 +301,8 @@ static inline uint32_t qj_stream__max_insert(const struct qj_stream *stream) {
     return capacity < QJ_RING_SPAN_MAX ? capacity : QJ_RING_SPAN_MAX;
 }
 
-/* Writes a message, waiting for room: 0, -EPIPE when the reader has closed, -EPROTO, -EMSGSIZE. What fits into 32 slots
- * (1,784 bytes) and into the ring is there whole or not at all, also when the writer is killed. */
+/* Writes a message, waiting for room: 0, -EPIPE when the reader has closed, -EPROTO, -EMSGSIZE. A message of at most 32
+ * slots (1,784 bytes) that fits the ring is inserted completely or not at all, also when the writer is killed. */
 static inline int qj_stream_write(struct qj_stream *stream, const void *bytes, size_t length) {
     const char *from = (const char *)bytes;
     struct qj_ring_message slots[QJ_RING_SPAN_MAX];
@@ -327,7 +327,7 @@ static inline int qj_stream_write(struct qj_stream *stream, const void *bytes, s
     } while (at < length);
     return 0;
 }
-/* Says that there are no more messages. Closing says so, too. */
+/* Ends the stream. Closing ends it too. */
 static inline int qj_stream_end(struct qj_stream *stream) {
     struct qj_ring_message slot;
     memset(&slot, 0, sizeof slot);
@@ -374,8 +374,8 @@ static inline ssize_t qj_stream__read_rest(struct qj_stream *stream, struct qj_r
 }
 
 /* Reads a message, waiting for it: its length, or -EPIPE at the end (the writer has ended or closed), -ECONNRESET when the
- * writer has closed in the middle of a message, -EMSGSIZE when it is longer than `room`, -EPROTO when the ring holds what
- * no peer writes. After -EMSGSIZE and -EPROTO the stream is of no more use. */
+ * writer has closed in the middle of a message, -EMSGSIZE when it is longer than `room`, -EPROTO when the ring violates
+ * the protocol. After -EMSGSIZE and -EPROTO the stream cannot be used any more. */
 static inline ssize_t qj_stream_read(struct qj_stream *stream, void *to, size_t room) {
     struct qj_ring_message slot;
     if (stream->ended) return -EPIPE;

@@ -1,4 +1,4 @@
-/* Laps wrap around after 2^48: ends go on over that, and successors of theirs find their place. */
+/* Laps wrap around after 2^48: ends continue across the wrap, and their successors resume at the right position. */
 #include <quaject/ring.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -263,8 +263,7 @@ macro_rules! models {
                 });
             }
 
-            /// A consumer that finds nothing after it has armed the bell is rung.
-            /// Two calls, the answer of each one more than its request.
+            /// Two calls; each reply is its request plus one.
             pub(crate) fn calls() {
                 explore(None, || {
                     let exchange = Arc::new(Exchange::<u32, u32>::new());
@@ -296,6 +295,7 @@ macro_rules! models {
                 }
             }
 
+            /// A consumer that finds nothing after it has armed the bell is rung.
             pub(crate) fn bells() {
                 explore(None, || {
                     let queue = queue::<Threads>(1);

@@ -1,4 +1,4 @@
-//! Waiting, signals, blocks, lanes, and what becomes of items and ends.
+//! Waits, signals, batches, lanes, and the drop of items and ends.
 
 use std::cell::Cell;
 use std::ops::{ControlFlow, Deref};
