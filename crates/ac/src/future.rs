@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use crate::scope::Canceled;
 use crate::sys;
 
-/// The task that waits, as long as it does. A waker may outlive the wait, even the thread.
+/// The task that waits; null after its wait. A waker may outlive the wait and the thread.
 struct Sleeper {
     woken: AtomicBool,
     task: Mutex<Option<*mut sys::RawTask>>,
@@ -55,7 +55,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Waits for the future, or drops it as soon as the scope around is cancelled.
+/// Waits for the future, or drops it as soon as the enclosing scope is cancelled.
 ///
 /// # Errors
 /// When the scope was cancelled before the future was ready.

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use crate::sys;
 
-/// Why a wait ended early: the scope around it, or one further out, was cancelled.
+/// Why a wait ended early: the enclosing scope, or one further out, was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Canceled;
 
@@ -92,7 +92,7 @@ where
     }
 }
 
-/// What a task and its handle share.
+/// The state that a task and its handle share.
 struct Packet<T> {
     result: Cell<Option<Result<T, Panic>>>,
     ended: Cell<bool>,
@@ -114,8 +114,8 @@ where
     // SAFETY: `spawn` passes a `Start` of these types, forgets it, and does not go on before this line has run.
     let Start { function, packet, scope } = unsafe { ptr::read(start.cast::<Start<'scope, '_, F, T>>()) };
     let result = catch_unwind(AssertUnwindSafe(function));
-    // Results, panics and wakers may panic when they are dropped or woken. Below a task that has waited there is no frame to
-    // unwind to.
+    // Results, panics and wakers may panic when they are dropped or woken. Below a task that has waited there is no
+    // frame to unwind to.
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| packet.end(result, &scope.panic))) {
         keep_first(&scope.panic, panic);
     }
@@ -176,8 +176,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         Task { packet, scope: &self.panic }
     }
 
-    /// Asks every task of the scope, and of scopes below it that are no shields, to end soon: waits return
-    /// [`Canceled`], now and from now on. Nothing is killed.
+    /// Cancels the scope and the scopes below it up to shields. Cancellation is cooperative: waits return [`Canceled`],
+    /// present and future ones; no task is killed.
     pub fn cancel(&self) {
         // SAFETY: a `&Scope` exists only while its block is open.
         unsafe { sys::qj_ac_cancel(self.block.get()) };
@@ -189,14 +189,14 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         unsafe { sys::qj_ac_deadline(self.block.get(), nanoseconds(after)) };
     }
 
-    /// Whether it was the deadline that cancelled the scope.
+    /// Whether the deadline cancelled the scope.
     pub fn expired(&self) -> bool {
         // SAFETY: a `&Scope` exists only while its block is open.
         unsafe { sys::qj_ac_plain_expired(self.block.get()) != 0 }
     }
 }
 
-/// A spawned task. Dropping it detaches nothing: the scope waits all the same. As a future it yields what
+/// A spawned task. Dropping it detaches nothing: the scope still waits for the task. As a future it yields what
 /// [`Task::join`] returns.
 pub struct Task<'scope, T> {
     packet: Rc<Packet<T>>,
@@ -248,7 +248,7 @@ impl<T> Future for Task<'_, T> {
 /// Lets every other runnable task of the thread go first.
 ///
 /// # Errors
-/// When the scope around is cancelled.
+/// When the enclosing scope is cancelled.
 pub fn yield_now() -> Result<(), Canceled> {
     // SAFETY: the function has no preconditions.
     canceled_unless_zero(unsafe { sys::qj_ac_plain_yield() })
@@ -257,13 +257,13 @@ pub fn yield_now() -> Result<(), Canceled> {
 /// Waits; other tasks run.
 ///
 /// # Errors
-/// As soon as the scope around is cancelled.
+/// As soon as the enclosing scope is cancelled.
 pub fn sleep(duration: Duration) -> Result<(), Canceled> {
     // SAFETY: the function has no preconditions.
     canceled_unless_zero(unsafe { sys::qj_ac_sleep(nanoseconds(duration)) })
 }
 
-/// Whether the scope around, or one further out up to the next shield, is cancelled.
+/// Whether the enclosing scope, or one further out up to the next shield, is cancelled.
 pub fn is_canceled() -> bool {
     // SAFETY: the function has no preconditions.
     unsafe { sys::qj_ac_plain_is_canceled() != 0 }

@@ -1,17 +1,17 @@
-/* Asynchronous C: start work that may wait, write it as straight-line code, and be sure that the enclosing block does
- * not end before all of it has.
+/* Asynchronous C: structured concurrency with cooperative tasks on their own stacks. Work that may wait is written as
+ * straight-line code, and the enclosing finish block does not end before all tasks started in it.
  *
  *     DO_FINISH({
- *         ASYNC_CALL(fetch, first);       // runs at once, on a stack of its own, until it waits
+ *         ASYNC_CALL(fetch, first); // runs immediately, on a stack of its own, until it waits
  *         ASYNC_CALL(fetch, second);      // so does this one
  *     });                                 // both have finished here
  *
  * A task belongs to the thread that started it and never leaves it; tasks switch only where they wait. C11 and C++17,
- * gcc and clang. This header is the whole face; input and output are in <quaject/ac/io.h>, messages between threads and
- * processes in <quaject/ac/ipc.h>, the names of the 2016 paper in <quaject/thc.h>.
+ * gcc and clang. This header includes the complete interface except input and output, which are in <quaject/ac/io.h>,
+ * messages between threads and processes, in <quaject/ac/ipc.h>, and the names of the 2016 paper, in <quaject/thc.h>.
  *
  *     ac/base.h     what a task, a block and a thread's state hold
- *     ac/switch.h   from one stack to another, written into the caller
+ *     ac/switch.h context switches, inlined into the caller
  *     ac/task.h     start, yield, suspend, schedule; tasks by number
  *     ac/finish.h   blocks: open, close, cancel, shield, deadline
  *     ac/body.h     DO_FINISH and ASYNC

@@ -23,7 +23,7 @@ typedef struct qj_ac_sequencer thc_seq_t;
 
 #define THC_CANCELED QJ_AC_CANCELED
 
-/* What to do once the task counts as suspended; it may schedule the task at once. */
+/* Calls `then` once the task counts as suspended; it may schedule the task immediately. */
 void qj_ac_suspend_then(struct qj_ac_task **self, void (*then)(void *), void *argument);
 /* For ASYNC with gcc, below. */
 struct qj_ac_task *qj_ac__fork_begin(void);
@@ -35,7 +35,7 @@ __attribute__((noreturn)) void qj_ac__fork_end(void);
 
 static inline void thc_init(void) { qj_ac_start(); }
 static inline void thc_done(void) { qj_ac_stop(); }
-/* The original made the return address of its caller null, where stack walks ended. There are none. */
+/* The original sets its caller's return address to null, where stack walks end. Here there are no stack walks. */
 #define LCD_MAIN(...)                                                                                                  \
     do {                                                                                                               \
         __VA_ARGS__;                                                                                                   \
@@ -50,7 +50,7 @@ static inline void THCSuspendThen(awe_t **awe, void (*then)(void *), void *argum
 }
 static inline void THCSchedule(awe_t *awe) { qj_ac_schedule(awe); }
 static inline void THCScheduleBack(awe_t *awe) { qj_ac_schedule_back(awe); }
-/* Ends the running task, as the end of its body would; the handlers of a C++ task are left, its destructors do not run. */
+/* Ends the running task, as the end of its body would. Destructors of a C++ task do not run. */
 __attribute__((noreturn)) static inline void THCFinish(void) {
 #ifdef __cplusplus
     qj_ac__exceptions_forget();
@@ -120,9 +120,9 @@ static inline uint64_t thc_seq_ticket(thc_seq_t *sequencer) { return qj_ac_seque
 #define QJ_THC__WHOLE(...) ASYNC_(__VA_ARGS__)
 
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__cplusplus)
-/* The body is a nested function that is only ever called directly, so that it may use the frame around it without a
- * trampoline. The function that calls it, `enter`, parts in two: its frame is copied to the task's stack, and there,
- * and only there, it goes on into the body. */
+/* The body is a nested function that is only called directly, so that it accesses the enclosing frame without a
+ * trampoline. The function that calls it, `enter`, returns twice from `qj_ac__fork_frame`: its frame is copied to the
+ * task's stack, and only the copy continues into the body. */
 #undef ASYNC
 #define ASYNC_(...)                                                                                                    \
     QJ_THC__BODY(QJ_AC__PASTE(qj_thc_body_, __COUNTER__), QJ_AC__PASTE(qj_thc_enter_, __COUNTER__), __VA_ARGS__)

@@ -29,7 +29,7 @@ struct fipc_message {
 
 struct thc_channel {
     struct qj_ac_channel own;
-    struct fipc_message *spare; /* messages that were given back */
+    struct fipc_message *spare; /* released messages */
 };
 
 struct thc_channel_group_item {
@@ -48,7 +48,7 @@ static inline int thc_channel_open(struct thc_channel *chnl, int memory, unsigne
     chnl->spare = NULL;
     return qj_ac_channel_open(&chnl->own, memory, capacity_log2, side);
 }
-/* Leaves. Messages that were not given back before are lost. */
+/* Closes the channel. Messages that were not released before are leaked. */
 static inline void thc_channel_close(struct thc_channel *chnl) {
     while (chnl->spare != NULL) {
         struct fipc_message *message = chnl->spare;
@@ -72,7 +72,7 @@ QJ_THC__REGISTER(4)
 QJ_THC__REGISTER(5)
 #undef QJ_THC__REGISTER
 
-/* A message to fill in; its registers hold what they held. 0 or -ENOMEM. */
+/* Allocates a message, whose registers are not initialised. 0 or -ENOMEM. */
 static inline int fipc_send_msg_start(struct thc_channel *chnl, struct fipc_message **message) {
     if (chnl->spare == NULL) {
         *message = (struct fipc_message *)calloc(1, sizeof **message);
@@ -82,13 +82,13 @@ static inline int fipc_send_msg_start(struct thc_channel *chnl, struct fipc_mess
     chnl->spare = (*message)->next;
     return 0;
 }
-/* Gives a message back. */
+/* Releases a message. */
 static inline int fipc_recv_msg_end(struct thc_channel *chnl, struct fipc_message *message) {
     message->next = chnl->spare;
     chnl->spare = message;
     return 0;
 }
-/* What thc_ipc_reply() needs to know of a received request. */
+/* The cookie of a received request, for thc_ipc_reply(). */
 static inline uint32_t thc_get_request_cookie(const struct fipc_message *request) { return request->cookie; }
 
 /* Section 5.4.4: sends a request; `*cookie` is for thc_ipc_recv_response(). Errors as qj_ac_send_request(). */

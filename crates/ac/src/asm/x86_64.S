@@ -9,9 +9,9 @@
 //       [ rbx r12 r13 r14 r15 ]               [ frames of the function ] <- rsp              |
 //       [ qj_ac__resume       ] <------------------------------------------------------------+
 //
-// A child that returns reaches .Lreturned with rsp = task and, the calling convention says so, every saved register as
-// it was: no test, no restore. When it waits for the first time, the word below the task changes to qj_ac__task_ended, which
-// ends an unwinding, because the frames of the parent have then moved on.
+// A child that returns reaches .Lreturned with rsp = task and, by the calling convention, every saved register
+// unchanged: no test, no restore. When it waits for the first time, the word below the task changes to
+// qj_ac__task_ended, which ends an unwinding, because the frames of the parent have then moved on.
 //
 // qj_ac__resume_parent resumes from the record. qj_ac__call_inline of include/quaject/ac/switch.h leaves one that needs
 // only two registers.
@@ -29,7 +29,7 @@ qj_ac__call:                            // rdi = task, rsi = function, rdx = arg
         .cfi_offset %rbp, -16
         mov     %rsp, %rbp
         .cfi_def_cfa_register %rbp
-        // In the red zone: from here on nothing runs on this stack before the record is taken.
+        // In the red zone: nothing runs on this stack before the record is taken.
         lea     qj_ac__resume(%rip), %rax
         mov     %rbx, -8(%rbp)
         .cfi_offset %rbx, -24
@@ -156,8 +156,8 @@ qj_ac__switch_first:                    // rdi = task, rsi = record, rdx = where
         jmp     qj_ac__resume_parent
         .size   qj_ac__switch_first, . - qj_ac__switch_first
 
-// The first resumption. The call writes the address of qj_ac__task_ended where it is already, below the task; it is made
-// for the processor's stack of return addresses, which then predicts the return of the task's function.
+// The first resumption. The call writes the address of qj_ac__task_ended below the task, where it is already; its
+// purpose is the processor's return stack, which then predicts the return of the task's function.
         .p2align 5
         .globl  qj_ac__task_base
         .hidden qj_ac__task_base

@@ -38,7 +38,7 @@ int qj_ac_channel_memory(unsigned capacity_log2) {
     size_t bytes = channel_bytes(capacity_log2);
     int memory = memfd_create("quaject-channel", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (memory < 0) return -errno;
-    /* Sealed in size: a peer that truncates it would make our reads faults. */
+    /* Its size is sealed: if a peer could truncate it, our accesses would raise SIGBUS. */
     if (ftruncate(memory, (off_t)bytes) != 0 || fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
         int error = errno;
         close(memory);
@@ -71,8 +71,9 @@ bool qj_ac__global_barrier(void) {
     return have_barrier && syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
 }
 
-/* ---- a fork shares descriptors, and with them our locks: the child drops its copies, or our death would not be seen. It shares the
- * memory too: the child gets blank pages in its place, or it would take messages that are its parent's ---- */
+/* ---- a fork shares descriptors, and with them our locks: the child closes its copies, or our death would not be
+ * detected. It shares the memory too: the child maps blank pages in its place, or it would receive its parent's
+ * messages ---- */
 
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct qj_ac_channel *open_channels;
@@ -88,7 +89,7 @@ static void after_fork_in_child(void) {
         close(channel->lock);
         channel->lock = -1;
         channel->dead = 1;
-        channel->peer_epoch = 1; /* of the blank pages it is 0: no peer will ever attach */
+        channel->peer_epoch = 1; /* in the blank pages it is 0: no peer will ever attach */
         channel->inbox_count = channel->passed = 0;
         if (mmap(channel->shared, channel->mapped_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
                  0) == MAP_FAILED) {
@@ -99,7 +100,7 @@ static void after_fork_in_child(void) {
 }
 static void watch_forks(void) { pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); }
 
-/* Both under `open_lock`, together with the descriptor and the mapping: a fork comes before all of it or after. */
+/* Both under `open_lock`, together with the descriptor and the mapping: a fork happens before all of it or after. */
 static void enter_open_channels(struct qj_ac_channel *channel) {
     channel->all_next = open_channels;
     if (open_channels != NULL) open_channels->all_prev = channel;
@@ -115,7 +116,7 @@ static void leave_open_channels(struct qj_ac_channel *channel) {
     }
 }
 
-/* An open file description of our own, with the lock of our side; or -errno. */
+/* A new open file description that holds the lock of our side; or -errno. */
 static int lock_side(int memory, uint32_t side) {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", memory);
@@ -187,8 +188,8 @@ int qj_ac_channel_open(struct qj_ac_channel *channel, int memory, unsigned capac
         return result;
     }
     channel->inbox_mask = count - 1;
-    /* Generations start where no earlier incarnation's are likely to have been: its responses may still come. No partner:
-     * only the holder of the side's lock writes the epoch, and the kernel orders locks. */
+    /* Generations start at a value that no earlier incarnation is likely to have used: responses to it may still
+     * arrive. No partner: only the holder of the side's lock writes the epoch, and the kernel orders locks. */
     uint32_t epoch = __atomic_load_n(&channel->shared->epoch[side], __ATOMIC_RELAXED) + 1;
     for (uint32_t index = 0; index < count; index++) {
         channel->calls[index].cookie = (epoch * 0x2545u & 0x7fff) << 16 | index;
@@ -196,7 +197,7 @@ int qj_ac_channel_open(struct qj_ac_channel *channel, int memory, unsigned capac
         channel->calls[index].next_free = index + 1 < count ? index + 1 : UINT32_MAX;
     }
     QJ_RING_STEP("epoch");
-    /* Pairs with the acquire in `qj_ac__check_peer`: our ends are where they belong before the peer hears of us. */
+    /* Pairs with the acquire in `qj_ac__check_peer`: our ends are at their positions before the peer sees our epoch. */
     __atomic_store_n(&channel->shared->epoch[side], epoch == 0 ? 1 : epoch, __ATOMIC_RELEASE);
     return 0;
 }
@@ -204,7 +205,7 @@ int qj_ac_channel_open(struct qj_ac_channel *channel, int memory, unsigned capac
 void qj_ac_channel_close(struct qj_ac_channel *channel) {
     if (channel->waiting != 0) qj_ac__fatal("a channel is closed while %u tasks wait for it", channel->waiting);
     qj_ac__unwatch(channel);
-    /* One that was never opened has no descriptor, whatever its zeros say. */
+    /* A channel that was never opened has no descriptor, although a zeroed one names descriptor 0. */
     if (channel->shared != NULL) {
         pthread_mutex_lock(&open_lock);
         leave_open_channels(channel);
@@ -218,7 +219,7 @@ void qj_ac_channel_close(struct qj_ac_channel *channel) {
     channel->lock = -1;
 }
 
-/* ---- the peer's life ---- */
+/* ---- liveness of the peer ---- */
 
 void qj_ac__break_calls(struct qj_ac_channel *channel) {
     for (uint32_t index = 0; index <= channel->inbox_mask; index++) {
@@ -234,7 +235,7 @@ void qj_ac__break_calls(struct qj_ac_channel *channel) {
 void qj_ac__wake_receiver(struct qj_ac_channel *channel) {
     struct qj_ac_task *task = channel->receiver;
     channel->receiver = NULL;
-    /* One that waits for a group may have been woken by another channel. */
+    /* A task that waits for a group may have been woken by another channel. */
     if (task != NULL && task->prev == NULL && qj_ac__is_suspended(task)) qj_ac_schedule_back(task);
 }
 
@@ -246,16 +247,16 @@ void qj_ac__check_peer(struct qj_ac_channel *channel) {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = peer, .l_len = 1};
     int dead = fcntl(channel->lock, F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK;
     if (epoch != channel->peer_epoch) {
-        /* Another has taken its place; what the one before was asked is lost. */
+        /* Another process has taken its place; requests to its predecessor are lost. */
         if (channel->peer_epoch != 0) qj_ac__break_calls(channel);
         channel->peer_epoch = epoch;
         channel->dead = 0;
     }
-    /* The next one takes the lock before it counts itself: until then the dead stay dead. */
+    /* A successor takes the lock before it increments the epoch: until then the peer counts as dead. */
     channel->dead |= dead;
     dead = channel->dead;
     if (dead) {
-        /* What it said before it died counts. */
+        /* Messages that it sent before it died are received. */
         qj_ac__receive_all(channel);
         qj_ac__break_calls(channel);
         qj_ac__wake_receiver(channel);

@@ -18,14 +18,14 @@ struct qj_ac_call_record {
             uint32_t cookie; /* generation << 16 | index */
         };
     };
-    struct qj_ac_task *task;        /* that waits, or has waited, for the response */
-    struct qj_ac_message *response; /* where it belongs: the waiting task's, or `early` */
+    struct qj_ac_task *task;        /* the task that waits, or has waited, for the response */
+    struct qj_ac_message *response; /* its destination: the waiting task's message, or `early` */
     struct qj_ac_channel *channel;
     uint32_t next_free;
     _Alignas(64) struct qj_ac_message early;
 };
 
-/* Its cookie stays: the next request in this place has the next generation. */
+/* Its cookie is kept: the next request in this record has the next generation. */
 QJ_AC_INLINE void free_record(struct qj_ac_channel *channel, struct qj_ac_call_record *record) {
     record->state = RECORD_FREE;
     record->next_free = channel->free_call;
@@ -33,13 +33,13 @@ QJ_AC_INLINE void free_record(struct qj_ac_channel *channel, struct qj_ac_call_r
 }
 
 /* ---- channel.c ---- */
-/* Ends the waits for responses that will not come. */
+/* Ends the waits for responses that will never arrive. */
 void qj_ac__break_calls(struct qj_ac_channel *channel);
-/* Takes the channel out of those that the thread's poller polls. */
+/* Removes the channel from those that the thread's poller polls. */
 void qj_ac__unwatch(struct qj_ac_channel *channel);
 /* Makes the task that waits for requests check again. */
 void qj_ac__wake_receiver(struct qj_ac_channel *channel);
-/* Learns whether the peer lives, and whether it is the one it was. */
+/* Determines whether the peer is alive, and whether it is still the same process. */
 void qj_ac__check_peer(struct qj_ac_channel *channel);
 /* A barrier on every processor that runs a process with channels; false where the kernel refuses. */
 bool qj_ac__global_barrier(void);
@@ -56,20 +56,20 @@ QJ_AC_INLINE void qj_ac__register_receiver(struct qj_ac_channel *channel) {
     qj_ac__poller_wanted(runtime);
 }
 
-/* The channel stays among the thread's until the poller comes by: most are waited for again before that. */
+/* The channel stays in the thread's list until the poller runs: most are waited for again before that. */
 QJ_AC_INLINE void qj_ac__unregister_receiver(struct qj_ac_channel *channel) { channel->waiting--; }
 
-/* Another would never hear of a request, nor of a cancellation. */
+/* A second receiver would never be woken by a request or a cancellation. */
 QJ_AC_INLINE void qj_ac__check_no_receiver(const struct qj_ac_channel *channel) {
     if (channel->receiver != NULL) qj_ac__fatal("two tasks wait for requests of one channel");
 }
 
 /* ---- ipc.c ---- */
-/* Takes a request, or runs the tasks whose responses have arrived: 0, -EWOULDBLOCK, -EPIPE. Lets no other task run. */
+/* Receives a request, or runs the tasks whose responses have arrived: 0, -EWOULDBLOCK, -EPIPE. Runs no other task. */
 int qj_ac__poll_once(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie);
-/* A loop that only polls, as the paper's does, must not starve the tasks that its messages have woken. */
+/* A loop that only polls, as that of the paper, must not starve the tasks that its messages have woken. */
 void qj_ac__yield_to_others(void);
-/* Takes in what has come: requests into the inbox, responses to their tasks, which run later. */
+/* Receives all messages: requests into the inbox, responses to their tasks, which run later. */
 void qj_ac__receive_all(struct qj_ac_channel *channel);
 
 #endif

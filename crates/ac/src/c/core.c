@@ -1,6 +1,6 @@
 /* Tasks: the slow paths of starting, yielding and ending, and the thread's state ("Extensions to Barrelfish Asynchronous C",
  * Quigley 2016, section 4). The fast paths are in include/quaject/ac/task.h; each is equivalent to the function of the same
- * name here. Cancellation, timers and I/O are not known here. */
+ * name here. Knows no cancellation, timers or I/O. */
 #include "internal.h"
 
 #include <quaject/thc.h>
@@ -99,7 +99,7 @@ static void on_thread_end(void *runtime) {
     qj_ac_stop();
 }
 
-/* A forked child has one thread: no other is in the middle of waking one of its tasks. */
+/* A forked child has one thread: no other thread is waking one of its tasks. */
 static void after_fork_in_child(void) {
     qj_ac__thread.wakers = 0;
     qj_ac__threads = 1;
@@ -153,7 +153,7 @@ void qj_ac_read_statistics(struct qj_ac_statistics *statistics) { *statistics = 
 
 /* ---- switching ---- */
 
-/* At the end of a block, where only the last of its tasks may wake it. */
+/* Whether the task waits at the end of a block, where only the last task of the block may wake it. */
 static bool waits_for_block_end(const struct qj_ac_task *task) { return task->finish != NULL && task->finish->waiter == task; }
 
 bool qj_ac__is_suspended(const struct qj_ac_task *task) {
@@ -163,7 +163,7 @@ bool qj_ac__is_suspended(const struct qj_ac_task *task) {
     return task->sp != NULL || task->prev != NULL;
 }
 
-/* The field in which a task that is about to wait leaves its context; see `struct qj_ac_task`. */
+/* The field that receives the context of a task that is about to wait; see `struct qj_ac_task`. */
 static void **context_field(const struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
     return task->prev != NULL || waits_for_block_end(task) || runtime->slow != 0 ? &task->queued_sp : &task->sp;
 }
@@ -205,7 +205,7 @@ struct qj_ac_task *qj_ac__dequeue(struct qj_ac_runtime *runtime) {
     return next;
 }
 
-/* The first wait while a tool watches: as `qj_ac__first_wait` and the switch after it, but without regard to return
+/* The first wait while a tool watches: as `qj_ac__first_wait` and the switch after it, but without care for return
  * prediction. */
 static void first_wait_watched(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
     struct qj_ac_task *parent = task->parent;

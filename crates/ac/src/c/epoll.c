@@ -4,9 +4,9 @@
  * directions, and the registration stays. Other descriptors and operations (pipes, files, accept, connect) could block in the
  * kernel when they are tried, so they are registered level-triggered while a task waits, and tried when they are ready.
  *
- * A program closes descriptors without notifying the library, and the kernel then drops the registration; the same number may
- * then be a socket that is not registered. So a wait that relies on an old registration is marked doubtful, and is registered
- * again after some time, or some number of polls, without an event. */
+ * A program closes descriptors without notifying the library, and the kernel then drops the registration; the same
+ * number may later be a socket that is not registered. So a wait that relies on an old registration is marked doubtful,
+ * and is registered again after some time, or some number of polls, without an event. */
 #include "io.h"
 
 #include <fcntl.h>
@@ -17,19 +17,19 @@
 
 enum direction { IN, OUT };
 
-/* Who waits for a descriptor. */
+/* The operations that wait for a descriptor. */
 struct watched {
     struct io_operation *first[2];
-    uint32_t events; /* what the kernel watches for us, if it is still the same file */
+    uint32_t events; /* the registered events, if the descriptor is still the same file */
     bool doubted;    /* is in `doubts` */
 };
 
 /* A socket's registration. */
 #define EDGES (EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET)
-/* How long a registration stays doubtful when nothing happens, and for how many polls when something always does. */
+/* How long a registration stays doubtful without events, and for how many polls if every poll has events. */
 #define DOUBT_MS 1
 #define POLLS_PER_DOUBT 256
-/* Operations in a row that need no wait before others have their turn. */
+/* The maximum of consecutive operations without a wait before other tasks run. */
 #define AT_ONCE_IN_A_ROW 32
 
 struct epoll {
@@ -91,7 +91,7 @@ static struct watched *watched_of(struct epoll *epoll, int descriptor) {
 static bool watch_edges(struct epoll *epoll, int descriptor) {
     struct epoll_event event = {.events = EDGES, .data.fd = descriptor};
     int result = epoll_ctl(epoll->set, EPOLL_CTL_ADD, descriptor, &event);
-    /* It is there already: a change makes the kernel check its state again. */
+    /* It is registered already: a modification makes the kernel check its state again. */
     if (result != 0 && errno == EEXIST) result = epoll_ctl(epoll->set, EPOLL_CTL_MOD, descriptor, &event);
     watched_of(epoll, descriptor)->events = result == 0 ? EDGES : 0;
     return result == 0;
@@ -115,7 +115,8 @@ static void renew_doubtful(struct epoll *epoll) {
     }
 }
 
-/* Makes the kernel watch for the level of what is waited for. False where it cannot: regular files are always ready. */
+/* Registers the descriptor level-triggered for what is waited for. False if that is impossible: regular files are
+ * always ready. */
 static bool update(struct epoll *epoll, int descriptor) {
     struct watched *watched = watched_of(epoll, descriptor);
     uint32_t events = (watched->first[IN] != NULL ? EPOLLIN : 0) | (watched->first[OUT] != NULL ? EPOLLOUT : 0);
@@ -131,7 +132,7 @@ static bool update(struct epoll *epoll, int descriptor) {
     return true;
 }
 
-/* 0, an error, or -EINPROGRESS when the end is to be waited for. */
+/* 0, an error, or -EINPROGRESS if the connection is being established. */
 static ssize_t start_connect(struct io_operation *operation) {
     int flags = fcntl(operation->descriptor, F_GETFL);
     if (flags < 0) return -errno;
@@ -142,8 +143,9 @@ static ssize_t start_connect(struct io_operation *operation) {
     return result == 0 ? 0 : -error;
 }
 
-/* Of several tasks that wait for a listener, in other threads or processes, one gets the connection; the others must not wait
- * for the next in the kernel. There is no call of accept that does not wait, so the listener is set to, and stays so. */
+/* Of several tasks that wait for a listener, in other threads or processes, one gets the connection; the others must
+ * not block in the kernel for the next one. accept has no non-blocking form, so O_NONBLOCK is set on the listener and
+ * stays set. */
 static ssize_t start_accept(struct io_operation *operation) {
     int flags = fcntl(operation->descriptor, F_GETFL);
     if (flags < 0) return -errno;
@@ -151,7 +153,7 @@ static ssize_t start_accept(struct io_operation *operation) {
     return -EAGAIN;
 }
 
-/* A read or write that never waits; -ENOTSOCK where there is no such thing. */
+/* A read or write that does not block; -ENOTSOCK for a descriptor that is no socket. */
 static ssize_t try_socket(const struct io_operation *operation) {
     for (;;) {
         ssize_t result = operation->kind == IO_READ
@@ -162,7 +164,7 @@ static ssize_t try_socket(const struct io_operation *operation) {
     }
 }
 
-/* The system call itself, on a descriptor that is ready, or may be. */
+/* Makes the system call on a descriptor that is ready, or may be. */
 static ssize_t attempt(struct io_operation *operation) {
     ssize_t result = -1;
     switch (operation->kind) {
@@ -201,7 +203,7 @@ static void remove_waiter(struct epoll *epoll, struct io_operation *operation) {
     *link = operation->next;
 }
 
-/* Tries, or has the descriptor watched for edges: -EAGAIN when the operation waits. */
+/* Tries the operation, or registers the descriptor edge-triggered: -EAGAIN if the operation has to wait. */
 static ssize_t start_on_socket(struct epoll *epoll, struct io_operation *operation) {
     ssize_t result = try_socket(operation);
     if (result != -EAGAIN) return result;
@@ -214,7 +216,7 @@ static ssize_t start_on_socket(struct epoll *epoll, struct io_operation *operati
     return -EAGAIN;
 }
 
-/* Has the descriptor watched for its level: -EAGAIN when the operation waits. */
+/* Registers the descriptor level-triggered: -EAGAIN if the operation has to wait. */
 static ssize_t start_on_level(struct epoll *epoll, struct io_operation *operation) {
     add_waiter(epoll, operation);
     if (update(epoll, operation->descriptor)) return -EAGAIN;
@@ -259,7 +261,7 @@ void qj_ac__epoll_start(struct qj_ac_io *io, struct io_operation *operation) {
     if (++epoll->at_once % AT_ONCE_IN_A_ROW == 0) qj_ac_yield();
 }
 
-/* Ends a wait. Edges stay watched. */
+/* Ends a wait. Edge-triggered registrations stay. */
 static void end_wait(struct epoll *epoll, struct io_operation *operation) {
     remove_waiter(epoll, operation);
     if (watched_of(epoll, operation->descriptor)->events != EDGES) update(epoll, operation->descriptor);

@@ -1,4 +1,4 @@
-/* Exception state per task: a C++ task handles exceptions as a thread does, even if it waits inside of a handler.
+/* Exception state per task: a C++ task handles exceptions as a thread does, even if it waits inside a handler.
  *
  * The C++ run time keeps its exception state per thread, and obtains its address by two functions of its ABI
  * (__cxa_get_globals). They are replaced here and return the state in the running task. So a switch has nothing to save, and a

@@ -1,5 +1,5 @@
 /* Finish blocks ("Extensions to Barrelfish Asynchronous C", section 3): the slow path of the wait at their end, cancellation,
- * deadlines. What tasks wait for inside of a block is not known here. */
+ * deadlines. Does not know what tasks inside a block wait for. */
 #include "internal.h"
 
 void qj_ac__finish_wait_slow(struct qj_ac_finish *block) {

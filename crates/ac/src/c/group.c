@@ -45,7 +45,8 @@ static void stop_group(void *argument) {
     qj_ac_schedule_back(wait->task);
 }
 
-/* The last poll of the channels may have found a peer dead, or requests that it sent before: then no bell rings again. */
+/* The last poll of the channels may have found a dead peer, or requests that it sent before: then no further wake-up
+ * comes. */
 static bool group_is_idle(const struct qj_ac_group *group) {
     bool any_alive = false;
     for (const struct qj_ac_group_item *item = group->first; item != NULL; item = item->next) {

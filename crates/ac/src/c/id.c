@@ -1,5 +1,5 @@
-/* Tasks by number: the AWE mapper of "Extensions to Barrelfish Asynchronous C" (5.1), with a generation in every number. The
- * table is reserved for all 65,536 indices with the first number; pages that are not touched take no memory. */
+/* Tasks by number: the AWE mapper of "Extensions to Barrelfish Asynchronous C" (5.1), with a generation in every
+ * number. The first number reserves the table for all 65,536 indices; untouched pages take no memory. */
 #include "internal.h"
 
 #include <string.h>
@@ -14,8 +14,8 @@ void qj_ac__ids_init(struct qj_ac_runtime *runtime) {
     runtime->slot_mask = QJ_AC_NO_SLOTS - 1;
 }
 
-/* Free slots form a queue, not a stack: an index comes back as late as possible, so that a number that arrives late
- * has an old generation. Index 0 is never given out, so that 0 is no number. */
+/* Free slots form a queue, not a stack: an index is reused as late as possible, so that a stale number has an old
+ * generation. Index 0 is never allocated, so that 0 is no number. */
 static void make_table(struct qj_ac_runtime *runtime) {
     size_t bytes = QJ_AC_SLOTS * sizeof(struct qj_ac_slot);
     void *table = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -38,7 +38,7 @@ uint32_t qj_ac_id_create(void) {
     if (runtime->current == &qj_ac__no_task) qj_ac_start();
     if (runtime->slot_mask != QJ_AC_SLOTS - 1) make_table(runtime);
     uint32_t index = runtime->free_first;
-    /* Fresh slots first, 1,023 of them; then the one that has rested longest. */
+    /* 1,023 fresh slots first; then the slot that has been free for the longest time. */
     if (runtime->slots_used < QJ_AC_SLOTS && (index == 0 || runtime->slots_used < QJ_AC_SLOTS / 64)) {
         index = runtime->slots_used++;
         runtime->slots[index].id = index;
@@ -51,8 +51,8 @@ uint32_t qj_ac_id_create(void) {
                    QJ_AC_SLOTS - 1);
     }
     struct qj_ac_slot *slot = &runtime->slots[index];
-    /* The generation of a free slot is the last one used. The first is skipped when it comes round, for 0 is no number, and
-     * the last one always, for neither is -1, which is an error elsewhere. */
+    /* The generation of a free slot is the last one used. Generation 0 is skipped after a wrap, because 0 is no number,
+     * and the last one always, because -1 is an error. */
     uint32_t generation = (slot->id >> 16) + 1;
     if (generation >= 0xffff) generation = 1;
     slot->id = generation << 16 | index;
@@ -72,7 +72,7 @@ int qj_ac_id_remove(uint32_t id) {
     if (slot == NULL) return -EINVAL;
     uint32_t index = id & 0xffff;
     slot->task = NULL;
-    /* Answers to nothing while it is free: index 0 marks it, and `id` keeps the generation. */
+    /* No number refers to it while it is free: index 0 marks it, and `id` keeps the generation. */
     slot->id = id & 0xffff0000u;
     slot->next_free = 0;
     if (runtime->free_last != 0) {
@@ -92,7 +92,7 @@ int qj_ac_id_set(uint32_t id, struct qj_ac_task *task) {
     return 0;
 }
 
-/* After a wait that may have ended by the queue: the number finds no task while its task runs. */
+/* After a wait that may have ended by the dispatch queue: a number refers to no task while its task runs. */
 static int release_own_id(struct qj_ac_slot *slot, uint32_t own, struct qj_ac_task *task, int result) {
     if (slot->id == own && slot->task == task) slot->task = NULL;
     return result;

@@ -70,7 +70,7 @@ QJ_AC_INLINE void qj_ac__make_runnable(struct qj_ac_task *task) {
 }
 /* Removes the next task from the queue; if it is empty, reports the deadlock. */
 struct qj_ac_task *qj_ac__dequeue(struct qj_ac_runtime *runtime);
-/* `what` was done to a task, and may be done only by its thread. */
+/* Reports that another thread did `what`, which only the task's own thread may do. */
 __attribute__((noreturn, cold)) void qj_ac__fatal_other_thread(const char *what, const struct qj_ac_task *task);
 /* Separates a task that has never waited from its parent, which is put to the front of the queue. */
 void qj_ac__detach(struct qj_ac_runtime *runtime, struct qj_ac_task *task);
@@ -107,7 +107,7 @@ QJ_AC_INLINE void qj_ac__item_add(struct qj_ac_finish *block, struct qj_ac_cance
     block->items = item;
     if (!(block->state & QJ_AC_BLOCK_LINKED) && block->up != NULL) qj_ac__link_blocks(block);
 }
-/* Also of one that was never added, or has run. */
+/* The item may never have been added, or may have run. */
 QJ_AC_INLINE void qj_ac__item_remove(const struct qj_ac_cancel_item *item) {
     if (item->link == NULL) return;
     *item->link = item->next;
@@ -128,7 +128,7 @@ void qj_ac__watch_after(struct qj_ac_runtime *runtime, struct qj_ac_task *now);
 /* The memory of a task's stack, or of the thread's own. */
 void qj_ac__stack_bounds(struct qj_ac_runtime *runtime, struct qj_ac_task *task, void **low, size_t *size);
 void qj_ac__watch_root(struct qj_ac_runtime *runtime);
-/* In a forked child: the trace is its parent's. */
+/* In a forked child: stops tracing, because the trace belongs to the parent. */
 void qj_ac__watch_forked(void);
 void qj_ac__watch_stop(struct qj_ac_runtime *runtime);
 
@@ -137,16 +137,17 @@ uint64_t qj_ac__now_ns(void);
 void qj_ac__timer_set(struct qj_ac_runtime *runtime, struct qj_ac_timer *timer, uint64_t when_ns,
                       void (*fire)(struct qj_ac_timer *timer));
 void qj_ac__timer_unset(struct qj_ac_runtime *runtime, struct qj_ac_timer *timer);
-/* Fires what is due; returns whether anything was. */
+/* Fires the timers that are due; returns whether there were any. */
 bool qj_ac__timers_fire(struct qj_ac_runtime *runtime);
 
 /* ---- poll.c ---- */
 /* Makes sure that timers, I/O and other threads are polled while tasks run. */
 void qj_ac__poller_wanted(struct qj_ac_runtime *runtime);
 void qj_ac__poller_stop(struct qj_ac_runtime *runtime);
-/* Moves what other threads have woken into the queue; returns whether there was anything. */
+/* Moves tasks that other threads have woken into the queue; returns whether there were any. */
 bool qj_ac__remote_drain(struct qj_ac_runtime *runtime);
-/* What another thread may want: that a suspended task runs, or that one checks again if it waits for other threads. */
+/* The kinds of wakes by another thread: of a suspended task, or of a task that waits for other threads and checks its
+ * condition again. */
 #define QJ_AC_WAKE_SUSPENDED 1u
 #define QJ_AC_WAKE_FOREIGN 2u
 void qj_ac__schedule_remote(struct qj_ac_task *task, uint32_t wake);
@@ -154,7 +155,7 @@ void qj_ac__schedule_remote(struct qj_ac_task *task, uint32_t wake);
 void qj_ac__wait_for_wakers(struct qj_ac_runtime *runtime);
 
 /* ---- io.c ---- */
-/* Processes completions. With `timeout_ns` not 0 it may sleep so long; UINT64_MAX: without limit. */
+/* Processes completions. May sleep for up to `timeout_ns`; UINT64_MAX: without limit. */
 void qj_ac__io_poll(struct qj_ac_runtime *runtime, uint64_t timeout_ns);
 bool qj_ac__io_pending(const struct qj_ac_runtime *runtime);
 void qj_ac__io_stop(struct qj_ac_runtime *runtime);
@@ -166,7 +167,7 @@ void qj_ac__io_wake(struct qj_ac_runtime *runtime);
 void qj_ac__channels_poll(struct qj_ac_runtime *runtime);
 /* Stops polling the channels, when the thread stops. */
 void qj_ac__channels_stop(struct qj_ac_runtime *runtime);
-/* Sleeps until a message arrives, another thread rings, or at most so long. */
+/* Sleeps until a message arrives, another thread rings the doorbell, or the timeout has passed. */
 void qj_ac__channels_sleep(struct qj_ac_runtime *runtime, uint64_t timeout_ns);
 
 #endif

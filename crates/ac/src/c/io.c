@@ -12,7 +12,7 @@
 
 #define CONNECT_AGAIN_NS 1000000u
 
-/* States of random numbers; 0: none wanted. */
+/* States of the random number generators; 0: no fault injection. */
 static __thread uint64_t faults, cancels;
 
 static uint64_t seed_of(const char *variable) {
@@ -20,9 +20,9 @@ static uint64_t seed_of(const char *variable) {
     return text != NULL ? strtoull(text, NULL, 10) * 2 + 1 : 0;
 }
 
-/* A forked child shares ring, set and eventfd with its parent, and must not touch them: it lets go, and makes its own when it
- * must. What its tasks were waiting for is the parent's, and comes no more; they can be cancelled. The memory of `io` stays, so
- * that no other has its address. */
+/* A forked child shares ring, epoll set and eventfd with its parent, and must not use them: it forgets them, and opens
+ * new ones when needed. Operations that its tasks wait for belong to the parent and never complete here; they can be
+ * cancelled. The memory of `io` is leaked, so that its address is not reused. */
 static void after_fork_in_child(void) {
     struct qj_ac_io *io = qj_ac__thread.io;
     if (io == NULL) return;
@@ -127,8 +127,8 @@ static size_t shorten(size_t bytes) {
     return number % 3 == 0 ? bytes : 1 + (number >> 8) % bytes;
 }
 
-/* One operation in 64 is cancelled: at once, as soon as the kernel is at work on it, or up to a millisecond later.
- * Connections are made and closed by other calls, whose blocks last as long as the server: those are left alone. */
+/* One operation in 64 is cancelled: immediately, as soon as the kernel processes it, or up to a millisecond later.
+ * Connections are made and closed by other calls, whose blocks last as long as the server: those are not cancelled. */
 static void cancel_at_random(const struct io_operation *operation) {
     struct qj_ac_finish *block = operation->task->finish;
     if (block == NULL || operation->kind == IO_ACCEPT || operation->kind == IO_CONNECT) return;
@@ -148,7 +148,7 @@ static void cancel_at_random(const struct io_operation *operation) {
     }
 }
 
-/* Starts the operation and waits until the kernel is done with it, whatever else happens. */
+/* Starts the operation and waits until the kernel has completed it, even if it is cancelled. */
 static ssize_t perform(struct io_operation *operation) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     if (runtime->current == &qj_ac__no_task) qj_ac_start();
@@ -168,7 +168,7 @@ static ssize_t perform(struct io_operation *operation) {
     }
     if (!operation->done) {
         qj_ac__poller_wanted(runtime);
-        /* A directed yield may resume this task early: the kernel's operation is still in progress then. */
+        /* A directed yield may resume this task early, while the operation is still in progress. */
         while (!operation->done) qj_ac_suspend();
     }
     qj_ac_cancel_item_remove(&item);

@@ -17,14 +17,14 @@ struct io_operation {
     socklen_t *length;
     ssize_t result;
     bool done;
-    bool canceled;  /* io_uring: the kernel has been asked to end it */
-    uint8_t tried;  /* io_uring: as what kind of descriptor */
+    bool canceled;  /* io_uring: a cancellation was submitted */
+    uint8_t tried;  /* io_uring: the kind of descriptor that was assumed */
     struct qj_ac_task *task;
-    struct qj_ac_io *io; /* which carries it out; in a forked child not the thread's */
-    struct io_operation *next; /* epoll: others that wait for the same descriptor and direction */
+    struct qj_ac_io *io; /* the I/O that performs it; in a forked child not that of the thread */
+    struct io_operation *next; /* epoll: the next operation that waits for the same descriptor and direction */
 };
 
-/* A thread's I/O. One of the two is there. */
+/* A thread's I/O. One of the two back ends is open. */
 struct qj_ac_io {
     struct uring *uring;
     struct epoll *epoll;

@@ -12,17 +12,18 @@
 #include <emmintrin.h>
 #endif
 
-/* How often a waiting side checks whether its peer lives. */
+/* The interval at which a waiting side checks whether its peer is alive. */
 #define PEER_CHECK_INTERVAL_NS 20000000u
 
 enum { REQUEST = 1, RESPONSE = RECORD_OUT };
 
 /* ---- doorbells without a fence ----
  *
- * qj_bell_ring() has a fence between a message and the load of the bell, which makes every sender wait until its message
- * has left the processor. Here the sleeper pays for both: between arming its bells and its last poll of the rings it has
- * the kernel run a barrier on every processor that runs a process with channels. So a sender either loads the bell after
- * the barrier, and sees it armed, or has stored its message before it, and the sleeper's poll sees that. */
+ * qj_bell_ring() has a fence between a message and the load of the bell, which makes every sender wait until its store
+ * buffer is drained. Here the fence is asymmetric (membarrier(2)): between arming its bells and its last poll of the
+ * rings, the sleeper has the kernel execute a barrier on every processor that runs a process with channels. So a sender
+ * either loads the bell after the barrier, and sees it armed, or has stored its message before it, and the sleeper's
+ * poll sees that. */
 
 static __attribute__((noinline)) void wake_sleeper(uint32_t *bell) {
     QJ_RING_STEP("bell ring");
@@ -37,19 +38,19 @@ QJ_AC_INLINE void ring_bell(uint32_t *bell) {
     if (QJ_AC_UNLIKELY(__atomic_load_n(bell, __ATOMIC_RELAXED) != 0)) wake_sleeper(bell);
 }
 
-/* In a sweep slots so far ahead are asked for. One that the peer has not written yet is ours anyway. Not those that are to
- * be written next: a peer that waits for a message polls its slot all the time and takes the line back, so that it has to be
- * fetched twice. */
+/* The prefetch distance, in slots, when many messages are received. The line of a slot that the peer has not written
+ * yet belongs to this processor anyway. Slots to be written are not prefetched: a peer that waits for a message polls
+ * its slot continuously and would take the line back. */
 #define SLOTS_AHEAD 8
 
-/* ---- taking messages in ---- */
+/* ---- receiving messages ---- */
 
 static __attribute__((noinline)) void enqueue_request(struct qj_ac_channel *channel, const struct qj_ring_slot *slot) {
     struct qj_ring_message *to = &channel->inbox[(channel->inbox_head + channel->inbox_count++) & channel->inbox_mask];
     for (unsigned i = 0; i < QJ_RING_WORDS; i++) to->words[i] = qj_ring_word(slot, i);
 }
 
-/* A response that no task waits for: late, or forged. */
+/* Counts a response that belongs to no request: late or forged. */
 static __attribute__((noinline)) void refuse(struct qj_ac_channel *channel, uint64_t head,
                                              struct qj_ac_call_record *record) {
     if ((uint32_t)head == RESPONSE && record->cookie == head >> 32 && record->state == RECORD_ABANDONED) {
@@ -59,10 +60,11 @@ static __attribute__((noinline)) void refuse(struct qj_ac_channel *channel, uint
     }
 }
 
-/* The words after the first, each read once. */
+/* Copies the words after the first; each is read once. */
 QJ_AC_INLINE void read_words(struct qj_ac_message *to, const struct qj_ring_slot *slot) {
 #ifdef __SSE2__
-    /* Two at a time: a processor finishes one store a cycle. A load of one of the two is forwarded from the store of both. */
+    /* Two at a time: a processor completes one store per cycle, and a load of one word is forwarded from the store of
+     * both. */
     const volatile __m128i *from = (const volatile __m128i *)&slot->words[1];
     for (unsigned i = 0; i < QJ_AC_MESSAGE_WORDS / 2; i++) _mm_storeu_si128((__m128i *)&to->words[2 * i], from[i]);
 #else
@@ -109,7 +111,7 @@ static __attribute__((noinline)) void mark_broken(struct qj_ac_channel *channel)
 void qj_ac__receive_all(struct qj_ac_channel *channel) {
     const struct qj_ring_slot *slot;
     release_slots(channel);
-    /* At most one ring of messages, so that a peer that refills it as fast cannot starve the other tasks. */
+    /* At most as many messages as the ring has slots, so that a peer that refills it cannot starve the other tasks. */
     for (uint32_t budget = channel->inbox_mask + 1; budget > 0 && channel->inbox_count <= channel->inbox_mask; budget--) {
         enum qj_ring_result result = qj_ring_sc_peek(&channel->in, &slot);
         if (result != QJ_RING_OK) {
@@ -133,7 +135,8 @@ static int next_request(struct qj_ac_channel *channel, struct qj_ac_message *req
     return 0;
 }
 
-/* One of so many polls of an empty channel reads the clock, so that a task that never sleeps detects a dead peer too. */
+/* The number of polls of an empty channel between two reads of the clock, so that a task that never sleeps detects a
+ * dead peer too. */
 #define POLLS_PER_CLOCK 256
 
 static void check_peer_periodically(struct qj_ac_channel *channel) {
@@ -148,18 +151,18 @@ static void check_peer_periodically(struct qj_ac_channel *channel) {
 /* The maximum number of responses received before the first of their tasks runs. */
 #define MAX_BATCH 32
 
-/* Receives responses, at least one of which is there, up to the first request, and runs the tasks that wait for them, one after the
- * other; we go on as soon as the last has ended or waits. */
+/* Receives responses, at least one of which is there, up to the first request, and runs the tasks that wait for them,
+ * one after the other; the caller continues as soon as the last has ended or waits. */
 QJ_AC_INLINE void receive_and_run(struct qj_ac_channel *channel) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     struct qj_ac_task *self = runtime->current, *first = NULL;
-    /* Those that follow `first` are at the front of the queue, then we, then the rest. */
+    /* The tasks after `first` are at the front of the queue, then the caller, then the others. */
     struct qj_ac_task *end = &runtime->queue, *rest = end->next, *last = end;
-    /* A copy, which no store to shared memory makes the compiler read again. */
+    /* A copy in a local variable, which the compiler need not reload after stores to shared memory. */
     const struct qj_ring_end in = channel->in;
     uint64_t position = in.position;
-    /* No slot is read that holds nothing we wait for: its line may have to come from the peer, and meanwhile nothing
-     * that is stored leaves the processor. */
+    /* Reads no slot beyond the responses that are waited for: fetching its line from the peer would stall the store
+     * buffer. */
     const uint64_t end_position = position + (channel->waiting < MAX_BATCH ? channel->waiting : MAX_BATCH);
     const struct qj_ring_slot *slot = qj_ring__slot(&in, position);
     do {
@@ -169,7 +172,7 @@ QJ_AC_INLINE void receive_and_run(struct qj_ac_channel *channel) {
         if (task == NULL) {
             if (channel->inbox_count != 0) break;
         } else if (QJ_AC_UNLIKELY(task->prev != NULL)) {
-            /* It is in the queue: it was scheduled for another reason. */
+            /* In the queue already: it was scheduled for another reason. */
         } else if (QJ_AC_UNLIKELY(self->parent_sp != NULL)) {
             qj_ac__to_queue(task);
             qj_ac__push_back(runtime, task);
@@ -184,7 +187,7 @@ QJ_AC_INLINE void receive_and_run(struct qj_ac_channel *channel) {
     } while ((int64_t)(end_position - position) > 0 && qj_ring_sc_ready(&in, position, &slot));
     channel->passed = (uint32_t)(position - in.position);
     channel->in.position = position;
-    /* A request would be asked again of our successor: its slot must not wait until we have answered. */
+    /* If its slot were released only after the reply, a successor of this process would receive the request again. */
     if (channel->inbox_count != 0) release_slots(channel);
     if (first == NULL) return;
     last->next = self;
@@ -211,7 +214,7 @@ int qj_ac__poll_once(struct qj_ac_channel *channel, struct qj_ac_message *reques
         if (QJ_AC_LIKELY(result == QJ_RING_OK)) {
             uint64_t head = qj_ring_word(slot, 0);
             if ((uint32_t)head == REQUEST) {
-                /* Directly to the receiver: the inbox is for requests that arrive before one receives. */
+                /* Directly to the receiver: the inbox holds requests that arrive while no task receives. */
                 read_words(request, slot);
                 *cookie = (uint32_t)(head >> 32);
                 qj_ring_sc_pass(&channel->in);
@@ -230,7 +233,8 @@ int qj_ac__poll_once(struct qj_ac_channel *channel, struct qj_ac_message *reques
     return -EWOULDBLOCK;
 }
 
-/* One of so many slow polls lets the poller check timers, I/O and other channels, even if no other task is runnable. */
+/* The number of slow polls after which the poller checks timers, I/O and other channels, even if no other task is
+ * runnable. */
 #define POLLS_PER_ROUND 16
 
 void qj_ac__yield_to_others(void) {
@@ -249,7 +253,7 @@ static __attribute__((noinline)) int poll_slow(struct qj_ac_channel *channel, st
     return result;
 }
 
-/* One of so many polls of an empty channel is a slow poll. */
+/* The number of polls of an empty channel between two slow polls. */
 #define QUICK_POLLS 64
 
 /* Whether no task but the poller is runnable. */
@@ -268,7 +272,7 @@ static __attribute__((noinline)) int run_responses(struct qj_ac_channel *channel
     return QJ_AC_LIKELY(has_no_other_work(channel)) ? -EWOULDBLOCK : poll_slow(channel, request, cookie);
 }
 
-/* As `poll_slow` for the usual cases, without its frame: nothing has come, or only responses. */
+/* As `poll_slow` for the common cases, without its frame: no message has arrived, or only responses. */
 int qj_ac_poll_recv(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie) {
     const struct qj_ring_slot *slot;
     if (QJ_AC_LIKELY(channel->passed == 0 && has_no_other_work(channel))) {
@@ -314,13 +318,14 @@ static struct timespec timespec_of(uint64_t ns) {
     return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
 }
 
-/* How long a thread sleeps where it cannot wait for all of its bells at once. */
+/* The sleep of a thread that cannot wait for all of its bells at once. */
 #define NAP_NS 1000000u
 
-/* Until one of the bells is rung. Linux before 5.16 has no wait for several, and some sandboxes forbid it: then for the first of
- * the channels alone, in short naps, so that the others and our own bell are not forgotten. */
+/* Sleeps until one of the bells is rung. Linux before 5.16 cannot wait for several futexes, and some sandboxes forbid
+ * it: then it waits for the bell of the first channel only, in short naps, so that the others and the thread's own bell
+ * are checked too. */
 static void sleep_on_bells(struct futex_waitv *bells, unsigned count, uint64_t now_ns, uint64_t until_ns) {
-    /* No partner: a hint, that spares a call which fails. */
+    /* No partner: a hint that avoids a system call which fails. */
     static bool refused;
     if (!__atomic_load_n(&refused, __ATOMIC_RELAXED)) {
         struct timespec limit = timespec_of(until_ns);
@@ -353,7 +358,7 @@ void qj_ac__channels_sleep(struct qj_ac_runtime *runtime, uint64_t timeout_ns) {
             timeout_ns = timeout_ns < 1000000 ? timeout_ns : 1000000;
         }
     }
-    /* Pairs with `ring_bell`. Where the kernel refuses it, a message may come unheard: then no sleep is long. */
+    /* Pairs with `ring_bell`. Where the kernel refuses the barrier, a message may be missed: then no sleep is long. */
     if (!qj_ac__global_barrier() && timeout_ns > 1000000) timeout_ns = 1000000;
     for (struct qj_ac_channel *channel = runtime->channels; channel != NULL; channel = channel->next) {
         qj_ac__receive_all(channel);
@@ -364,7 +369,7 @@ void qj_ac__channels_sleep(struct qj_ac_runtime *runtime, uint64_t timeout_ns) {
     /* Awake: producers need not ring. */
     for (struct qj_ac_channel *channel = runtime->channels; channel != NULL; channel = channel->next) {
         QJ_RING_STEP("bell clear");
-        /* No partner: a producer that still sees it armed rings for nothing. */
+        /* No partner: a producer that still sees it armed rings without effect. */
         __atomic_store_n(&channel->in.ring->consumer_bell, 0, __ATOMIC_RELAXED);
     }
 }
@@ -381,7 +386,7 @@ static void stop_receiving(void *argument) {
     qj_ac__make_runnable(wait->task);
 }
 
-/* Until a request has arrived, or the peer has died. */
+/* Waits until a request has arrived or the peer has died. */
 static int wait_for_request(struct qj_ac_channel *channel) {
     struct receiver_wait wait = {channel, qj_ac_current()};
     struct qj_ac_cancel_item item;
@@ -407,7 +412,7 @@ int qj_ac_recv(struct qj_ac_channel *channel, struct qj_ac_message *request, uin
 
 /* ---- sending ---- */
 
-/* The ring is full, or worse: returns 0 when there is room again, whatever that takes. */
+/* The ring is full or broken: returns 0 when there is room again, else an error. */
 static __attribute__((noinline)) int wait_for_room(struct qj_ac_channel *channel) {
     struct qj_ring_slot *slot;
     for (uint64_t pause_ns = 1000;;) {
@@ -415,7 +420,7 @@ static __attribute__((noinline)) int wait_for_room(struct qj_ac_channel *channel
         case QJ_RING_OK:
             return 0;
         case QJ_RING_NOT_READY: {
-            /* The peer is behind: let others run, receive what has arrived, check the peer from time to time. */
+            /* The peer is slower: run other tasks, receive messages, check the peer periodically. */
             qj_ac__receive_all(channel);
             int result = qj_ac_sleep(pause_ns);
             if (result != 0) return result;
@@ -464,7 +469,7 @@ static __attribute__((noinline)) int prepare_send_slow(struct qj_ac_channel *cha
     return channel->free_call == UINT32_MAX ? -EAGAIN : 0;
 }
 
-/* Sends a request and makes its record, whose response goes to `response`, or is kept when that is null. `task` is going to
+/* Sends a request and makes its record, whose response goes to `response`, or is kept when that is null. `task` will
  * wait for it; null: no task yet. */
 QJ_AC_INLINE int send(struct qj_ac_channel *channel, const struct qj_ac_message *request, struct qj_ac_message *response,
                       struct qj_ac_task *task, struct qj_ac_call_record **sent) {
@@ -478,7 +483,7 @@ QJ_AC_INLINE int send(struct qj_ac_channel *channel, const struct qj_ac_message 
     struct qj_ac_call_record *record = *sent = &channel->calls[channel->free_call];
     uint64_t cookie = (uint64_t)(record->cookie + (1u << 16)) << 32;
     write_message(channel, &out, cookie | REQUEST, request);
-    /* After the message, which a task may be waiting for; this thread polls for its response later. */
+    /* After the message, which a task of the peer may wait for; this thread polls for its response later. */
     channel->free_call = record->next_free;
     record->head = cookie | RECORD_OUT;
     record->task = task;
@@ -500,8 +505,9 @@ static void stop_waiting(void *argument) {
     qj_ac__make_runnable(record->task);
 }
 
-/* Until the response has come, or never will. The block is not cancelled yet. Afterwards everything is read from the item
- * and from the record, its argument: gcc keeps in memory, and not in registers, what lives across a switch. */
+/* Waits until the response has arrived or cannot arrive any more. The block is not cancelled yet. Afterwards all values
+ * are read from the item and from the record, its argument: gcc keeps values that are live across a switch in
+ * memory. */
 QJ_AC_INLINE void wait_for_response(struct qj_ac_cancel_item *item, struct qj_ac_channel *channel,
                                     struct qj_ac_call_record *record) {
     qj_ac__item_add(record->task->finish, item, stop_waiting, record);
@@ -535,7 +541,7 @@ int qj_ac_recv_response(struct qj_ac_channel *channel, uint32_t cookie, struct q
         return -EINVAL;
     }
     if (QJ_AC_UNLIKELY(qj_ac_is_canceled())) {
-        qj_ac__receive_all(channel); /* what has come is not lost */
+        qj_ac__receive_all(channel); /* messages that have arrived are not lost */
         if (record->state == RECORD_OUT) {
             record->state = RECORD_ABANDONED;
             return QJ_AC_CANCELED;

@@ -1,6 +1,6 @@
-/* Out-of-line definitions of the inline functions, for languages that cannot include a C header; and three operations for the
- * scopes of Rust: a task in a block that is not the innermost one, a wake by any thread, and a wait that another thread may
- * end. */
+/* Out-of-line definitions of the inline functions, for languages that cannot include a C header; and three operations
+ * for the scopes of Rust: a task in a block that is not the innermost one, a wake by any thread, and a wait that
+ * another thread may end. */
 #include "internal.h"
 
 void qj_ac_plain_async_in(struct qj_ac_finish *block, void (*function)(void *), void *argument);
@@ -40,7 +40,7 @@ void qj_ac_plain_wake(struct qj_ac_task *task) { qj_ac__schedule_remote(task, QJ
 
 void qj_ac_plain_wait_foreign(void) {
     struct qj_ac_task *task = qj_ac__thread.current;
-    /* A waker may be late: it must not end another wait of this task, whose frame is still referenced. */
+    /* A waker may be late: it must not end a later wait of this task, whose frame is referenced until then. */
     task->flags |= QJ_AC_TASK_FOREIGN;
     qj_ac_suspend_remote();
     task->flags &= ~QJ_AC_TASK_FOREIGN;

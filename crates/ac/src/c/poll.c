@@ -1,6 +1,6 @@
 /* The poller: a task of the library that polls timers, I/O, channels and wakes of other threads once per round of the dispatch
- * queue, and sleeps when no other task is runnable. It is created by the first timer, I/O or foreign wait, and is in the queue
- * exactly while something is pending; so an empty queue is a deadlock. */
+ * queue, and sleeps when no other task is runnable. It is created by the first timer, I/O or foreign wait, and is in
+ * the queue exactly while an event is pending; so an empty queue is a deadlock. */
 #include "internal.h"
 
 #include <linux/futex.h>
@@ -14,7 +14,7 @@
 /* The interval at which a thread that sleeps on I/O polls its channels. */
 #define CHANNELS_EVERY_NS 200000u
 
-/* The block of the poller, which is started at any time and never ends: not one of the program. */
+/* The block of the poller, which is no block of the program: the poller may be started at any time and never ends. */
 static __thread struct qj_ac_finish home;
 static __thread bool parked;
 
@@ -59,13 +59,13 @@ static void poller(void *argument) {
     unsigned rounds = 0;
     runtime->poller = runtime->current;
     runtime->poller->name = "poller";
-    /* The task that started us is about to wait for what we poll; until it does it cannot be scheduled. */
+    /* The task that started the poller is about to wait; until it does, it cannot be scheduled. */
     qj_ac_yield();
     for (;;) {
         bool idle = runtime->queue.next == &runtime->queue;
         qj_ac__remote_drain(runtime);
         if (runtime->channels != NULL) qj_ac__channels_poll(runtime);
-        /* Who is about to sleep hands over and waits in one call. */
+        /* Switches to the next task and waits in one call. */
         if (!idle && qj_ac__io_pending(runtime)) qj_ac__io_poll(runtime, 0);
         if (idle || ++rounds % ROUNDS_PER_CLOCK == 0) qj_ac__timers_fire(runtime);
         if (!pending(runtime)) {
@@ -103,7 +103,7 @@ void qj_ac__poller_stop(struct qj_ac_runtime *runtime) {
 /* ---- other threads ---- */
 
 bool qj_ac__remote_drain(struct qj_ac_runtime *runtime) {
-    /* No partner: the exchange below orders what is found; what is missed here is found in the next round. */
+    /* No partner: the exchange below orders the list; a push that is missed here is found in the next round. */
     if (QJ_AC_LIKELY(__atomic_load_n(&runtime->remote, __ATOMIC_RELAXED) == NULL)) return false;
     /* Pairs with the release in `qj_ac__schedule_remote`: the links are written before the head is seen. */
     struct qj_ac_task *newest = __atomic_exchange_n(&runtime->remote, NULL, __ATOMIC_ACQUIRE);
@@ -117,10 +117,10 @@ bool qj_ac__remote_drain(struct qj_ac_runtime *runtime) {
     bool any = oldest != NULL;
     while (oldest != NULL) {
         struct qj_ac_task *next = oldest->remote_next;
-        /* Pairs with `fetch_or` in `qj_ac__schedule_remote`: a wake that comes from here on is one of its own. */
+        /* Pairs with `fetch_or` in `qj_ac__schedule_remote`: a wake after this point is a new one. */
         uint32_t wake = __atomic_exchange_n(&oldest->remote_pending, 0, __ATOMIC_SEQ_CST);
-        /* The waker may come twice, before the task waits at all, or when it waits for something else: only one that
-         * waits for it is made runnable. */
+        /* A wake may come twice, before the task waits, or while it waits for something else: the task is made runnable
+         * only if it waits for this kind of wake. */
         bool meant = (wake & QJ_AC_WAKE_SUSPENDED) != 0 || (oldest->flags & QJ_AC_TASK_FOREIGN) != 0;
         if (meant && oldest->prev == NULL && qj_ac__is_suspended(oldest)) {
             qj_ac__to_queue(oldest);
@@ -149,11 +149,11 @@ static void push_and_ring(struct qj_ac_runtime *runtime, struct qj_ac_task *task
 
 void qj_ac__schedule_remote(struct qj_ac_task *task, uint32_t wake) {
     struct qj_ac_runtime *runtime = task->runtime;
-    /* As soon as the task is in the list it may run, end, and its thread with it. No partner: the list's exchange says that
-     * the thread sees it with the task. */
+    /* As soon as the task is in the list, it and its thread may end. No partner: the exchange of the list makes the
+     * increment visible together with the task. */
     __atomic_fetch_add(&runtime->wakers, 1, __ATOMIC_RELAXED);
     push_and_ring(runtime, task, wake);
-    /* Pairs with the acquire in `qj_ac__wait_for_wakers`: the last touch. */
+    /* Pairs with the acquire in `qj_ac__wait_for_wakers`: the last access. */
     __atomic_fetch_sub(&runtime->wakers, 1, __ATOMIC_RELEASE);
 }
 

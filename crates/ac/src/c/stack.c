@@ -40,7 +40,7 @@ struct qj_ac_pool {
     char *fresh, *fresh_end;   /* stacks of the newest chunk that were never used */
     size_t stack_bytes;        /* of one slot, guard included */
     size_t stacks_next;        /* in the next chunk */
-    bool guard_by_mapping;     /* the kernel has no lighter guards, or QJ_AC_GUARD asks for these */
+    bool guard_by_mapping;     /* the kernel has no page-table guards, or QJ_AC_GUARD selects mappings */
     struct qj_ac_task *cold;   /* free stacks while a tool watches: the fast path must not see them */
     void *signal_stack;
 };
@@ -118,7 +118,7 @@ static void new_chunk(struct qj_ac_runtime *runtime, struct qj_ac_pool *pool) {
         qj_ac__fatal("out of memory: no stack for another task, %llu are in use: %s",
                    (unsigned long long)runtime->statistics.stacks, strerror(error));
     }
-    /* A task touches a page or two; a huge page per stack would exhaust memory with many tasks. */
+    /* A task touches one or two pages; a huge page per stack would exhaust memory. */
     madvise(low, bytes, MADV_NOHUGEPAGE);
     *chunk = (struct chunk){pool->chunks, low, bytes};
     pool->chunks = chunk;
@@ -142,7 +142,7 @@ struct qj_ac_task *qj_ac__stack_allocate(struct qj_ac_runtime *runtime) {
     pool->fresh += pool->stack_bytes;
     guard(runtime, low);
     uint64_t number = ++runtime->statistics.stacks;
-    /* Cache colouring: with equal offsets of the tops, all tasks would compete for the same few cache sets. */
+    /* Cache colouring: if all tops had the same offset, all tasks would compete for the same few cache sets. */
     char *high = low + pool->stack_bytes - 64 * (number % 16);
     task = (struct qj_ac_task *)(high - sizeof *task);
     task->runtime = runtime;
@@ -262,9 +262,9 @@ void qj_ac__unwatch_overflow(struct qj_ac_runtime *runtime) {
 /* ---- shadow stacks ----
  *
  * SHSTK of x86-64 and GCS of AArch64 store return addresses a second time and fault when a return does not match. Once a task
- * has waited, its frames and its parent's return in another order than they were called. The objects of this library are not
- * marked as compatible, so linkers do not enable shadow stacks; they are on only where they were forced on, and the fault would
- * occur at an unrelated return. */
+ * has waited, its frames and its parent's return in another order than they were called. The objects of this library
+ * are not marked as compatible, so linkers do not enable shadow stacks; where they are forced on, the fault would occur
+ * at an unrelated return. */
 
 #if defined(__x86_64__)
 #define STATUS_OF_SHADOW_STACKS 0x5005 /* ARCH_SHSTK_STATUS */

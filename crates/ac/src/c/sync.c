@@ -5,9 +5,9 @@
 /* On the stack of the task that waits. */
 struct qj_ac_waiter {
     struct qj_ac_waiter *next, *prev;
-    struct qj_ac_wait_queue *queue; /* null when it is in none */
+    struct qj_ac_wait_queue *queue; /* null if it is in no queue */
     struct qj_ac_task *task;
-    uint64_t value;          /* what an event count must reach */
+    uint64_t value;          /* the value that an event count must reach */
     int result;
 };
 
@@ -40,7 +40,7 @@ static void dequeue_waiter(struct qj_ac_waiter *waiter) {
     waiter->queue = NULL;
 }
 
-/* The first waiter runs soon, with `result`. */
+/* Makes the waiter runnable with `result`. */
 QJ_AC_INLINE struct qj_ac_task *wake(struct qj_ac_waiter *waiter, int result) {
     if (QJ_AC_UNLIKELY(waiter->task->runtime != &qj_ac__thread)) {
         qj_ac__fatal_other_thread("what a task waits for was used by a thread that is not its own", waiter->task);

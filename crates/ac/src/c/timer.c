@@ -9,7 +9,7 @@ uint64_t qj_ac__now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Both are roots; the later one becomes the first child of the other. */
+/* Melds two heaps: the later root becomes the first child of the other. */
 static struct qj_ac_timer *meld(struct qj_ac_timer *a, struct qj_ac_timer *b) {
     if (a == NULL) return b;
     if (b == NULL) return a;

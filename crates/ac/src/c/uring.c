@@ -30,7 +30,7 @@
 #define IORING_SETUP_DEFER_TASKRUN (1U << 13)
 #endif
 
-/* What a descriptor was found to be. It may be another since: all this decides is which of two calls is tried first. */
+/* The known kind of a descriptor. It may be outdated: it only decides which of two operations is tried first. */
 enum found { UNKNOWN, SOCKET, DRAINED_SOCKET, NO_SOCKET };
 
 struct uring {
@@ -44,10 +44,10 @@ struct uring {
     struct io_uring_cqe *completions;
     unsigned *sq_head, *sq_tail, *sq_flags, *cq_head, *cq_tail;
     unsigned sq_mask, cq_mask, sq_entries;
-    unsigned prepared; /* tail of our own; the kernel sees it when we enter */
+    unsigned prepared; /* private tail; published to the kernel by io_uring_enter */
     unsigned unsubmitted;
     int wake;
-    uint64_t wake_count; /* where the kernel puts what it read from the eventfd */
+    uint64_t wake_count; /* the destination of the read of the eventfd */
 };
 
 static int setup(struct io_uring_params *parameters, bool *recent) {
@@ -165,7 +165,7 @@ static void prepare_wake(struct uring *uring) {
 }
 
 static uint8_t *socket_state_of(struct uring *uring, int descriptor) {
-    /* A number that is no descriptor of any process does not deserve a table: all of them share a place. */
+    /* Numbers beyond any possible descriptor share one entry, so that the table stays small. */
     size_t index = descriptor < 0 || descriptor > DESCRIPTORS_MAX ? 0 : (size_t)descriptor;
     if (index >= uring->found_count) {
         size_t count = 2 * index + 64;
@@ -178,8 +178,8 @@ static uint8_t *socket_state_of(struct uring *uring, int descriptor) {
     return &uring->found[index];
 }
 
-/* Sockets have calls of their own, which are shorter, and can be asked to wait before they try: a socket that was read
- * empty is seldom full again at once. */
+/* Sockets have operations of their own, which are faster and can poll before the first attempt
+ * (IORING_RECVSEND_POLL_FIRST): a socket that was just drained is seldom readable again immediately. */
 static void prepare_transfer(struct uring *uring, struct io_uring_sqe *entry, struct io_operation *operation) {
     bool reads = operation->kind == IO_READ;
     operation->tried = *socket_state_of(uring, operation->descriptor);
@@ -222,7 +222,7 @@ void qj_ac__uring_start(struct uring *uring, struct io_operation *operation) {
     }
 }
 
-/* The operation still completes in `qj_ac__uring_poll`, with what it has done or -ECANCELED: the kernel may be writing to its
+/* The operation still completes in `qj_ac__uring_poll`, with its result or -ECANCELED: the kernel may write to its
  * buffer until then. */
 void qj_ac__uring_cancel(struct uring *uring, struct io_operation *operation) {
     struct io_uring_sqe *entry = next_entry(uring);
@@ -233,12 +233,12 @@ void qj_ac__uring_cancel(struct uring *uring, struct io_operation *operation) {
     entry->user_data = NO_REQUEST;
 }
 
-/* An operation has ended, or has to be tried by the other call. */
+/* Handles a completion: the operation has ended, or is retried as the other kind. */
 static void finish(struct qj_ac_io *io, struct io_operation *operation, int result, unsigned flags) {
     struct uring *uring = io->uring;
     if (operation->kind == IO_READ || operation->kind == IO_WRITE) {
         uint8_t *found = socket_state_of(uring, operation->descriptor);
-        /* The kernel says so of what is no socket: when it tries first, and when it first waits. */
+        /* Errors for a descriptor that is no socket: ENOTSOCK if the operation is tried first, EAGAIN if it polls first. */
         bool no_socket = operation->tried != NO_SOCKET && result == -ENOTSOCK;
         bool no_wait = operation->tried == DRAINED_SOCKET && result == -EAGAIN;
         if (no_socket || no_wait) {
@@ -249,7 +249,7 @@ static void finish(struct qj_ac_io *io, struct io_operation *operation, int resu
             }
             result = QJ_AC_CANCELED;
         } else if (result <= 0) {
-            *found = UNKNOWN; /* it will be closed soon, and its number be another's */
+            *found = UNKNOWN; /* it will be closed soon, and its number reused */
         } else if (operation->tried != NO_SOCKET && operation->kind == IO_READ) {
             *found = uring->recent && !(flags & IORING_CQE_F_SOCK_NONEMPTY) ? DRAINED_SOCKET : SOCKET;
         }
@@ -276,7 +276,7 @@ static bool reap(struct qj_ac_io *io) {
             finish(io, (struct io_operation *)(uintptr_t)completion->user_data, completion->res, completion->flags);
         }
     }
-    /* Pairs with the kernel's acquire: we have read what we give back. */
+    /* Pairs with the kernel's acquire: the completions are read before they are released. */
     __atomic_store_n(uring->cq_head, head, __ATOMIC_RELEASE);
     if (wake) prepare_wake(uring);
     return true;
@@ -285,7 +285,7 @@ static bool reap(struct qj_ac_io *io) {
 void qj_ac__uring_poll(struct qj_ac_io *io, uint64_t timeout_ns) {
     struct uring *uring = io->uring;
     if (reap(io)) timeout_ns = 0;
-    /* No partner: a flag that is seen late is seen in the next round; nothing else is read because of it. */
+    /* No partner: a flag that is seen late is seen in the next round; no other data depends on it. */
     unsigned flags = __atomic_load_n(uring->sq_flags, __ATOMIC_RELAXED);
     bool work = uring->unsubmitted != 0 || (flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
     if (timeout_ns == 0 && !work) return;

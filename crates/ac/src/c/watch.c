@@ -1,5 +1,5 @@
 /* Notifications of every stack and every switch, for valgrind, AddressSanitizer, ThreadSanitizer and the trace of QJ_AC_TRACE.
- * The sanitizers are found at run time by weak symbols, so that one library serves programs built with and without them. */
+ * The sanitizers are detected by weak symbols, so that one library serves programs built with and without them. */
 #include "internal.h"
 
 #include <pthread.h>
@@ -41,8 +41,8 @@ static uintptr_t valgrind_request(uintptr_t request, uintptr_t a, uintptr_t b, u
 
 static bool under_valgrind(void) { return valgrind_request(VALGRIND_RUNNING, 0, 0, 0) != 0; }
 
-/* The tool that follows every byte takes our step up the stack and down again (`qj_ac__task_base`) for a loss of what is
- * between; the others count instructions, and must see the usual path. */
+/* memcheck marks the bytes below a raised stack pointer as undefined, so that `qj_ac__task_base`, which raises and
+ * lowers it, must be avoided there; the other tools count instructions and must see the usual path. */
 static bool under_memcheck(void) {
     char byte = 0, bits = 0;
     return valgrind_request(MEMCHECK_GET_VBITS, (uintptr_t)&byte, (uintptr_t)&bits, 1) == 1;
@@ -68,7 +68,8 @@ static FILE *trace;
 static bool trace_ended; /* under the file's lock */
 static pthread_once_t trace_once = PTHREAD_ONCE_INIT;
 
-/* At the exit of the process. Other threads go on, and what was registered earlier runs later: so the file stays open. */
+/* At the exit of the process. Other threads continue, and exit handlers that were registered earlier run later: so the
+ * file stays open. */
 static void trace_end(void) {
     flockfile(trace);
     if (!trace_ended) fputs("\n]\n", trace);
@@ -92,8 +93,8 @@ static void trace_open(void) {
     atexit(trace_end);
 }
 
-/* Every thread has tasks of the same numbers: in the trace each is a process of its own, with the number the kernel gives the
- * thread, which for the first is that of the process. */
+/* Task numbers are per thread: in the trace each thread is a process, with its kernel thread id, which for the first
+ * thread is the process id. */
 static __thread int traced_as;
 static void trace_thread(void) {
     traced_as = (int)syscall(SYS_gettid);
@@ -106,12 +107,12 @@ static void trace_thread(void) {
     funlockfile(trace);
 }
 
-/* One line per task: a slice for each stretch it runs. */
+/* One row per task, with a slice for each interval in which it runs. */
 static void trace_event(const struct qj_ac_task *task, char phase) {
     uint64_t now = qj_ac__now_ns();
     char name[64];
     if (task->name != NULL) {
-        /* Names are the program's; the quotes and backslashes in them are not JSON. */
+        /* Quotes and backslashes in the program's names are not valid in JSON strings. */
         size_t length = 0;
         for (const char *c = task->name; *c != '\0' && length < sizeof name - 1; c++) {
             if (*c != '"' && *c != '\\' && (unsigned char)*c >= ' ') name[length++] = *c;
@@ -128,7 +129,7 @@ static void trace_event(const struct qj_ac_task *task, char phase) {
     funlockfile(trace);
 }
 
-/* ---- all together ---- */
+/* ---- all tools ---- */
 
 uintptr_t qj_ac__watchers(void) {
     pthread_once(&trace_once, trace_open);

@@ -1,5 +1,5 @@
-//! Instruction budgets, counted by callgrind: they do not depend on the machine's mood, so a regression is seen at once.
-//! Each count is the difference of two runs.
+//! Instruction budgets, counted by callgrind: they do not depend on the load of the machine, so that a regression is
+//! detected in one run. Each count is the difference of two runs.
 
 use std::process::Command;
 

@@ -53,7 +53,7 @@ impl Program {
         self
     }
 
-    /// What starts the program: valgrind, qemu.
+    /// The command that runs the program: valgrind, qemu.
     pub(crate) fn under(mut self, runner: &[&str]) -> Program {
         self.runner = runner.iter().map(|word| (*word).to_owned()).collect();
         self

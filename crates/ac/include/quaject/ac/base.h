@@ -13,18 +13,18 @@ extern "C" {
 #define QJ_AC_INLINE static inline __attribute__((always_inline, unused))
 #define QJ_AC_LIKELY(x) __builtin_expect(!!(x), 1)
 #define QJ_AC_UNLIKELY(x) __builtin_expect(!!(x), 0)
-/* Between two stores that gcc would otherwise make one vector store of: words that are read back alone soon after would
- * then wait for it. */
+/* Separates two stores that gcc would otherwise combine into one vector store: a load of one of the words soon after
+ * could not be forwarded from it. */
 #define QJ_AC__APART() __asm__ volatile("" ::: "memory")
 
-/* What a wait returns when the block around it is cancelled. */
+/* The result of a wait whose enclosing block is cancelled. */
 #define QJ_AC_CANCELED (-ECANCELED)
 
 struct qj_ac_finish;
 struct qj_ac_runtime;
 
-/* What the C++ run time keeps about exceptions, by its ABI (__cxa_eh_globals): those that are being handled, newest first, and
- * how many are in flight. */
+/* The exception state of the C++ run time, by its ABI (__cxa_eh_globals): the caught exceptions, newest first, and the
+ * number of uncaught ones. */
 struct qj_ac_exceptions {
     void *caught;
     unsigned uncaught;
@@ -32,28 +32,28 @@ struct qj_ac_exceptions {
 
 /* A task. It lies at the top of its own stack, so that a task which waits costs one page:
  *
- *     high   [ padding against equal cache sets ]
+ *     high [ padding: cache colouring ]
  *            [ struct qj_ac_task, 192 bytes     ]  <- stack pointer when the task's function is called
  *            [ frames ...                       ]
  *     low    [ guard, 64 KiB                    ]
  *
- * `parent_sp` is the caller-continuation record. While it is set the task has never waited: its function still runs as
- * an ordinary call of the parent's, only on another stack, and may simply return. The first wait takes the record,
- * resumes the parent there, and makes the task independent.
+ * `parent_sp` is the caller-continuation record. While it is set, the task has never waited: its function runs as an
+ * ordinary call by the parent, on another stack, and may return. The first wait takes the record, resumes the parent
+ * there, and makes the task independent (a lazily owned stack).
  *
- * `sp` alone says whether a task may be yielded to directly, so that a yield asks one question and writes as little as it
- * can: what it costs are its accesses to memory, of which a processor begins three a cycle, and the stores among them, of
- * which it finishes one.
+ * `sp` alone determines whether a task may be yielded to directly, so that a yield makes one test and few stores: its
+ * cost is its memory accesses, of which a processor starts three per cycle, and its stores, of which it completes one
+ * per cycle.
  *
- *     sp          waits outside of the dispatch queue, while no tool watches; or is the running task, whose `sp` is what
- *                 it was when it was last yielded to, and means nothing. Null for all others: tasks that are in the
- *                 queue, have ended, have never waited, run a child on top of theirs, or wait for the end of a block
+ *     sp waits outside of the dispatch queue, while no tool watches; or is the running task, whose `sp` is stale. Null
+ *     for all others: tasks that are in the queue, have ended, have never waited, run a child on top of them, or wait
+ *     for the end of a block
  *     queued_sp   is in the queue (`prev` is set), or waits for the end of a block; while a tool watches, waits for
  *                 whatever, and null otherwise */
 struct qj_ac_task {
     void *parent_sp;             /* the parent's continuation; null once the parent has resumed */
     void *sp;                    /* its context when it can be yielded to directly */
-    void *queued_sp;             /* its context when the dispatch queue or the library resumes it */
+    void *queued_sp;             /* its context if the dispatch queue or the library resumes it */
     union {
         struct qj_ac_task *next;   /* in the dispatch queue, or in the pool */
         struct qj_ac_task *before; /* while it runs and has waited: the task it last yielded to by number; a prediction */
@@ -90,23 +90,22 @@ struct qj_ac_cancel_item {
     int ran;
 };
 
-/* Something that happens at a time. The node is the caller's; a pairing heap links it. */
+/* A timer. The caller owns the node; a pairing heap links it. */
 struct qj_ac_timer {
     uint64_t when_ns; /* CLOCK_MONOTONIC */
     void (*fire)(struct qj_ac_timer *timer);
     struct qj_ac_timer *child, *next, *prev; /* `prev`: elder sibling or parent; null while not set, itself at the root */
 };
 
-/* A block. It is in the frame that opens it. Blocks form a tree by `up`; the links downwards, which only
- * cancellation follows, are made when the first cancellable wait happens below, so that opening a block costs a few
- * stores. */
+/* A block. It is in the frame that opens it. Blocks form a tree by `up`; the links to children, which only cancellation
+ * follows, are made at the first cancellable wait below, so that opening a block costs a few stores. */
 struct qj_ac_finish {
     long count;                  /* tasks that have waited and not yet ended */
     struct qj_ac_task *waiter;   /* the owner, at the end of the block */
     struct qj_ac_finish *up;
     uint32_t state;              /* QJ_AC_BLOCK_... */
     uint32_t reserved;
-    void *failure;               /* first exception or panic of a task that had waited; the language face's */
+    void *failure;               /* first exception (C++) or panic (Rust) of a task that had waited */
     struct qj_ac_finish *children, *sibling_next, *sibling_prev;
     struct qj_ac_cancel_item *items;
     struct qj_ac_timer deadline;
@@ -116,12 +115,12 @@ struct qj_ac_finish {
 #define QJ_AC_BLOCK_SHIELD 2u   /* a cancellation further up stops here */
 #define QJ_AC_BLOCK_LINKED 4u   /* is in the list of its parent */
 #define QJ_AC_BLOCK_DEADLINE 8u /* the timer is set, or has fired */
-#define QJ_AC_BLOCK_EXPIRED 16u /* it was the deadline that cancelled it */
+#define QJ_AC_BLOCK_EXPIRED 16u /* the deadline cancelled it */
 
 /* A number under which a suspended task can be found: index in the low half, generation in the high one. */
 struct qj_ac_slot {
     struct qj_ac_task *task;
-    uint32_t id; /* the only number this slot answers to; its generation changes when the number is given back */
+    uint32_t id; /* the only valid number of this slot; its generation changes when the number is released */
     uint32_t next_free;
 };
 
@@ -150,24 +149,24 @@ struct qj_ac_runtime {
     struct qj_ac_statistics statistics;
     struct qj_ac_task queue;
     struct qj_ac_task root;    /* the thread's own stack */
-    /* The library's. */
+    /* Not accessed by inline code. */
     struct qj_ac_task *all;    /* every stack of the thread */
     struct qj_ac_pool *pool;
     struct qj_ac_io *io;
     struct qj_ac_timer *timers;
-    struct qj_ac_channel *channels; /* messages are waited for on them */
+    struct qj_ac_channel *channels; /* channels on which tasks wait */
     uint32_t free_first, free_last, slots_used;
     struct qj_ac_task *poller;
     struct qj_ac_task *remote; /* woken by other threads; they push with compare-and-swap */
     uint32_t doorbell;         /* futex: other threads ring it; QJ_AC_SLEEPING while this one sleeps */
-    uint32_t foreign_waits;    /* tasks that only another thread will wake */
+    uint32_t foreign_waits;    /* tasks that only another thread can wake */
     uint32_t wakers;           /* other threads that are about to touch this structure */
 };
 
-/* Initial-exec: the library is linked into the program that uses it, and a look-up is one instruction. */
+/* Initial-exec: the library is linked into the program that uses it, and an access is one instruction. */
 extern __thread struct qj_ac_runtime qj_ac__thread __attribute__((tls_model("initial-exec")));
-/* The same address, made anew. A compiler keeps the address, or a part of it, over a switch in the frame of the task that
- * goes on, where the processor can read it only when it knows the stack pointer; and all that follows waits for that. */
+/* The same address, recomputed. A compiler would keep the address, or a part of it, across a switch in the frame of the
+ * resumed task; loading it from there depends on the new stack pointer, and all that follows would wait for it. */
 QJ_AC_INLINE struct qj_ac_runtime *qj_ac__this_thread(void) {
 #if defined(__x86_64__)
     struct qj_ac_runtime *runtime;
@@ -179,9 +178,9 @@ QJ_AC_INLINE struct qj_ac_runtime *qj_ac__this_thread(void) {
 }
 extern struct qj_ac_task qj_ac__no_task; /* `current` of a thread that has not started */
 
-/* Makes the calling thread's state; DO_FINISH does it when it must. Not needed, never harmful. */
+/* Initialises the calling thread's state. Optional: DO_FINISH does so if necessary. */
 void qj_ac_start(void);
-/* Gives the thread's stacks back. Every block must be closed. */
+/* Frees the thread's stacks. Every block must be closed. */
 void qj_ac_stop(void);
 
 /* Settings of the process, for threads that start later: every thread's stacks are of one size. Environment: QJ_AC_STACK_KIB,
@@ -195,7 +194,7 @@ struct qj_ac_options {
 };
 void qj_ac_configure(const struct qj_ac_options *options);
 
-/* Names the mistake and stops the process. */
+/* Prints the error and aborts the process. */
 __attribute__((noreturn, cold, format(printf, 1, 2))) void qj_ac__fatal(const char *format, ...);
 
 #ifdef __cplusplus

@@ -1,15 +1,15 @@
-/* DO_FINISH and ASYNC, the two constructs of Asynchronous C, as macros; for each compiler the way to make a statement run on
- * another stack, never by an executable stack.
+/* DO_FINISH and ASYNC, the two constructs of Asynchronous C, as macros; for each compiler a way to run a statement on
+ * another stack, without an executable stack.
  *
  *     DO_FINISH({ ... })            a block; `return` and `break` out of it wait for its tasks too
  *     DO_FINISH_(name, { ... })     the same with a name, for CANCEL(name) and qj_ac_deadline(name, ns)
  *     DO_FINISH_NX({ ... })         a shield: cancellations from outside do not reach into it
- *     ASYNC_CALL(function, a, b)    calls function(a, b) as a task; its parameters are integers and pointers, at most six
- *     ASYNC({ ... })                the text as a task; what it uses of the function around it is copied
+ *     ASYNC_CALL(function, a, b) calls function(a, b) as a task; at most six arguments, integers and pointers
+ *     ASYNC({ ... }) the text as a task; the local variables that it uses are copied
  *
- * ASYNC({ ... }) is a lambda in C++, a block with clang -fblocks, and with gcc a nested function, which may use no local
- * variable of the function around it: that is a compile error, and ASYNC_CALL the way to write it. With QJ_AC_EAGER
- * defined before the first inclusion all of them own their stacks eagerly. */
+ * ASYNC({ ... }) is a lambda in C++, a block with clang -fblocks, and with gcc a nested function, which may not use
+ * local variables of the enclosing function: that is a compile error, and ASYNC_CALL is the alternative. With
+ * QJ_AC_EAGER defined before the first inclusion all of them own their stacks eagerly. */
 #ifndef QUAJECT_AC_BODY_H
 #define QUAJECT_AC_BODY_H
 
@@ -64,7 +64,7 @@ struct qj_ac__words {
 };
 void qj_ac__call_spread(void *words);
 
-/* The call itself is checked, and never made, by `sizeof`; floating-point arguments do not become words. */
+/* `sizeof` type-checks the call without evaluating it; floating-point arguments are rejected. */
 #define QJ_AC__IS_WORD(x)                                                                                              \
     (sizeof(__typeof__(((void)0, (x)))) <= sizeof(uintptr_t) && _Generic((x), float: 0, double: 0, default: 1))
 #define QJ_AC__CHECKED_WORD(x)                                                                                         \
@@ -73,8 +73,8 @@ void qj_ac__call_spread(void *words);
         char unused;                                                                                                   \
     }))
 #if defined(__riscv)
-/* Registers hold 32 bits sign-extended here, those of unsigned numbers too. That is right for a parameter of 32 bits and
- * wrong for one of 64, so a caller with unsigned values must pass exactly the types of the parameters. */
+/* On RISC-V registers hold 32-bit values sign-extended, unsigned ones too. That is right for a 32-bit parameter and
+ * wrong for a 64-bit one, so a caller with unsigned values must pass exactly the types of the parameters. */
 #define QJ_AC__W(x)                                                                                                    \
     ((uintptr_t)_Generic((x), unsigned: (intptr_t)(int32_t)(uintptr_t)(x), default: (x)) + QJ_AC__CHECKED_WORD(x))
 #define QJ_AC__U(x) _Generic((x), unsigned: 1, default: 0)
@@ -131,12 +131,12 @@ void qj_ac__call_spread(void *words);
 #define QJ_AC__FIRST(...) QJ_AC__FIRST2(__VA_ARGS__, 0)
 #define QJ_AC__FIRST2(f, ...) f
 
-/* Bytes of what a call returns, which is thrown away. More than two words go to memory that the caller names, and no caller
- * does. */
+/* The size of the result of a call, which is discarded. A result of more than two words is returned in memory that the
+ * caller would have to provide. */
 #define QJ_AC__RESULT(call)                                                                                            \
     sizeof(__builtin_choose_expr(__builtin_types_compatible_p(__typeof__(call), void), 0, (call)))
 
-/* One word, or none, needs no spreading: it goes where every task's argument goes. */
+/* One word, or none, needs no array of words: it is the argument of the task itself. */
 #define QJ_AC__START(count, function_, ...)                                                                            \
     do {                                                                                                               \
         struct qj_ac__words qj_ac__call_words = {(void (*)(void))function_, {__VA_ARGS__}};                            \

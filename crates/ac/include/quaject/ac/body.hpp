@@ -1,12 +1,12 @@
-/* DO_FINISH and ASYNC for C++17: a guard that joins however its scope is left, and callables moved onto the task's
- * stack. An exception leaves a task that never waited through the stack switch, as it would leave a call; one that has
- * waited carries it to the end of the block, where the first is thrown again.
+/* DO_FINISH and ASYNC for C++17: a guard that joins on every exit from its scope, and callables moved onto the task's
+ * stack. An exception leaves a task that has never waited through the stack switch, as it would leave a call; that of a
+ * task that has waited is stored, and the first one is rethrown at the end of the block.
  *
  * Each task has exceptions of its own, as each thread has: it may wait inside a `catch`, and in a destructor that runs because of
  * an exception. A task that is started inside a `catch` does not see the exception that is handled there (`throw;`,
- * std::current_exception()): hand it a std::exception_ptr. So it is in every executable that is not linked with
- * --exclude-libs; there, and in a shared library with the tasks in it that is opened by dlopen(), tasks have what their thread has,
- * and must not wait inside a `catch`. */
+ * std::current_exception()): hand it a std::exception_ptr. This holds in every executable that is not linked with
+ * --exclude-libs. In one that is, and in a shared library with tasks that is opened by dlopen(), tasks share the
+ * exceptions of their thread and must not wait inside a `catch`. */
 #ifndef QUAJECT_AC_BODY_HPP
 #define QUAJECT_AC_BODY_HPP
 
@@ -55,7 +55,7 @@ template <class F, class... A> inline void async_call(F function, A &&...argumen
     });
 }
 
-/* A finish block as a scope. Left by an exception it is cancelled, and its tasks are waited for all the same. */
+/* A finish block as a scope. If an exception leaves it, it is cancelled and still waits for its tasks. */
 class block {
   public:
     enum kind { ordinary, shielded };
@@ -72,7 +72,7 @@ class block {
 
     struct qj_ac_finish *get() { return &block_; }
 
-    /* Waits for the tasks; throws what the first of them that failed has thrown. */
+    /* Waits for the tasks; rethrows the exception of the first task that failed. */
     void join() {
         open_ = false;
         qj_ac_finish_end(&block_);

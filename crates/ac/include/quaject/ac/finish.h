@@ -27,7 +27,7 @@ QJ_AC_INLINE void qj_ac_finish_begin(struct qj_ac_finish *block) {
     task->finish = block;
 }
 
-/* The same, and cancellations from outside stop here: for work that must be done to its end. */
+/* Opens a shield: cancellations of enclosing blocks do not reach into it. For work that must be completed. */
 QJ_AC_INLINE void qj_ac_finish_begin_shielded(struct qj_ac_finish *block) {
     qj_ac_finish_begin(block);
     block->state = QJ_AC_BLOCK_SHIELD;
@@ -53,20 +53,20 @@ QJ_AC_INLINE void qj_ac_finish_end(struct qj_ac_finish *block) {
     if (QJ_AC_UNLIKELY(block->state & ~QJ_AC_BLOCK_SHIELD)) qj_ac__finish_rollback(block);
 }
 
-/* Asks everything in the block, and in blocks below it that no shield protects, to end soon: waits that can be
- * cancelled return QJ_AC_CANCELED, now and from now on. Nothing is killed. Blocks further down are cancelled first, in each
- * the newest wait first. The block is one of this thread's. */
+/* Cancels the block and the blocks below it up to shields. Cancellation is cooperative: cancellable waits return
+ * QJ_AC_CANCELED, present and future ones; no task is killed. Blocks further down are cancelled first, in each the
+ * newest wait first. The block must belong to this thread. */
 void qj_ac_cancel(struct qj_ac_finish *block);
 
 /* Cancels the block `after_ns` nanoseconds from now unless it has ended. A second call replaces the first. */
 void qj_ac_deadline(struct qj_ac_finish *block, uint64_t after_ns);
-/* Whether it was the deadline that cancelled the block; may be asked after the block too. */
+/* Whether the deadline cancelled the block; may also be called after the block. */
 QJ_AC_INLINE int qj_ac_expired(const struct qj_ac_finish *block) {
     return (block->state & QJ_AC_BLOCK_EXPIRED) != 0;
 }
 
-/* Has `item->run(item->argument)` called when the innermost open block is cancelled. Returns QJ_AC_CANCELED, and
- * registers nothing, when it already is. */
+/* Registers `item->run(item->argument)` to be called when the innermost open block is cancelled. If it is cancelled
+ * already, returns QJ_AC_CANCELED and registers nothing. */
 int qj_ac_cancel_item_add(struct qj_ac_cancel_item *item, void (*run)(void *argument), void *argument);
 void qj_ac_cancel_item_remove(struct qj_ac_cancel_item *item);
 

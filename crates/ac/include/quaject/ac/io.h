@@ -1,12 +1,15 @@
-/* Input and output that lets other tasks run: io_uring, or epoll where the kernel has none (QJ_AC_IO=epoll asks for it).
+/* Input and output that lets other tasks run: io_uring, or epoll where the kernel has no io_uring (QJ_AC_IO=epoll
+ * selects epoll).
  *
- * Buffers may lie on the task's stack: a call returns only when the kernel is done with them, cancelled or not. What a
- * cancelled call has moved is not lost: it returns the bytes, and the next call returns QJ_AC_CANCELED. Each returns what
- * the system call of its name would, with -errno for an error; QJ_AC_CANCELED when the block around is cancelled.
+ * Buffers may lie on the task's stack: a call returns only when the kernel no longer uses them, cancelled or not. A
+ * cancelled call that has transferred bytes returns their number, and the next call returns QJ_AC_CANCELED. Each
+ * returns the result of the system call of its name, -errno for an error, or QJ_AC_CANCELED if the enclosing block is
+ * cancelled.
  *
- * With epoll qj_ac_accept() leaves the listener O_NONBLOCK, as it must when others accept from it too.
+ * With epoll qj_ac_accept() leaves the listener O_NONBLOCK, because other processes may accept from it too.
  *
- * A forked child may use all of them. What was under way when it was forked is its parent's, and never comes in the child. */
+ * A forked child may use all of them. Operations that were in progress at the fork belong to the parent and never
+ * complete in the child. */
 #ifndef QUAJECT_AC_IO_H
 #define QUAJECT_AC_IO_H
 
@@ -20,11 +23,11 @@ extern "C" {
 
 ssize_t qj_ac_read(int descriptor, void *buffer, size_t bytes);
 ssize_t qj_ac_write(int descriptor, const void *buffer, size_t bytes);
-/* All of it: 0, or an error after which an unknown part is written. */
+/* Writes all bytes: 0, or an error after which an unknown part is written. */
 int qj_ac_write_all(int descriptor, const void *buffer, size_t bytes);
 int qj_ac_accept(int listener, struct sockaddr *address, socklen_t *length);
 int qj_ac_connect(int socket, const struct sockaddr *address, socklen_t length);
-/* The name of what serves this thread: "io_uring" or "epoll". */
+/* The back end of this thread: "io_uring" or "epoll". */
 const char *qj_ac_io_backend(void);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Context switches between stacks. Tasks, blocks and queues are not known here.
+/* Context switches between stacks. Knows no tasks, blocks or queues.
  *
  * A context is a stack pointer. On x86-64 its top word is the address to jump to, with that stack pointer and with the task
  * in rdx, so that a context saved by the inline switch and one saved by the function look the same to the code that resumes them:
@@ -12,9 +12,10 @@
  *
  * At a task's first wait two words more are on top, [ qj_ac__task_base ][ padding ]: the base of a detached task.
  *
- * The inline form tells the compiler that every register is lost; it then saves only what lives. Both end in `jmp`, not
- * `ret`: a return that does not match its call costs more than all the rest (measured 26 cycles against 5). The control
- * words of the floating-point unit are not saved; tasks that change them restore them before they wait. */
+ * The inline form declares every register as clobbered; the compiler then saves only live ones. Both end in `jmp`, not
+ * `ret`: a `ret` without its matching call is mispredicted, which costs more than the rest of the switch (measured 26
+ * cycles against 5). The control words of the floating-point unit are not saved; tasks that change them restore them
+ * before they wait. */
 #ifndef QUAJECT_AC_SWITCH_H
 #define QUAJECT_AC_SWITCH_H
 
@@ -24,8 +25,8 @@
 extern "C" {
 #endif
 
-/* Calls `function(argument)` on the stack below `task`. Returns the task when the function has returned without ever
- * waiting, and null when it waits. May pass an exception on. */
+/* Calls `function(argument)` on the stack below `task`. Returns the task if the function returns without having waited,
+ * and null when it waits for the first time. May propagate an exception. */
 struct qj_ac_task *qj_ac__call(struct qj_ac_task *task, void (*function)(void *), void *argument);
 /* Saves the context in `*save` and resumes `to`, the context of `next`. */
 void qj_ac__switch(void **save, void *to, struct qj_ac_task *next);
@@ -50,9 +51,9 @@ struct qj_ac__destination qj_ac__task_end(struct qj_ac_task *task);
 #else
 #define QJ_AC__WIDE_REGISTERS
 #endif
-/* clang keeps its own pointer to a frame of variable size and alignment in rbx, and then does not heed that an asm loses
- * it. The orders of the stores were the best of all on a Zen 4, which finishes two neighbours to one line at once; the pair
- * at the top is aligned for it. */
+/* clang keeps a pointer to a frame of variable size and alignment in rbx, and then ignores a clobber of rbx by an asm.
+ * The orders of the stores are the fastest of all on a Zen 4, which completes two adjacent stores to one line per
+ * cycle; the pair at the top is aligned for it. */
 #ifdef __clang__
 #define QJ_AC__KEEP_RBX "mov %%rbx, 16(%%rsp)\n\t"
 #define QJ_AC__KEEP(word) "mov %%rsp, " #word "(%%rdi)\n\tmov %%rbp, 8(%%rsp)\n\tmov %%rax, (%%rsp)\n\t" QJ_AC__KEEP_RBX
@@ -123,18 +124,18 @@ struct qj_ac__destination qj_ac__task_end(struct qj_ac_task *task);
     }
 #endif
 
-/* Each by the offset of the word that takes the context, `sp` or `queued_sp`. They return the task that was passed as
- * `next` by the switch that resumed this one, which is the task that waited. A direct yield leaves it to its target to record
- * that it runs now: a compiler then knows the running task at the next yield, and does not read what has just been written. */
+/* One for each field that receives the context, `sp` or `queued_sp`, by its offset. They return the task that was
+ * passed as `next` by the switch that resumed this one, which is the task that waited. After a direct yield the target
+ * records itself as running: the compiler then has the running task in a register at the next yield, and does not load
+ * what has just been stored. */
 QJ_AC__SWITCH(qj_ac__switch_waiting, 8)
 QJ_AC__SWITCH(qj_ac__switch_queued, 16)
 QJ_AC__SWITCH_FIRST(qj_ac__switch_first_waiting, 8)
 QJ_AC__SWITCH_FIRST(qj_ac__switch_first_queued, 16)
 
-/* `qj_ac__call` in place. The compiler saves what lives, once, instead of the function what might, each time. While the
- * task runs, the frame pointer stays what it is, so that debuggers and `backtrace()` find the caller's frame by it; hence
- * `__builtin_frame_address`, which makes the compiler have one. Only where no exception can pass: an asm is nothing that
- * compilers list clean-ups for. */
+/* `qj_ac__call` inlined: the compiler saves live registers only. While the task runs, the frame pointer is unchanged,
+ * so that debuggers and `backtrace()` find the caller's frame; `__builtin_frame_address` makes the compiler keep one.
+ * Only where no exception can pass, because compilers emit no clean-ups for an asm. */
 #if defined(__x86_64__) && !defined(QJ_AC_NO_INLINE_SWITCH) && !defined(__EXCEPTIONS) && !defined(__cplusplus)
 QJ_AC_INLINE struct qj_ac_task *qj_ac__call_inline(struct qj_ac_task *task, void (*function)(void *), void *argument) {
     struct qj_ac_task *returned;

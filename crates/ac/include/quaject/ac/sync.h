@@ -12,7 +12,7 @@ extern "C" {
 
 struct qj_ac_waiter;
 
-/* First in, first out; waiters are on the stacks of the waiting tasks. All zeros is an empty one. */
+/* A FIFO queue; waiters are on the stacks of the waiting tasks. All zeros is an empty queue. */
 struct qj_ac_wait_queue {
     struct qj_ac_waiter *first, *last;
 };

@@ -1,5 +1,5 @@
-/* Starting tasks, and all forms of yielding. The fast paths are here. When the thread has not started, the pool is empty, a tool
- * watches or a rule is violated, the function of the same name with `_slow` in the library is called. */
+/* Starting tasks, and all forms of yielding. The fast paths are here. If the thread has not started, the pool is empty,
+ * a tool watches or a precondition is violated, the function of the same name with `_slow` in the library is called. */
 #ifndef QUAJECT_AC_TASK_H
 #define QUAJECT_AC_TASK_H
 
@@ -27,7 +27,7 @@ QJ_AC_INLINE void qj_ac__push_front(struct qj_ac_runtime *runtime, struct qj_ac_
     end->next = task;
 }
 
-/* For a task that waits: its context is the queue's from now on. */
+/* For a task that waits: moves its context to `queued_sp`, from which the queue resumes it. */
 QJ_AC_INLINE void qj_ac__to_queue(struct qj_ac_task *task) {
     if (task->sp == NULL) return;
     task->queued_sp = task->sp;
@@ -44,15 +44,16 @@ QJ_AC_INLINE void qj_ac__unlink(struct qj_ac_task *task) {
 
 void qj_ac__async_slow(void (*function)(void *), void *argument);
 void qj_ac__finished_call(struct qj_ac_runtime *runtime, struct qj_ac_task *task);
-/* The running task ends in the midst of handling exceptions: it leaves none to the next task on its stack. */
+/* The running task ends while it handles exceptions: clears them for the next task on its stack. */
 void qj_ac__exceptions_forget(void);
-/* The exception that leaves `task` is its parent's from here on. */
+/* Moves the exception that leaves `task` to its parent. */
 __attribute__((cold)) void qj_ac__exceptions_leave(struct qj_ac_task *task, struct qj_ac_task *parent);
 __attribute__((noreturn, cold)) void qj_ac__fatal_outside_block(const char *what);
 __attribute__((noreturn, cold)) void qj_ac__fatal_open_block(struct qj_ac_task *task);
 
-/* The pool of stacks. A task leaves it when it first waits or starts a task itself: most end before, and then neither taking
- * nor giving writes anything. So the running task may still be the first of the pool. In a pooled task `finish` is `home`. */
+/* The pool of stacks. A task leaves it when it first waits or starts a task itself. Most tasks end before that, and
+ * then neither allocation nor release stores anything. So the running task may still be the first of the pool. In a
+ * pooled task `finish` is `home`. */
 QJ_AC_INLINE void qj_ac__to_pool(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
     task->next = runtime->spare;
     runtime->spare = task;
@@ -61,7 +62,7 @@ QJ_AC_INLINE struct qj_ac_task *qj_ac__leave_pool(struct qj_ac_runtime *runtime,
     return runtime->spare = task->next;
 }
 
-/* The stack goes back to the pool and the parent runs on, when an exception passes through. */
+/* When an exception passes through: the stack returns to the pool, and the parent continues. */
 QJ_AC_INLINE void qj_ac__release_stack(struct qj_ac_task **returned) {
     struct qj_ac_task *task = *returned;
     if (QJ_AC_LIKELY(task != NULL)) {
@@ -86,15 +87,15 @@ QJ_AC_INLINE void qj_ac_async(void (*function)(void *), void *argument) {
     }
     struct qj_ac_finish *home = parent->finish;
     if (QJ_AC_UNLIKELY(home == NULL)) qj_ac__fatal_outside_block("ASYNC");
-    /* Its frames are below those of a child now, and it cannot be yielded to. */
+    /* A child runs on top of it now, so that it cannot be yielded to. */
     if (parent->sp != NULL) parent->sp = NULL;
-    /* Mostly as they were: the same block starts its tasks on the same stack. A load costs less than a store. */
+    /* Usually unchanged: a block starts its tasks on the same stack. A load is cheaper than a store. */
     if (task->parent != parent) task->parent = parent;
     if (task->home != home) task->home = task->finish = home;
     runtime->current = task;
     __attribute__((cleanup(qj_ac__release_stack))) struct qj_ac_task *returned = task;
     returned = qj_ac__call_inline(task, function, argument);
-    /* As `qj_ac__release_stack`, with nothing read that was written a moment ago and is known. */
+    /* As `qj_ac__release_stack`, without loading values that were just stored and are known. */
     struct qj_ac_task *ended = returned;
     returned = NULL;
     if (QJ_AC_LIKELY(ended != NULL)) {
@@ -120,7 +121,7 @@ QJ_AC_INLINE int qj_ac__wait_result(struct qj_ac_runtime *runtime) {
     return qj_ac__is_canceled_slow() ? QJ_AC_CANCELED : 0;
 }
 
-/* The bookkeeping of a task's first wait, which detaches it from its parent. Returns the record from which the parent resumes. */
+/* Detaches a task from its parent at its first wait. Returns the record from which the parent resumes. */
 QJ_AC_INLINE void *qj_ac__first_wait(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
     void *to = task->parent_sp;
     if (runtime->spare == task) qj_ac__leave_pool(runtime, task);
@@ -146,8 +147,8 @@ QJ_AC_INLINE int qj_ac_yield(void) {
         qj_ac__push_back(runtime, task);
         qj_ac__switch_first_queued(task, to);
     } else if (QJ_AC_LIKELY(next != &runtime->queue)) {
-        /* `next` leaves at the front and `task` comes at the end. Two tasks that take turns are a case of their own: what
-         * the next turn reads is then what is known here, not what was read through another pointer. */
+        /* `next` leaves at the front and `task` comes at the end. Two tasks that alternate are a separate case: the
+         * next yield then loads values that are known here, not values behind another pointer. */
         struct qj_ac_task *end = &runtime->queue, *last = end->prev;
         runtime->statistics.switches++;
         task->next = end;
@@ -188,8 +189,9 @@ QJ_AC_INLINE void qj_ac_suspend(void) {
     }
 }
 
-/* Waits until another thread schedules this task; it may do so from before this call on, as soon as it knows the task. A task that only
- * suspends counts as waiting for this thread's tasks, and when all of them wait, that is a deadlock. */
+/* Waits until another thread schedules this task; it may do so before this call, as soon as it has the task. A task
+ * that suspends without this call is assumed to be woken by a task of its own thread: if all tasks wait, that is a
+ * deadlock. */
 void qj_ac_suspend_remote(void);
 
 /* The running task, to be scheduled later. */
@@ -198,8 +200,9 @@ QJ_AC_INLINE struct qj_ac_task *qj_ac_current(void) {
     return qj_ac__thread.current;
 }
 
-/* Makes a suspended task runnable: next, or last. From another thread than its own: last, and a sleeper is woken. One that
- * sleeps, or waits for a semaphore, I/O or a message, only checks, and goes on waiting; so it does when yielded to. */
+/* Makes a suspended task runnable: next, or last. From another thread than its own: last, and a sleeper is woken. A
+ * task that sleeps, or waits for a semaphore, I/O or a message, checks its condition and continues to wait; likewise if
+ * it is yielded to. */
 void qj_ac_schedule(struct qj_ac_task *task);
 void qj_ac_schedule_back(struct qj_ac_task *task);
 
@@ -207,15 +210,15 @@ void qj_ac_schedule_back(struct qj_ac_task *task);
  * `to` does not wait. */
 QJ_AC_INLINE int qj_ac_yield_to(struct qj_ac_task *to) { return qj_ac__yield_to_slow(to); }
 
-/* Whether a task is another thread's, where the program is compiled to be debugged: a direct yield does not check. Under
- * a tool it is always checked. */
+/* Checks in debug builds that a task belongs to this thread; an optimised direct yield does not check. Under a tool it
+ * is always checked. */
 #ifdef __OPTIMIZE__
 #define QJ_AC__OTHER_THREAD(task) 0
 #else
 #define QJ_AC__OTHER_THREAD(task) ((task)->runtime != &qj_ac__thread)
 #endif
 
-/* The direct form: neither task is in the dispatch queue, nor enters it. The yielding task must be woken by name. */
+/* The direct form: neither task is in the dispatch queue, nor enters it. The yielding task must be woken explicitly. */
 QJ_AC_INLINE int qj_ac_yield_to_nodispatch(struct qj_ac_task *to) {
     struct qj_ac_task *task = qj_ac__thread.current, *now;
     void *context = to->sp;
@@ -231,9 +234,9 @@ QJ_AC_INLINE int qj_ac_yield_to_nodispatch(struct qj_ac_task *to) {
 }
 
 /* ---- tasks by number (the paper's AWE mapper) ----
- * A number is an index and a generation: one that was given back, forged or mistyped finds nothing. */
+ * A number is an index and a generation: a released or forged number refers to no task. */
 
-/* A new number, never 0 nor -1, for tasks of this thread. A thread has 65535; asking for one more is a mistake and stops the process. */
+/* A new number, never 0 nor -1, for tasks of this thread. A thread has 65535 of them; exhaustion aborts the process. */
 uint32_t qj_ac_id_create(void);
 /* Returns 0, or -EINVAL when the number is not in use. */
 int qj_ac_id_remove(uint32_t id);
@@ -245,8 +248,8 @@ QJ_AC_INLINE struct qj_ac_task *qj_ac_id_task(uint32_t id) {
     return slot->id == id ? slot->task : NULL;
 }
 
-/* Each returns 0, QJ_AC_CANCELED, -EINVAL when `own` is not in use, or -ESRCH when no task waits under `to`. While the
- * task waits it is found under `own`, and under nothing when it runs again. */
+/* Each returns 0, QJ_AC_CANCELED, -EINVAL when `own` is not in use, or -ESRCH when no task waits under `to`. `own`
+ * refers to the task while it waits, and to no task when it runs again. */
 int qj_ac_yield_and_save(uint32_t own);
 int qj_ac_yield_to_id(uint32_t to);
 int qj_ac_yield_to_id_and_save(uint32_t to, uint32_t own);
@@ -270,14 +273,15 @@ QJ_AC_INLINE int qj_ac_yield_to_id_nodispatch(uint32_t to) {
     return qj_ac_yield_to_nodispatch(task);
 }
 
-/* Target prediction: most tasks yield to the same task as the last time, which the task remembers. The look-up, which waits
- * for the number from the frame of the task that has just resumed, then only confirms it, and the processor need not wait for
- * it. `me` has waited: it is in no queue and no pool. The prediction may be of a task long ended, and is only compared. */
+/* Target prediction: most tasks yield to the same task as the last time, which the task caches. The look-up, whose
+ * latency begins with a load from the resumed task's frame, then only confirms the prediction, and the processor
+ * speculates past it. `me` has waited: it is in no queue and no pool. The predicted task may have ended; its pointer is
+ * only compared. */
 QJ_AC_INLINE struct qj_ac_task *qj_ac__predict_target(struct qj_ac_task *me, struct qj_ac_task *found) {
     struct qj_ac_task *before = me->before, *same = before;
-    __asm__("" : "+r"(same)); /* the compiler must not see that they are one, else it uses the other one */
+    __asm__("" : "+r"(same)); /* hides from the compiler that they are equal, or it would use the other one */
     if (QJ_AC_UNLIKELY(same != found)) return me->before = found;
-    __asm__ volatile("" : "+r"(before)); /* nor make a conditional move of the branch */
+    __asm__ volatile("" : "+r"(before)); /* prevents a conditional move instead of the branch */
     return before;
 }
 
@@ -297,7 +301,7 @@ QJ_AC_INLINE int qj_ac_yield_to_id_and_save_nodispatch(uint32_t to, uint32_t own
 
 /* ---- diagnostics ---- */
 
-/* Names the running task in messages, traces and the debugger. The text is not copied. */
+/* Sets the name of the running task for messages, traces and the debugger. The text is not copied. */
 QJ_AC_INLINE void qj_ac_name(const char *name) {
     if (QJ_AC_UNLIKELY(qj_ac__thread.current == &qj_ac__no_task)) qj_ac_start();
     qj_ac__thread.current->name = name;
