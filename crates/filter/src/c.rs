@@ -23,7 +23,7 @@ const UNFIT: c_int = 9;
 const ENCODING: c_int = 10;
 const SHIFT: c_int = 11;
 
-/// An error as C has it: its number, and what there is to say.
+/// An error for C: its code and its message.
 #[derive(Clone)]
 struct Failure(c_int, String);
 
@@ -46,7 +46,7 @@ thread_local! {
     static MESSAGE: RefCell<CString> = RefCell::default();
 }
 
-/// Notes what went wrong; its number.
+/// Stores the message of a failure for the thread; returns its code.
 fn status(outcome: Result<(), Failure>) -> c_int {
     let Err(Failure(number, text)) = outcome else { return OK };
     let text = CString::new(text.replace('\0', " ")).expect("zero bytes were replaced");
@@ -60,7 +60,7 @@ extern "C" fn qj_filter_message() -> *const c_char {
     MESSAGE.with_borrow(|message| message.as_ptr())
 }
 
-/// A filter that is being built, or one that was made at once.
+/// A filter that is being built test by test, or a complete one.
 pub(crate) struct qj_filter {
     made: Option<Filter>,
     /// Tests that must all hold, one list for each alternative.
@@ -229,7 +229,7 @@ unsafe extern "C" fn qj_filter_shift(filter: *mut qj_filter, offset: u32, width:
     }
 }
 
-/// Gives the caller a filter.
+/// Passes a filter to the caller.
 ///
 /// # Safety
 /// There is a place for it.
@@ -442,7 +442,7 @@ pub(crate) struct qj_reader {
 }
 
 impl qj_reader {
-    /// Looks at the filters, pinned for as long as that takes or as the caller wants.
+    /// Calls `read` with a pinned view, for the call only or as long as the caller has pinned the reader.
     fn with<T>(&mut self, read: impl FnOnce(&mut View<'_>) -> T) -> T {
         if self.pinned { read(&mut ManuallyDrop::new(self.reader.view())) } else { read(&mut self.reader.pin()) }
     }
@@ -465,7 +465,7 @@ unsafe extern "C" fn qj_reader_free(reader: *mut qj_reader) {
         // SAFETY: it comes from `Box::into_raw`, and the caller gives it back.
         let mut reader = unsafe { Box::from_raw(reader) };
         if reader.pinned {
-            // The view that is dropped here leaves.
+            // Dropping this view unpins the reader.
             drop(reader.reader.view());
         }
     }

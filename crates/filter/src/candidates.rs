@@ -1,6 +1,6 @@
 //! Finds candidates for filters in the syntax of tcpdump in any text: lines and quoted strings whose words all belong to
-//! the language. A candidate names no host or network that libpcap would have to resolve. Whether it is a filter is for
-//! libpcap to say.
+//! the language. A candidate names no host or network that libpcap would have to resolve. libpcap decides whether it is
+//! a filter.
 
 /// The words of the language, as in `man pcap-filter`, and names of services and protocols that every system resolves
 /// locally. Sorted.
@@ -180,7 +180,7 @@ fn may_be_filter(text: &str) -> bool {
     known
 }
 
-/// The candidates in a text: its lines, and what they have in quotes.
+/// The candidates in a text: its lines and their quoted strings.
 pub fn candidates(text: &str) -> impl Iterator<Item = String> + '_ {
     text.lines().flat_map(|line| {
         let whole = [line.trim().to_owned()].into_iter();

@@ -5,8 +5,8 @@
 //!                            └─ code     └───────────┘ addresses are constants in the code
 //! ```
 //!
-//! A known shape is a word in a table; a new shape is new code for its chunk and a new snapshot. What was replaced is
-//! kept until every reader that was pinned is unpinned.
+//! A filter of a known shape is inserted by a store to a table; a new shape needs new code for its chunk and a new
+//! snapshot. Replaced objects are kept until all readers that were pinned have been unpinned.
 
 use crate::epoch::Pin;
 use crate::error::Error;
@@ -21,7 +21,7 @@ use std::ptr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a classifier and its readers share.
+/// The state that a classifier and its readers share.
 struct Shared {
     published: Published,
     writer: Mutex<Writer>,
@@ -84,9 +84,9 @@ impl Classifier {
         self.shared.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a filter. Of several that match a packet the one with the highest priority has it; among equals the one
-    /// with the smaller number. When this returns, every classification that begins sees the filter; its alternatives
-    /// become visible one by one before.
+    /// Adds a filter. Of several filters that match a packet, the one with the highest priority is its match; among
+    /// equal ones the one with the smallest number. When this returns, every classification that begins sees the
+    /// filter; its alternatives become visible one by one before.
     ///
     /// # Errors
     /// [`Error::Full`] at 2^32 - 1 filters; [`Error::Width`] for a field of a width that loads do not have; [`Error::Shift`] for
@@ -120,7 +120,7 @@ impl Classifier {
         }
     }
 
-    /// What there is, in numbers.
+    /// Counts of filters, groups, chunks and bytes.
     pub fn stats(&self) -> Stats {
         self.writer().stats(&self.shared.published)
     }
@@ -153,7 +153,7 @@ impl Reader {
         self.view()
     }
 
-    /// What a reader that is pinned already sees; it is no longer pinned when this is dropped.
+    /// The view of a reader that is pinned already. Dropping it unpins the reader.
     #[inline]
     pub(crate) fn view(&mut self) -> View<'_> {
         View { shared: &self.shared, pin: &self.pin, scratch: &mut self.scratch }
@@ -167,8 +167,8 @@ impl Reader {
 
 /// The current filters, which may change while the view is used.
 ///
-/// An answer is a filter that was there at some moment of the call, and none that was there all the time and matches is
-/// better.
+/// The answer is a filter that was in the classifier at some moment of the call, and no matching filter that was there
+/// during the whole call is better.
 pub struct View<'r> {
     shared: &'r Shared,
     pin: &'r Pin,
@@ -195,7 +195,7 @@ impl View<'_> {
         unsafe { self.shared.published.snapshot() }
     }
 
-    /// The filter that has a packet.
+    /// The best filter that matches a packet.
     #[inline]
     pub fn classify(&self, packet: Packet<'_>) -> Match {
         #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
@@ -213,7 +213,8 @@ impl View<'_> {
         self.classify_by_chunks(packet.data(), packet.wire_length())
     }
 
-    /// Takes the packet in parts: a reference to it would have it in memory in every loop around [`View::classify`].
+    /// Takes the parts of the packet by value: a reference would force it to memory in every loop around
+    /// [`View::classify`].
     fn classify_by_chunks(&self, data: &[u8], wire_length: u32) -> Match {
         let packet = Packet::captured(data, wire_length);
         let mut best = 0;
@@ -228,14 +229,14 @@ impl View<'_> {
         Match(best)
     }
 
-    /// The filters that have these packets, written to as many places.
+    /// Writes the best filter of each packet to `matches`.
     ///
     /// # Panics
     /// If there are more packets than places.
     pub fn classify_batch(&self, packets: &[Packet<'_>], matches: &mut [Match]) {
         let matches = &mut matches[..packets.len()];
         let snapshot = self.snapshot();
-        // So good that no later chunk has better.
+        // A rank that no later chunk exceeds.
         let mut enough = u64::MAX;
         for (at, chunk) in snapshot.chunks.iter().enumerate() {
             #[cfg(all(target_arch = "x86_64", target_os = "linux"))]

@@ -17,18 +17,19 @@ use std::sync::PoisonError;
 pub(crate) struct Pin(AtomicU64);
 
 impl Pin {
-    /// From here until [`Pin::leave`] nothing that can be reached is reused.
+    /// Pins the reader: until [`Pin::leave`], no reachable object is reclaimed.
     #[inline]
     pub(crate) fn enter(&self, epochs: &Epochs) {
-        // Pairs with the increment in `tag`: an epoch that is seen here was begun after things were unlinked.
+        // Pairs with the increment in `tag`: an epoch that is seen here began after the objects of earlier ones were
+        // unlinked.
         let epoch = epochs.current.load(OBSERVE);
         // Pairs with the acquire in `oldest`: a writer that sees this pin sees the reads under the one before as complete.
         self.0.store(epoch, ADVANCE);
-        // Pairs with the fence in `oldest`: either the writer sees this pin, or what is loaded after it is new.
+        // Pairs with the fence in `oldest`: either the writer sees this pin, or loads after it see the new objects.
         fence(BARRIER);
     }
 
-    /// Nothing that was reached is used any more.
+    /// Unpins the reader: it holds no reference any more.
     #[inline]
     pub(crate) fn leave(&self) {
         // Pairs with the acquire in `oldest`: all reads are complete before.
@@ -52,18 +53,18 @@ impl Epochs {
     pub(crate) fn register(&self) -> Arc<Pin> {
         let pin = Arc::new(Pin::default());
         let mut pins = self.pins.lock().unwrap_or_else(PoisonError::into_inner);
-        // A pin that only this list knows belongs to a reader that was dropped.
+        // A pin that only this list references belongs to a dropped reader.
         pins.retain(|pin| Arc::strong_count(pin) > 1);
         pins.push(Arc::clone(&pin));
         pin
     }
 
-    /// Begins an epoch; the tag of what was unlinked before.
+    /// Begins an epoch; returns the tag of objects unlinked before.
     pub(crate) fn tag(&self) -> u64 {
         self.current.fetch_add(1, MARK)
     }
 
-    /// What has a tag below this one is not used any more.
+    /// Objects with a tag below this one are not used any more.
     pub(crate) fn oldest(&self) -> u64 {
         // Pairs with the fence in `enter`.
         fence(BARRIER);
@@ -84,7 +85,7 @@ impl<T> Default for Limbo<T> {
 }
 
 impl<T> Limbo<T> {
-    /// Keeps something that has been unlinked.
+    /// Keeps an object that has been unlinked.
     pub(crate) fn push(&mut self, epochs: &Epochs, thing: T) {
         self.0.push_back((epochs.tag(), thing));
     }
@@ -94,7 +95,7 @@ impl<T> Limbo<T> {
         self.0.pop_front_if(|(tag, _)| *tag < oldest).map(|(_, thing)| thing)
     }
 
-    /// Everything, in use or not.
+    /// All objects, in use or not.
     pub(crate) fn into_all(self) -> impl Iterator<Item = T> {
         self.0.into_iter().map(|(_, thing)| thing)
     }

@@ -1,4 +1,4 @@
-//! What can be wrong with filters: each error has a code, a place where there is one, a cause and a way out.
+//! The errors of filters: each has a code, a cause, a help text, and a location if there is one.
 
 use std::fmt;
 
@@ -35,7 +35,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The error's code: what to search for.
+    /// The code of the error, such as `F0001`.
     pub fn code(&self) -> &'static str {
         match self {
             Error::Bytecode { .. } => "F0001",
@@ -48,7 +48,7 @@ impl Error {
         }
     }
 
-    /// The way out.
+    /// The help text.
     pub fn help(&self) -> &'static str {
         match self {
             Error::Bytecode { .. } => "programs that `tcpdump -ddd` prints are valid; `bpf_validate` agrees",

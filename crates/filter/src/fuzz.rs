@@ -1,6 +1,6 @@
-//! Random filters and packets, every engine against the others: programs as they run, what they were taken apart into,
-//! generated code, the interpreter of tables, one at a time and in batches, before and after filters are removed. Packets
-//! end where memory does, so that a byte read beyond one is a fault.
+//! Differential tests of the engines on random filters and packets: the interpreter of programs, the lifted tests,
+//! generated code, the interpreter of tables, one at a time and in batches, before and after removals. Packets end at a
+//! guard page, so that a read beyond one faults.
 
 mod corpus;
 mod filters;
@@ -24,7 +24,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::AddAssign;
 
-/// What was compared.
+/// Counts of comparisons.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
     /// Classifiers.
@@ -49,12 +49,12 @@ impl AddAssign for Counts {
     }
 }
 
-/// Two answers that differ, with what is needed to see it again.
+/// Two answers that differ, with the data to reproduce them.
 #[derive(Clone, Debug)]
 pub struct Disagreement {
     /// The round, or the packet of a capture.
     pub place: String,
-    /// Who says what.
+    /// The answers and their engines.
     pub what: String,
     /// The filters.
     pub filters: Vec<String>,
@@ -76,12 +76,12 @@ impl fmt::Display for Disagreement {
     }
 }
 
-/// One more opinion on what programs say of packets, such as `bpf_filter`'s.
+/// Another implementation of programs, such as `bpf_filter`.
 #[derive(Clone, Copy)]
 pub struct Oracle<'o> {
-    /// Whose opinion it is.
+    /// Its name.
     pub name: &'static str,
-    /// What it says of a program and a packet, if that is another verdict than the one given.
+    /// Its verdict on a program and a packet, if it differs from the given one.
     pub disagrees: &'o dyn Fn(&Program, Packet<'_>, u32) -> Option<u32>,
 }
 
@@ -133,8 +133,7 @@ pub fn packets(random: &mut Random) -> impl Iterator<Item = Vec<u8>> + use<> {
     packets::lengths(random, bytes.len()).into_iter().map(move |length| bytes[..length].to_vec())
 }
 
-/// Numbers that stand for the filters of a round, equal only for equal ones (but for chance: 64 bits), so that distinct
-/// ones can be counted.
+/// Hashes of 64 bits of the filters of a round, so that distinct filters can be counted.
 pub fn fingerprints(seed: u64) -> impl Iterator<Item = u64> {
     subjects(&mut Random::new(seed)).into_iter().map(|subject| {
         let mut hasher = DefaultHasher::new();
@@ -146,7 +145,7 @@ pub fn fingerprints(seed: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-/// One random program on many packets, as it runs and as oracles say: for those that are slow to change programs.
+/// One random program on many packets, interpreted and by the oracles: for oracles that load programs slowly.
 ///
 /// # Errors
 /// The first [`Disagreement`].
@@ -289,7 +288,7 @@ impl Round {
             if found != best {
                 return Err(self.disagreement(packet, format!("{name} says {found:?}, filters one by one {best:?}")));
             }
-            // One vector of packets, and some that are too few for one.
+            // A full vector of packets, and a partial one.
             let mut batch = [Match::NONE; 19];
             view.classify_batch(&[packet; 19], &mut batch);
             if batch != [best; 19] {

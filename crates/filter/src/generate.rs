@@ -1,4 +1,4 @@
-//! Gives chunks their code, where code can be generated and is wanted. Knows no filter.
+//! Generates the code of chunks, where the machine and the engine allow it. Knows no filter.
 
 use crate::stage::{Chunk, Stage};
 use crate::types::Engine;
@@ -23,7 +23,7 @@ mod native {
     /// The most bytes of code of a chunk.
     const MAX_CHUNK_BYTES: usize = 1 << 19;
 
-    /// What code is written with.
+    /// The code generator of a classifier.
     pub(crate) struct Generator {
         tools: Option<Tools>,
         generations: u64,
@@ -33,7 +33,7 @@ mod native {
         memory: Arc<Memory>,
         buffer: Vec<u8>,
         room: Box<Room>,
-        /// Asked for once: the question takes longer than the answer is worth each time.
+        /// Detected once, because detection is slow.
         features: Features,
     }
 
@@ -48,7 +48,7 @@ mod native {
     }
 
     impl Generator {
-        /// Nothing is generated where the system gives no code memory, either.
+        /// Generates nothing if the system refuses code memory.
         pub(crate) fn new(engine: Engine) -> Generator {
             let tools = match engine {
                 Engine::Interpreter => None,
@@ -62,7 +62,8 @@ mod native {
             Generator { tools, generations: 0 }
         }
 
-        /// A chunk of these stages, with code if there can be any; an error if there should be, but there is none.
+        /// A chunk of these stages, with code if code is generated. Returns the chunk without code as an error if its
+        /// generation failed.
         pub(crate) fn chunk(
             &mut self,
             stages: Vec<Stage>,

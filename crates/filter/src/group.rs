@@ -1,5 +1,6 @@
-//! The filters of one shape, as the writer sees them: which filter has which key, and how the table that readers use is
-//! changed. The table is a perfect hash by hash and displace (`perfect.rs`); retired memory is reclaimed by epochs (`epoch.rs`).
+//! The filters of one shape, as the writer sees them: the key of each filter, and the updates of the table that readers
+//! use. The table is a perfect hash by hash and displace (`perfect.rs`); retired memory is reclaimed by epochs
+//! (`epoch.rs`).
 //!
 //! ```text
 //! insert(values, rank)
@@ -21,12 +22,12 @@ use crate::table::Table;
 use crate::template::Template;
 use std::sync::Arc;
 
-/// What readers use: replaced as a unit when the layout or the hash changes.
+/// The data that readers use, replaced as a unit when the layout or the hash changes.
 #[derive(Debug)]
 pub(crate) struct GroupData {
     pub(crate) layout: Layout,
     pub(crate) table: Table,
-    /// What the slots' templates are, if they have some.
+    /// The layout of the slots' templates, if they have templates.
     pub(crate) template: Option<Template>,
 }
 
@@ -46,12 +47,12 @@ impl GroupData {
     }
 }
 
-/// Whether readers need new code.
+/// The effect of an update on readers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Update {
-    /// Words were written that the present code reads.
+    /// Words that the present code reads were written: no new code.
     InPlace,
-    /// There is a new table or layout.
+    /// A new table or layout: readers need new code.
     NewCode,
 }
 
@@ -82,11 +83,11 @@ struct KeyEntry {
 enum SlotOwner {
     Free,
     Entry(u32),
-    /// Unused, but readers may still use it; since this change.
+    /// Free, but readers may still use it; the number of the change that freed it.
     Limbo(u32),
 }
 
-/// Memory that must not be reused yet.
+/// Retired memory, not reclaimable yet.
 #[derive(Debug)]
 enum Retired {
     /// A slot, and the change that freed it.
@@ -117,7 +118,7 @@ pub(crate) struct Group {
     retired_lists: RetiredLists,
     search: Search,
     members: usize,
-    /// No member has a better rank.
+    /// An upper bound of the ranks of the members.
     best: u64,
 }
 
@@ -250,7 +251,7 @@ impl Group {
         let oldest = epochs.oldest();
         while let Some(retired) = self.limbo.pop(oldest) {
             if let Retired::Slot(slot, since) = retired {
-                // It may have been taken again for the key that it had.
+                // It may have been reused for its old key.
                 if self.owners[slot as usize] != SlotOwner::Limbo(since) {
                     continue;
                 }
@@ -318,11 +319,11 @@ impl Group {
         (entry, change)
     }
 
-    /// Finds a slot in the table there is; false if it needs a new one.
+    /// Finds a slot in the present table; false if a new table is needed.
     fn place(&mut self, entry: u32, key: &[u64], epochs: &Epochs) -> bool {
         let bucket = self.data.table.bucket(key);
         let slot = self.data.table.slot(key);
-        // A slot that readers may still use can be taken at once for the key that it had.
+        // A slot that readers may still use can be reused immediately for its old key.
         let had = matches!(self.owners[slot], SlotOwner::Limbo(_)) && self.data.table.has_key(slot, key);
         if self.owners[slot] != SlotOwner::Free && !had {
             let displaced = self.data.table.hash.bucket_bits.is_some();
@@ -343,7 +344,8 @@ impl Group {
         true
     }
 
-    /// Moves a bucket to where each of its keys, and one more, has a slot of its own.
+    /// Searches a displacement under which every key of a bucket, and the new one, has a free slot, and moves the
+    /// bucket.
     fn displace(&mut self, bucket: usize, key: &[u64], epochs: &Epochs) -> bool {
         let mut moving = Vec::new();
         let mut keys: Vec<u64> = Vec::new();
@@ -387,7 +389,7 @@ impl Group {
         true
     }
 
-    /// Takes a filter away.
+    /// Removes a filter.
     pub(crate) fn remove(&mut self, entry: u32, rank: u64, epochs: &Epochs) {
         self.reclaim(epochs);
         let own = &mut self.entries[entry as usize];
@@ -426,7 +428,7 @@ impl Group {
         self.unused.push(entry);
     }
 
-    /// A new table under the layout there is.
+    /// A new table with the present layout.
     fn rehash(&mut self, new: Option<(u32, &[u64])>) {
         let mut live = Vec::new();
         let mut keys = Vec::new();
@@ -441,7 +443,7 @@ impl Group {
         self.build(&live, &keys);
     }
 
-    /// A new layout in which more varies, with a new table. Keys stay different.
+    /// A new layout in which more bytes and checks vary, with a new table. Keys stay distinct.
     fn relayout(&mut self, varying: Vec<bool>, listed: Vec<bool>) {
         let old = Arc::clone(&self.data);
         let layout = Layout::new(&old.layout.shape, old.layout.common.clone(), varying, listed);
@@ -462,7 +464,7 @@ impl Group {
         self.build(&live, &keys);
     }
 
-    /// What readers of the old table may still use.
+    /// The lists that readers of the old table may still use.
     pub(crate) fn take_retired_lists(&mut self) -> RetiredLists {
         std::mem::take(&mut self.retired_lists)
     }
@@ -471,17 +473,17 @@ impl Group {
         &self.data
     }
 
-    /// Filters in it.
+    /// The number of its filters.
     pub(crate) fn members(&self) -> usize {
         self.members
     }
 
-    /// No filter in it has a better rank.
+    /// An upper bound of the ranks of its filters.
     pub(crate) fn best(&self) -> u64 {
         self.best
     }
 
-    /// What waits for readers.
+    /// The number of retired objects.
     pub(crate) fn waiting(&self) -> usize {
         self.limbo.len()
     }

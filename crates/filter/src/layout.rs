@@ -1,11 +1,11 @@
-//! How the filters of one shape are looked up: which bytes are the same for all of them and compared with constants,
-//! and which vary and make the key; and in loads of which width. A load may read bytes that no filter asks for, but
-//! none that the shape does not need to be there anyway.
+//! The layout of a lookup among the filters of one shape: the bytes that are equal in all filters and are compared with
+//! constants, the bytes that vary and form the key, and the widths of the loads. A load may read bytes that no filter
+//! tests, but only within the length that the shape requires.
 
 use crate::packet::Packet;
 use crate::shape::{Byte, Number, Place, Shape, Span, Values};
 
-/// A load of 1, 2, 4 or 8 bytes, as the machine orders them, and the bits of it that count.
+/// A load of 1, 2, 4 or 8 bytes in the machine's byte order, and its mask.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Window {
     pub(crate) base: u16,
@@ -20,21 +20,21 @@ impl Window {
         u64::MAX >> (64 - 8 * u32::from(self.width))
     }
 
-    /// Where in a loaded number the byte at an offset is, in bits.
+    /// The bit position of the byte at an offset within the loaded number.
     fn place(self, offset: u32) -> Option<u32> {
         let at = offset.checked_sub(self.offset).filter(|at| *at < u32::from(self.width))?;
         Some(8 * if cfg!(target_endian = "little") { at } else { u32::from(self.width) - 1 - at })
     }
 }
 
-/// A window and what must be in it.
+/// A window and its required value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Constant {
     pub(crate) window: Window,
     pub(crate) value: u64,
 }
 
-/// How filters of one shape are looked up.
+/// The layout of a lookup among filters of one shape.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Layout {
     pub(crate) shape: Shape,
@@ -44,14 +44,14 @@ pub(crate) struct Layout {
     pub(crate) varying: Vec<bool>,
     /// For each check of the shape, whether filters differ in its range.
     pub(crate) listed: Vec<bool>,
-    /// What is compared first.
+    /// The windows that are compared first.
     pub(crate) header: Vec<Constant>,
-    /// What makes the key, one word each.
+    /// The windows that form the key, one word each.
     pub(crate) key: Vec<Window>,
 }
 
 impl Layout {
-    /// The layout for filters with `common` values but where `varying` and `listed` say that they differ.
+    /// The layout for filters with `common` values, except the bytes of `varying` and the checks of `listed`.
     pub(crate) fn new(shape: &Shape, common: Values, varying: Vec<bool>, listed: Vec<bool>) -> Layout {
         let pick = |wanted: bool| -> Vec<Byte> {
             let chosen = shape.bytes.iter().zip(&varying).filter(|(_, varying)| **varying == wanted);
@@ -67,7 +67,7 @@ impl Layout {
         self.listed.contains(&true)
     }
 
-    /// Whether a filter with these values needs more to vary.
+    /// Whether a filter with these values differs from the layout's constants.
     pub(crate) fn differs(&self, values: &Values) -> bool {
         let bytes = self.common.bytes.iter().zip(&values.bytes).zip(&self.varying);
         let mut spans = self.common.spans.iter().zip(&values.spans).zip(&self.listed);
@@ -107,7 +107,7 @@ impl Layout {
         spans.iter().zip(&self.listed).filter(|(_, listed)| **listed).map(|(span, _)| *span).collect()
     }
 
-    /// Where the bases are in a packet in which everything needed is there.
+    /// Computes the bases of a packet; `None` if the packet is too short for the shape.
     pub(crate) fn bases(&self, packet: Packet<'_>, bases: &mut Vec<u64>) -> Option<()> {
         bases.clear();
         for place in &self.shape.places {
@@ -123,7 +123,7 @@ impl Layout {
         Some(())
     }
 
-    /// The key of a packet if it is one for these filters; the interpreter of what is generated.
+    /// The key of a packet if it passes the constants and checks: the interpreter of the generated lookup.
     pub(crate) fn key_in(&self, packet: Packet<'_>, bases: &mut Vec<u64>, key: &mut Vec<u64>) -> Option<()> {
         self.bases(packet, bases)?;
         for constant in &self.header {
@@ -170,7 +170,7 @@ fn check_number(packet: Packet<'_>, bases: &[u64], wanted: Option<Number>) -> Op
     }
 }
 
-/// The bits of a window that count.
+/// The masked value of a window.
 fn read(packet: Packet<'_>, bases: &[u64], window: Window) -> Option<u64> {
     let start = usize::try_from(bases[usize::from(window.base)]).ok()?.checked_add(window.offset as usize)?;
     let bytes = packet.data().get(start..start.checked_add(usize::from(window.width))?)?;
@@ -180,7 +180,7 @@ fn read(packet: Packet<'_>, bases: &[u64], window: Window) -> Option<u64> {
     Some(u64::from_ne_bytes(word) & window.mask)
 }
 
-/// What a window shows of these bytes.
+/// The value of a window on these bytes.
 fn word(window: Window, bytes: &[Byte], values: &[u8]) -> u64 {
     let mut word = 0;
     for (byte, value) in bytes.iter().zip(values) {
@@ -199,7 +199,7 @@ pub(crate) fn constants(bytes: &[Byte], shape: &Shape, common: &Values, places: 
     windows.into_iter().map(|window| Constant { window, value: word(window, &shape.bytes, &common.bytes) }).collect()
 }
 
-/// What windows are for: how dear another one is.
+/// The purpose of windows, which determines the cost of each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
     /// Compared with constants.
@@ -208,7 +208,7 @@ pub(crate) enum Purpose {
     Key,
 }
 
-/// The cheapest windows that show all of these bytes, which are sorted; counted in instructions.
+/// The cheapest windows that cover all of these sorted bytes, by number of instructions (dynamic programming).
 pub(crate) fn cover(bytes: &[Byte], places: &[Place], purpose: Purpose) -> Vec<Window> {
     // Best cost and window from each byte on, from the last to the first.
     let mut best: Vec<(u32, Option<(Window, usize)>)> = vec![(0, None); bytes.len() + 1];

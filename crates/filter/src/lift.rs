@@ -11,11 +11,12 @@ use std::collections::HashSet;
 const MAX_PATHS: usize = 1024;
 /// The maximum number of operations that are executed.
 const MAX_STEPS: usize = 1 << 17;
-/// Alternatives that read different bytes each have their own code: beyond so many the program itself is shorter.
+/// The maximum number of shapes: each shape has code of its own, and beyond this number the program itself is shorter.
 const MAX_SHAPES: usize = 8;
 
 impl Filter {
-    /// The filter that matches what the program does not reject: tests of fields if the program can be put so.
+    /// The filter that matches the packets that the program does not reject: tests of fields if the program can be
+    /// lifted.
     pub fn of_program(program: &Program) -> Filter {
         let Some(conjunctions) = lift(program) else { return Filter::Program(program.clone()) };
         let mut shapes = HashSet::new();
@@ -133,14 +134,14 @@ fn shifted(terms: Vec<Term>, by: i8) -> Value {
     match one(terms) {
         Some(term) => {
             let shift = i32::from(term.shift) + i32::from(by);
-            // A shift right loses low bits, one left high bits; what is left of a number is what both left.
+            // A right shift loses low bits and a left shift loses high bits; the mask keeps the bits that survive both.
             if (-31..=31).contains(&shift) { trimmed(term, u32::MAX, shift as i8) } else { Value::CONSTANT_ZERO }
         }
         None => Value::Other,
     }
 }
 
-/// The term with fewer bits and another shift: those bits that the shift pushes out are left out of the mask.
+/// The term with another shift, and a mask without the bits that the shift moves out.
 fn trimmed(term: Term, mask: u32, shift: i8) -> Value {
     let by = u32::from(shift.unsigned_abs());
     let stays = if shift < 0 { u32::MAX << by } else { u32::MAX >> by };
@@ -221,7 +222,7 @@ impl Lifter<'_> {
             Operation::Store(k) => path.memory[k as usize] = path.a.clone(),
             Operation::StoreIndex(k) => path.memory[k as usize] = path.x.clone(),
             Operation::Arithmetic(arithmetic, operand) => {
-                // A division by what may be zero depends on it.
+                // The outcome depends on a divisor that may be zero.
                 let other = value(operand, &path.x);
                 let divides = matches!(arithmetic, Arithmetic::Div | Arithmetic::Mod);
                 if divides && other.constant().is_none() {
@@ -312,7 +313,7 @@ fn load(tests: &mut Vec<Test>, field: Field, mask: u32, shift: i8) -> Value {
     Value::Sum(vec![Term { field, mask, shift }], 0)
 }
 
-/// The test that a condition means; `None` if it is none.
+/// The test of a condition; `None` if it cannot be expressed as one.
 fn ask(condition: Condition, a: &Value, b: &Value) -> Option<Question> {
     let k = b.constant()?;
     let (subject, mask, shift, plus) = match a {
@@ -334,7 +335,7 @@ fn ask(condition: Condition, a: &Value, b: &Value) -> Option<Question> {
             bits => test(bits, 0, 0, Sense::Outside),
         };
     }
-    // A sum with a constant is at least that.
+    // A sum is at least its constant.
     let Some(k) = k.checked_sub(plus) else { return Some(Question::Decided(condition != Condition::Equal)) };
     // The smallest number under the mask that makes the shifted one at least `k`.
     let at_least = |k: u64| {
@@ -360,7 +361,7 @@ fn ask(condition: Condition, a: &Value, b: &Value) -> Option<Question> {
     }
 }
 
-/// What the tests so far say about another, if they do.
+/// Whether the tests so far imply another test or its negation.
 fn known(tests: &[Test], test: &Test) -> Option<bool> {
     for known in tests.iter().filter(|known| known.subject == test.subject) {
         if known == test {

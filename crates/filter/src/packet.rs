@@ -1,4 +1,4 @@
-//! A packet as filters see it: the bytes that were captured, and how long it was on the wire. Knows no filter.
+//! A packet as filters see it: the captured bytes and the length on the wire. Knows no filter.
 
 use std::marker::PhantomData;
 
@@ -24,7 +24,7 @@ unsafe impl Send for Packet<'_> {}
 unsafe impl Sync for Packet<'_> {}
 
 impl<'a> Packet<'a> {
-    /// A packet of which everything was captured. Of more than 4 GiB only the first are seen.
+    /// A completely captured packet. Bytes beyond 4 GiB are ignored.
     #[inline]
     pub fn new(data: &'a [u8]) -> Packet<'a> {
         let length = u32::try_from(data.len()).unwrap_or(u32::MAX);

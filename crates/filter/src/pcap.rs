@@ -1,5 +1,5 @@
-//! Filters in the syntax of tcpdump, through the system's libpcap: loaded when it is asked for, so that everything else
-//! works without. Also its `bpf_filter`, which says what programs mean, and the packets of interfaces.
+//! Filters in the syntax of tcpdump, through the system's libpcap: loaded on demand, so that the rest of the crate
+//! works without it. Also its `bpf_filter`, the reference implementation of programs, and the packets of interfaces.
 
 #[cfg(unix)]
 mod live;
@@ -37,7 +37,7 @@ type FilterFn = unsafe extern "C" fn(*const Instruction, *const u8, c_uint, c_ui
 type Validate = unsafe extern "C" fn(*const Instruction, c_int) -> c_int;
 type Version = unsafe extern "C" fn() -> *const c_char;
 
-/// What `pcap_compile` is to do beyond translating: the number is what it takes.
+/// The optimisation argument of `pcap_compile`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Effort {
     Translate = 0,
@@ -54,7 +54,7 @@ pub struct Pcap {
     filter: FilterFn,
     validate: Validate,
     version: Version,
-    /// Old versions compile with global state.
+    /// Old versions of libpcap compile with global state.
     one_at_a_time: Mutex<()>,
     loaded: Library,
 }
@@ -78,13 +78,13 @@ impl fmt::Display for LoadError {
 impl std::error::Error for LoadError {}
 
 impl LoadError {
-    /// The way out.
+    /// The help text.
     pub fn help(&self) -> &'static str {
         "install it: `apt install libpcap0.8` on Debian, `libpcap` elsewhere"
     }
 }
 
-/// Why an expression was refused: what libpcap says.
+/// The message of libpcap about a rejected expression.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PcapError(pub String);
 
@@ -138,7 +138,7 @@ impl Pcap {
         }
     }
 
-    /// What it says of its version.
+    /// The version of the library.
     pub fn version(&self) -> String {
         // SAFETY: it returns a string that is never freed.
         unsafe { CStr::from_ptr((self.version)()) }.to_string_lossy().into_owned()
@@ -154,8 +154,8 @@ impl Pcap {
         })
     }
 
-    /// Whether libpcap can read an expression and write code for it. Not asked for an optimized program, which for long
-    /// expressions takes hundreds of times as long.
+    /// Whether libpcap can read an expression and write code for it. Without optimisation, which for long expressions
+    /// takes hundreds of times as long.
     pub(crate) fn understands(&self, expression: &str, link_type: i32) -> bool {
         self.translate(expression, link_type, Effort::Translate, |_| Ok(())).is_ok()
     }
@@ -191,7 +191,7 @@ impl Pcap {
         }
     }
 
-    /// A program for `bpf_filter`. None for one that jumps backwards: that may run for ever there.
+    /// A program for `bpf_filter`. None for one that jumps backwards, which may loop forever there.
     pub fn prepare(&self, program: &Program) -> Option<Prepared<'_>> {
         program.is_acyclic().then(|| Prepared { pcap: self, instructions: program.instructions() })
     }

@@ -1,10 +1,11 @@
-//! The search for perfect hashes: constants under which every key has a slot of its own. Deterministic, so that the same
-//! filters always give the same table.
+//! The search for perfect hash functions: constants under which every key has a slot of its own, by hash and displace
+//! (Pagh, "Hash and Displace: Efficient Evaluation of Minimal Perfect Hash Functions", 1999). Deterministic, so that
+//! the same filters always give the same table.
 
 use crate::layout::Window;
 use crate::table::{Hash, Part, Table, top};
 
-/// Up to so many keys no displacements are needed: the table is so sparse that some multiplier separates all.
+/// The maximum number of keys without displacements: the table is so sparse that some multiplier separates all keys.
 const MAX_DIRECT: usize = 40;
 /// The most bits of slots of a table without displacements.
 const MAX_DIRECT_BITS: u32 = 11;
@@ -14,10 +15,10 @@ const MAX_TEMPLATE_BITS: u32 = 8;
 const TRIES: u32 = 40;
 /// How many displacements are tried for a bucket.
 const DISPLACEMENTS: u32 = 20_000;
-/// The same when one more key joins a bucket of a table that readers use.
+/// The same limit when a key is added to a table that readers use.
 const FEW_DISPLACEMENTS: u32 = 400;
 
-/// The hash of a table for no key or one of no words.
+/// The hash function of a table without keys, or with the empty key.
 pub(crate) fn nothing() -> Hash {
     Hash { fold: 1, first: 1, slot_bits: 0, bucket_bits: None, part: None }
 }
@@ -42,13 +43,13 @@ impl Search {
         z ^ z >> 31
     }
 
-    /// Whether a table with displacements is empty enough for one more key to find its place.
+    /// Whether the load factor of a table with displacements allows one more key.
     pub(crate) fn has_room(&self, keys: usize, slots: usize) -> bool {
         keys * 8 <= slots * 5
     }
 
-    /// A table in which `count` different keys, seen through these windows, find each a slot of its own, and these slots.
-    /// The keys are not written yet. With the mask of templates a table has them if it is small.
+    /// A table in which each of `count` different keys of these windows has a slot of its own, and these slots. The
+    /// keys are not written yet. With a mask of templates, a small table has templates.
     pub(crate) fn table(
         &mut self,
         windows: &[Window],
@@ -99,7 +100,7 @@ impl Search {
         }
     }
 
-    /// A hash of 32 bits in which all keys differ, if there are such bits and it separates them, and the slots.
+    /// A hash function of 32 bits of the key, if the keys differ in such bits and it separates them, and the slots.
     fn partly(&mut self, windows: &[Window], keys: &[u64], slot_bits: u32) -> Option<(Hash, Vec<u32>)> {
         let parts = windows.iter().enumerate().flat_map(|(word, window)| {
             let shifts = (0..=8 * u32::from(window.width).saturating_sub(4)).step_by(8);

@@ -1,5 +1,5 @@
-//! What the writer publishes to readers: the current snapshot, with the epochs that say when an old one may be dropped.
-//! Knows nothing of how a snapshot is built.
+//! The state that the writer publishes to readers: the current snapshot, and the epochs that determine when an old one
+//! may be dropped. Knows nothing of how a snapshot is built.
 
 use crate::epoch::Epochs;
 use crate::stage::Snapshot;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// The part of a classifier that readers see.
 pub(crate) struct Published {
     current: AtomicPtr<Snapshot>,
-    /// The code of the snapshot's only chunk, if that is all there is to do; else null.
+    /// The code of the snapshot's only chunk, if calling it is all that a classification needs; else null.
     entry: AtomicPtr<()>,
     pub(crate) epochs: Epochs,
 }
@@ -30,7 +30,7 @@ impl Published {
         let new = Box::into_raw(Box::new(snapshot));
         // Pairs with the acquire in `snapshot`: everything in the snapshot is written before it is published.
         let old = self.current.swap(new, Ordering::AcqRel);
-        // Pairs with the acquire in `entry`. What was there before is in the old snapshot and kept with it.
+        // Pairs with the acquire in `entry`. The old entry is part of the old snapshot and is kept with it.
         self.entry.store(entry, Ordering::Release);
         // SAFETY: pointers in `current` were made by `Box::into_raw`, and this one has just been taken out.
         unsafe { Box::from_raw(old) }

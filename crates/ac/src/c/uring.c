@@ -238,7 +238,7 @@ static void finish(struct qj_ac_io *io, struct io_operation *operation, int resu
     struct uring *uring = io->uring;
     if (operation->kind == IO_READ || operation->kind == IO_WRITE) {
         uint8_t *found = socket_state_of(uring, operation->descriptor);
-        /* Errors for a descriptor that is no socket: ENOTSOCK if the operation is tried first, EAGAIN if it polls first. */
+        /* Errors for a descriptor that is no socket: ENOTSOCK if it is tried first, EAGAIN if it polls first. */
         bool no_socket = operation->tried != NO_SOCKET && result == -ENOTSOCK;
         bool no_wait = operation->tried == DRAINED_SOCKET && result == -EAGAIN;
         if (no_socket || no_wait) {

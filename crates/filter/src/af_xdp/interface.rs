@@ -10,7 +10,7 @@ const ETHTOOL: u64 = 0x8946;
 const GET_CHANNELS: u32 = 0x3c;
 const ETHERNET: [u16; 2] = [libc::ARPHRD_ETHER, libc::ARPHRD_LOOPBACK];
 
-/// An Ethernet interface, which takes what is for others while this lives.
+/// An Ethernet interface, in promiscuous mode while this value lives.
 #[derive(Debug)]
 pub(super) struct Interface {
     name: [c_char; libc::IF_NAMESIZE],
@@ -33,7 +33,7 @@ struct Channels {
 
 impl Interface {
     /// # Errors
-    /// [`AfXdpError`] if there is none of this name, or it is something else than Ethernet.
+    /// [`AfXdpError`] if there is none of this name, or it is not an Ethernet interface.
     pub(super) fn find(name: &str) -> Result<Interface, AfXdpError> {
         let absent = |code| AfXdpError::new(Step::Find, io::Error::from_raw_os_error(code));
         let mut own = [0; libc::IF_NAMESIZE];
@@ -70,7 +70,7 @@ impl Interface {
         self.index
     }
 
-    /// How many queues it receives by; one if it does not say.
+    /// The number of its receive queues; one if the driver does not report it.
     pub(super) fn queues(&self) -> u32 {
         let mut channels = Channels { command: GET_CHANNELS, ..Channels::default() };
         let mut request = self.request();
@@ -101,7 +101,7 @@ impl Interface {
         Err(error(if is_there { libc::ENETDOWN } else { libc::ENODEV }))
     }
 
-    /// The number of what has its name now.
+    /// The index of the interface that has its name now.
     fn present_index(&self) -> Option<u32> {
         let mut request = self.request();
         self.ask(libc::SIOCGIFINDEX, &mut request).ok()?;
@@ -123,7 +123,7 @@ impl Interface {
     }
 }
 
-/// Reports that some interface has changed. A socket of AF_XDP does not: the removal of its interface wakes no waiter.
+/// Reports changes of interfaces (rtnetlink). An AF_XDP socket does not: the removal of its interface wakes no waiter.
 #[derive(Debug)]
 pub(super) struct Changes {
     socket: OwnedFd,
@@ -146,16 +146,16 @@ impl Changes {
         }
     }
 
-    /// Whether something has changed since this was asked, whatever it is.
+    /// Whether any interface has changed since the last call.
     pub(super) fn any(&self) -> bool {
         let mut any = false;
         let mut room = [0_u8; 64];
         loop {
-            // SAFETY: there is room for as many bytes as are said; the rest of a message is dropped.
+            // SAFETY: the buffer has the length that is passed; the rest of a message is dropped.
             let length = unsafe {
                 libc::recv(self.socket.as_raw_fd(), room.as_mut_ptr().cast(), room.len(), libc::MSG_DONTWAIT)
             };
-            // That there was no room for messages says that there were some.
+            // ENOBUFS means that messages were lost, so that there was a change.
             if length < 0 && io::Error::last_os_error().raw_os_error() != Some(libc::ENOBUFS) {
                 return any;
             }

@@ -7,8 +7,9 @@
 //!           └─> queue 1 ──> socket ──> chunks of memory ──┘
 //! ```
 //!
-//! What is redirected is taken away: the system does not see what arrives while this is open. The program is attached by
-//! a link, which is a descriptor: however the process ends, the kernel closes it, and the system has its packets again.
+//! Redirected frames do not reach the network stack of the system while this is open. The program is attached by a BPF
+//! link, which is a descriptor: when the process ends for any reason, the kernel closes it, and the stack receives
+//! frames again.
 
 mod interface;
 mod program;
@@ -22,7 +23,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Chunks that the queues of an interface have together, as far as each has no less than [`MIN_CHUNKS`].
+/// Chunks of all queues of an interface together, as far as each has at least [`MIN_CHUNKS`].
 const CHUNKS: u32 = 16_384;
 const MAX_CHUNKS: u32 = 4_096;
 const MIN_CHUNKS: u32 = 512;
@@ -34,7 +35,7 @@ pub struct AfXdpError {
     error: io::Error,
 }
 
-/// The steps that the kernel may refuse.
+/// The steps of the set-up, each of which the kernel may refuse.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {
     /// Finding the interface.
@@ -68,7 +69,7 @@ impl AfXdpError {
         self.error.raw_os_error() == Some(code)
     }
 
-    /// The way out.
+    /// The help text.
     pub fn help(&self) -> &'static str {
         if self.is(libc::EPERM) || self.is(libc::EACCES) {
             return "it takes root, or a program after `setcap cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock+ep`";
@@ -140,11 +141,12 @@ pub struct Frame<'x> {
 }
 
 impl AfXdp {
-    /// Takes what arrives at an interface from now on; also what is for others, as long as this is open.
+    /// Redirects the frames that arrive at an interface to this process, in promiscuous mode, as long as this value
+    /// lives.
     ///
     /// # Errors
-    /// [`AfXdpError`] if there is no such Ethernet interface, or the kernel has no AF_XDP, does not permit it, or has given
-    /// the interface to another program.
+    /// [`AfXdpError`] if there is no such Ethernet interface, or the kernel has no AF_XDP, does not permit it, or
+    /// another program uses the interface.
     pub fn open(name: &str) -> Result<AfXdp, AfXdpError> {
         let interface = Interface::find(name)?;
         let changes = Changes::watch()?;
@@ -155,7 +157,7 @@ impl AfXdp {
         let mut queues = Vec::new();
         for number in 0..count {
             let queue = match Queue::open(interface.index(), number, chunks, segments) {
-                // Kernels that know programs for frames in several pieces may not know sockets for them.
+                // A kernel may support multi-buffer programs, but not multi-buffer sockets.
                 Err(error) if segments == Segments::Many && error.is(libc::EINVAL) => {
                     Queue::open(interface.index(), number, chunks, Segments::One)?
                 }
@@ -165,7 +167,7 @@ impl AfXdp {
             queues.push(queue);
         }
         let ready = ready(queues.iter().map(Queue::socket).chain([changes.as_fd()]))?;
-        // Last: nothing is redirected before a socket can take it.
+        // Last: nothing is redirected before the sockets can receive it.
         let link = Link::attach(&program, interface.index())?;
         Ok(AfXdp { link, queues, turn: 0, interface, changes, ready })
     }
@@ -193,12 +195,12 @@ impl AfXdp {
         Ok(None)
     }
 
-    /// How many frames were dropped: they were not read soon enough, or were longer than the kernel passes.
+    /// The number of dropped frames: not read soon enough, or longer than the kernel passes.
     pub fn lost(&self) -> u64 {
         self.queues.iter().map(Queue::lost).sum()
     }
 
-    /// Whether the driver itself runs the program, before the kernel has made a packet of the frame.
+    /// Whether the driver runs the program (native mode), before the kernel allocates a socket buffer for the frame.
     pub fn is_in_driver(&self) -> bool {
         self.link.is_in_driver()
     }
@@ -210,7 +212,7 @@ impl AsFd for AfXdp {
     }
 }
 
-/// A descriptor that is ready as soon as one of these is.
+/// A descriptor that is ready as soon as one of these is (epoll).
 fn ready<'d>(descriptors: impl Iterator<Item = BorrowedFd<'d>>) -> Result<OwnedFd, AfXdpError> {
     // SAFETY: no pointers are passed.
     let set = owned(Step::Watch, unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
@@ -235,7 +237,7 @@ fn owned(step: Step, descriptor: libc::c_int) -> Result<OwnedFd, AfXdpError> {
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
-/// Sets a socket's option to what a structure says.
+/// Sets a socket option to a structure.
 fn set_option<T>(
     step: Step,
     socket: &OwnedFd,

@@ -1,5 +1,5 @@
-//! The program that the kernel runs for each frame, and what bpf(2) needs for it: a map from queues to sockets, and a
-//! link to the interface.
+//! The XDP program that the kernel runs for each frame, and the objects of bpf(2) that it needs: a map from queues to
+//! sockets, and a link to the interface.
 
 use super::socket::Segments;
 use super::{AfXdpError, Step, owned};
@@ -16,7 +16,7 @@ const PROGRAM_OF_XDP: u32 = 6;
 const ATTACH_XDP: u32 = 37;
 /// `BPF_F_XDP_HAS_FRAGS`: frames may lie in several pieces.
 const HAS_FRAGMENTS: u32 = 1 << 5;
-/// `XDP_FLAGS_SKB_MODE`: by the kernel, once it has made a packet of the frame.
+/// `XDP_FLAGS_SKB_MODE`: generic mode: the kernel runs the program after it has allocated a socket buffer.
 const GENERIC: u32 = 1 << 1;
 /// `XDP_PASS`: what happens to a frame of a queue without a socket.
 const PASS: i32 = 2;
@@ -51,7 +51,7 @@ fn redirect(map: &OwnedFd) -> Vec<u8> {
     program.iter().flat_map(EbpfInstruction::bytes).collect()
 }
 
-/// Asks the kernel. The attributes are the beginning of `union bpf_attr`; what they leave out is zero.
+/// Calls bpf(2). The attributes are the beginning of `union bpf_attr`; the rest is zero.
 fn bpf<T>(step: Step, command: libc::c_long, attributes: &T) -> Result<libc::c_int, AfXdpError> {
     // SAFETY: 1. The attributes are plain numbers of the length that is said. 2. Addresses among them are those of memory
     // that outlives the call and is only read.
@@ -60,13 +60,13 @@ fn bpf<T>(step: Step, command: libc::c_long, attributes: &T) -> Result<libc::c_i
     if answer < 0 { Err(AfXdpError::last(step)) } else { Ok(answer) }
 }
 
-/// An empty map with room for so many queues.
+/// An empty XSKMAP for this number of queues.
 pub(super) fn map(queues: u32) -> Result<OwnedFd, AfXdpError> {
     // Kind; bytes of a key and of a value; how many.
     owned(Step::Load, bpf(Step::Load, MAP_CREATE, &[MAP_OF_SOCKETS, 4, 4, queues])?)
 }
 
-/// Says which socket has the frames of a queue.
+/// Enters the socket of a queue into the map.
 pub(super) fn give(map: &OwnedFd, queue: u32, socket: BorrowedFd<'_>) -> Result<(), AfXdpError> {
     let socket = socket.as_raw_fd();
     // Map, here and in the other half of the word; where key and value are; flags.
@@ -79,7 +79,7 @@ pub(super) fn give(map: &OwnedFd, queue: u32, socket: BorrowedFd<'_>) -> Result<
     bpf(Step::Bind, MAP_UPDATE, &attributes).map(|_| ())
 }
 
-/// Two numbers as they lie in memory.
+/// Two numbers in memory order.
 fn halves(first: u32, second: u32) -> [u8; 8] {
     let mut both = [0; 8];
     both[..4].copy_from_slice(&first.to_ne_bytes());
@@ -87,7 +87,7 @@ fn halves(first: u32, second: u32) -> [u8; 8] {
     both
 }
 
-/// The attributes of `BPF_PROG_LOAD`, as far as they are needed.
+/// The beginning of the attributes of `BPF_PROG_LOAD`.
 #[repr(C)]
 struct Load {
     kind: u32,
@@ -101,7 +101,7 @@ struct Load {
     flags: u32,
 }
 
-/// Loads the program, for frames in several pieces if the kernel knows such.
+/// Loads the program, for multi-buffer frames if the kernel supports them.
 pub(super) fn load(map: &OwnedFd) -> Result<(OwnedFd, Segments), AfXdpError> {
     let instructions = redirect(map);
     let mut attributes = Load {
@@ -128,7 +128,7 @@ pub(super) fn load(map: &OwnedFd) -> Result<(OwnedFd, Segments), AfXdpError> {
 /// A program on an interface, until this is dropped or the process ends.
 #[derive(Debug)]
 pub(super) struct Link {
-    /// What the kernel detaches when it is closed for the last time.
+    /// The BPF link: the kernel detaches the program when its last descriptor is closed.
     _descriptor: OwnedFd,
     is_in_driver: bool,
 }
@@ -143,7 +143,7 @@ impl Link {
         match attach(DRIVER) {
             Ok(descriptor) => Ok(Link { _descriptor: descriptor, is_in_driver: true }),
             Err(error) if error.is(libc::EBUSY) => Err(error),
-            // Drivers refuse what they cannot do: frames that long, say.
+            // Drivers refuse native mode if they cannot support it, for instance for frames of this length.
             Err(_) => Ok(Link { _descriptor: attach(GENERIC)?, is_in_driver: false }),
         }
     }

@@ -1,4 +1,5 @@
-//! One socket of AF_XDP: memory in chunks, and two rings in which it and the kernel hand chunks to each other.
+//! An AF_XDP socket: memory in chunks (the UMEM), and two rings by which chunks pass between the kernel and this
+//! process.
 //!
 //! ```text
 //!            fill: numbers of free chunks ──>
@@ -8,7 +9,7 @@
 //! chunk | what the kernel keeps free | frame or a part of one | ..      4096 bytes
 //! ```
 //!
-//! A chunk is the kernel's from its push to `fill` until its pop from `receive`, and this side's otherwise.
+//! The kernel owns a chunk from its push to `fill` until its pop from `receive`; otherwise this process does.
 
 use super::{AfXdpError, Step, owned, set_option};
 use std::fmt;
@@ -21,7 +22,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Bytes of a chunk: a page, which every kernel and driver takes.
 const CHUNK: u64 = 4096;
 
-/// In how many pieces frames may lie.
+/// Whether frames may consist of several chunks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Segments {
     /// Frames longer than a chunk are lost.
@@ -35,11 +36,11 @@ struct Mapped {
     length: usize,
 }
 
-// SAFETY: it is memory of the process, bound to no thread.
+// SAFETY: it is memory of the process and belongs to no thread.
 unsafe impl Send for Mapped {}
 
 impl Mapped {
-    /// Maps what a descriptor has at an offset, or memory of its own.
+    /// Maps a descriptor at an offset, or anonymous memory.
     fn new(length: usize, of: Option<(&OwnedFd, i64)>) -> Result<Mapped, AfXdpError> {
         let (flags, descriptor, offset) = match of {
             Some((socket, offset)) => (libc::MAP_SHARED | libc::MAP_POPULATE, socket.as_raw_fd(), offset),
@@ -54,14 +55,14 @@ impl Mapped {
         Ok(Mapped { start: NonNull::new(start.cast()).expect("a mapping is not at zero"), length })
     }
 
-    /// The address of something in it.
+    /// The address of an object in it.
     fn at<T>(&self, offset: u64, count: u32) -> NonNull<T> {
         let end = offset as usize + size_of::<T>() * count as usize;
         assert!(
             end <= self.length && offset.is_multiple_of(align_of::<T>() as u64),
             "the kernel says where its rings are"
         );
-        // SAFETY: it is inside of the mapping, as has just been seen.
+        // SAFETY: it is inside of the mapping, as was just asserted.
         unsafe { self.start.byte_add(offset as usize) }.cast()
     }
 }
@@ -73,7 +74,8 @@ impl Drop for Mapped {
     }
 }
 
-/// A ring of entries. One side pushes and the other pops; which side this is depends on the ring.
+/// A single-producer, single-consumer ring of entries. This process is the producer of `fill` and the consumer of
+/// `receive`.
 struct Ring<T> {
     memory: Mapped,
     producer: u64,
@@ -85,7 +87,7 @@ struct Ring<T> {
 }
 
 impl<T: Copy> Ring<T> {
-    /// Gives a socket a ring of so many entries and maps it.
+    /// Creates a ring of `count` entries for a socket and maps it.
     fn new(
         socket: &OwnedFd,
         option: libc::c_int,
@@ -112,10 +114,11 @@ impl<T: Copy> Ring<T> {
         unsafe { all.add((counter & (self.size - 1)) as usize) }
     }
 
-    /// Adds an entry. There are never more than the ring has room for.
+    /// Adds an entry. There are never more entries than the ring holds.
     fn push(&mut self, value: T) {
         let producer = self.counter(self.producer).load(Ordering::Relaxed);
-        // SAFETY: the entry is this side's: no more than `size` chunks exist, so that the kernel has taken the old one.
+        // SAFETY: this process owns the entry: at most `size` chunks exist, so that the kernel has consumed the old
+        // one.
         unsafe { self.entry(producer).write(value) };
         // Pairs with the kernel's acquire of the same counter: the entry is written before.
         self.counter(self.producer).store(producer.wrapping_add(1), Ordering::Release);
@@ -128,37 +131,37 @@ impl<T: Copy> Ring<T> {
         if self.counter(self.producer).load(Ordering::Acquire) == consumer {
             return None;
         }
-        // SAFETY: the entry is this side's until the counter says that it is taken.
+        // SAFETY: this process owns the entry until it advances the counter.
         let value = unsafe { self.entry(consumer).read() };
-        // Pairs with the kernel's acquire of the same counter: the entry is read before it is written anew.
+        // Pairs with the kernel's acquire of the same counter: the entry is read before it is overwritten.
         self.counter(self.consumer).store(consumer.wrapping_add(1), Ordering::Release);
         Some(value)
     }
 }
 
-/// Where the frame is that was taken last.
+/// The location of the current frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Current {
     Nowhere,
-    /// In a chunk, which goes back when the next one is asked for.
+    /// In a chunk, which is returned by the next `advance`.
     Chunk {
         address: u64,
         length: u32,
     },
-    /// Put together from several.
+    /// Assembled from several chunks.
     Joined,
 }
 
-/// What one queue of an interface receives.
+/// The receive side of one queue of an interface.
 pub(super) struct Queue {
-    // Closed first: from then on the kernel writes nothing.
+    // Closed first: afterwards the kernel writes no more.
     socket: OwnedFd,
     fill: Ring<u64>,
     receive: Ring<libc::xdp_desc>,
     chunks: Mapped,
     current: Current,
     joined: Vec<u8>,
-    /// Whether more of `joined` follows.
+    /// Whether `joined` continues in the next chunk.
     is_joining: bool,
 }
 
@@ -169,7 +172,7 @@ impl fmt::Debug for Queue {
 }
 
 impl Queue {
-    /// A socket for a queue of an interface, with so many chunks, a power of two, all given to the kernel.
+    /// A socket for a queue of an interface, with `count` chunks, a power of two, all of them in the fill ring.
     pub(super) fn open(interface: u32, queue: u32, count: u32, segments: Segments) -> Result<Queue, AfXdpError> {
         // SAFETY: no pointers are passed.
         let socket =
@@ -186,7 +189,7 @@ impl Queue {
         set_option(Step::Memory, &socket, libc::SOL_XDP, libc::XDP_UMEM_REG, &memory)?;
         let mut fill =
             Ring::new(&socket, libc::XDP_UMEM_FILL_RING, libc::XDP_UMEM_PGOFF_FILL_RING, count, |all| all.fr)?;
-        // Nothing is sent, but no memory is complete without the ring of what was sent.
+        // Nothing is transmitted, but a UMEM needs a completion ring.
         set_option(Step::Memory, &socket, libc::SOL_XDP, libc::XDP_UMEM_COMPLETION_RING, &2_u32)?;
         let receive = Ring::new(&socket, libc::XDP_RX_RING, libc::XDP_PGOFF_RX_RING as u64, count, |all| all.rx)?;
         for chunk in 0..u64::from(count) {
@@ -214,7 +217,7 @@ impl Queue {
         self.socket.as_fd()
     }
 
-    /// Advances to the next frame, which invalidates the one before; whether there is one.
+    /// Advances to the next frame, which invalidates the one before. Returns whether there is one.
     pub(super) fn advance(&mut self) -> bool {
         if let Current::Chunk { address, .. } = std::mem::replace(&mut self.current, Current::Nowhere) {
             self.fill.push(address & !(CHUNK - 1));
@@ -241,7 +244,7 @@ impl Queue {
         false
     }
 
-    /// The frame that was taken last.
+    /// The current frame.
     pub(super) fn frame(&self) -> &[u8] {
         match self.current {
             Current::Nowhere => &[],
@@ -251,7 +254,7 @@ impl Queue {
         }
     }
 
-    /// How many frames the kernel dropped: no chunk was free, none was large enough, or the ring was full.
+    /// The number of frames that the kernel dropped: no chunk was free, none was large enough, or the ring was full.
     pub(super) fn lost(&self) -> u64 {
         match get_option::<libc::xdp_statistics>(&self.socket, libc::XDP_STATISTICS) {
             Ok(counted) => counted.rx_dropped + counted.rx_ring_full,
@@ -263,14 +266,14 @@ impl Queue {
 /// Bytes of a chunk.
 ///
 /// # Safety
-/// The chunk is this side's as long as they are used.
+/// This process owns the chunk as long as the bytes are used.
 unsafe fn bytes(chunks: &Mapped, address: u64, length: u32) -> &[u8] {
     let start: NonNull<u8> = chunks.at(address, length);
-    // SAFETY: 1. They are inside of the mapping. 2. The kernel writes nothing to a chunk that it does not have.
+    // SAFETY: 1. They are inside of the mapping. 2. The kernel does not write to a chunk that it does not own.
     unsafe { slice::from_raw_parts(start.as_ptr(), length as usize) }
 }
 
-/// What a structure for an option of AF_XDP is filled with; older kernels leave its end zero.
+/// Reads a socket option into a structure; older kernels leave its end zero.
 fn get_option<T>(socket: &OwnedFd, option: libc::c_int) -> Result<T, AfXdpError> {
     // SAFETY: both structures this is used for are plain numbers, for which zeros are a value.
     let mut value: T = unsafe { std::mem::zeroed() };

@@ -1,5 +1,5 @@
-//! Programs for the BSD packet filter's machine ("classic" BPF): what libpcap compiles expressions to. Instructions,
-//! what makes a program valid, and the interpreter that defines what one means. Knows no generated code.
+//! Programs for the BSD packet filter's machine ("classic" BPF): the target of libpcap's compiler. Instructions,
+//! validation, and the interpreter that defines the semantics. Knows no generated code.
 
 mod run;
 mod text;
@@ -66,7 +66,7 @@ impl Size {
     }
 }
 
-/// What the machine can do: the meaning of the codes.
+/// The operations of the machine: the meaning of the codes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Operation {
     /// `A = k`.
@@ -224,7 +224,7 @@ impl Operation {
         Some(operation)
     }
 
-    /// The instruction that means this.
+    /// The encoding of this operation.
     pub fn instruction(self) -> Instruction {
         let size = |size: Size| match size {
             Size::Word => 0x00,
@@ -284,7 +284,7 @@ impl Program {
         validate::validate(instructions).map(|operations| Program { operations: operations.into() })
     }
 
-    /// What the program does, instruction by instruction.
+    /// The operations of the program, one for each instruction.
     pub fn operations(&self) -> &[Operation] {
         &self.operations
     }

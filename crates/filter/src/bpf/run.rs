@@ -1,5 +1,5 @@
-//! The interpreter that defines what a program means: `bpf_filter` of libpcap. A load that is not inside the packet
-//! rejects it, as does division by zero; arithmetic wraps at 32 bits; scratch memory starts as zeros.
+//! The interpreter that defines the semantics of programs: that of `bpf_filter` of libpcap. A load that is not inside
+//! the packet rejects it, as does division by zero; arithmetic wraps at 32 bits; scratch memory starts as zeros.
 
 use super::{Arithmetic, Condition, MAX_BACKWARD_JUMPS, MEMORY_WORDS, Operand, Operation, Program};
 use crate::packet::Packet;

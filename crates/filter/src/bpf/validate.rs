@@ -1,5 +1,5 @@
-//! Which programs are valid: those whose every instruction is known, whose jumps stay inside, and that cannot run off
-//! their end. Follows `bpf_validate` of libpcap and `bpf_check_classic` of Linux where they agree.
+//! Validation: every instruction is known, jumps stay inside the program, and control cannot run off its end. Follows
+//! `bpf_validate` of libpcap and `bpf_check_classic` of Linux where they agree.
 
 use super::{Arithmetic, Instruction, MAX_INSTRUCTIONS, MEMORY_WORDS, Operand, Operation};
 use crate::error::Error;

@@ -14,10 +14,10 @@ use crate::shape::{Byte, Check, Number, Place, Shape, Span};
 use crate::template::Usual;
 use quaject_vcode::{Core, Error, Extension, Label, Register};
 
-/// Bases beyond this are not computed: no packet is so long.
+/// The limit on bases, beyond the length of any packet.
 const FURTHEST: u64 = 1 << 40;
 
-/// What is loaded and compared before a lookup.
+/// The loads and comparisons before a lookup.
 #[derive(Clone, Debug)]
 pub(super) struct LoadPlan {
     places: Vec<Place>,
@@ -26,14 +26,14 @@ pub(super) struct LoadPlan {
     checks: Vec<(Check, Option<Span>)>,
 }
 
-/// The general form of a lookup that is specialised, and where it begins and joins.
+/// The general form of a specialised lookup, and its labels of entry and join.
 pub(super) struct General {
     plan: LoadPlan,
     begin: Label,
     join: Label,
     miss: Label,
     registers: Registers,
-    /// The case that the specialised form is for.
+    /// The case of the specialised form.
     usual: Usual,
 }
 
@@ -56,7 +56,7 @@ impl LoadPlan {
         }
     }
 
-    /// The form for headers of twenty bytes, if the shape has one such header and nothing else moves.
+    /// The form for IPv4 headers of twenty bytes, if the shape has one such header and no other variable base.
     fn specialised(&self, data: &GroupData) -> Option<(LoadPlan, Usual)> {
         let layout = &data.layout;
         let usual = Usual::of(&layout.shape)?;
@@ -146,7 +146,7 @@ pub(super) fn write(emitter: &mut Emitter<'_>, data: &GroupData, result: Reg, mi
 /// Writes a general form out of line.
 pub(super) fn write_general(emitter: &mut Emitter<'_>, rare: &General) -> Result<(), Error> {
     emitter.asm.bind(rare.begin);
-    // What the registers of the group hold may be what another stage needs, so they are not given out again.
+    // Another stage may need the values in the registers of the group, so that these are not allocated again.
     let held: Vec<Reg> = rare.registers.key.iter().chain(&rare.registers.numbers).copied().collect();
     for register in &held {
         emitter.asm.claim(*register)?;
@@ -159,7 +159,7 @@ pub(super) fn write_general(emitter: &mut Emitter<'_>, rare: &General) -> Result
     Ok(())
 }
 
-/// Writes a general form for packets that are not in the case its special form is for: those miss.
+/// Writes a general form for the packets that the specialised form excludes.
 pub(super) fn write_unusual(
     emitter: &mut Emitter<'_>,
     plan: &LoadPlan,
@@ -196,7 +196,7 @@ fn write_plan(emitter: &mut Emitter<'_>, plan: &LoadPlan, registers: &Registers,
     if need > 0 {
         emitter.asm.bltuli(emitter.length, need, miss);
     }
-    // What can be compared before bases are known, is.
+    // Comparisons that need no base come first.
     let (early, late): (Vec<&Constant>, Vec<&Constant>) = plan.header.iter().partition(|own| own.window.base == 0);
     let mut bases = vec![emitter.data];
     write_header(emitter, &early, &bases, t, miss)?;
@@ -266,7 +266,7 @@ fn write_header(
     Ok(())
 }
 
-/// Leaves zero if the value is the constant.
+/// Leaves zero if the value equals the constant.
 fn difference(emitter: &mut Emitter<'_>, t: Reg, constant: &Constant) {
     match (constant.value, constant.window.width) {
         (0, _) => {}
@@ -326,7 +326,7 @@ pub(super) fn full(width: u8) -> u32 {
     u32::MAX >> (32 - 8 * u32::from(width))
 }
 
-/// The number that a check reads, under its mask.
+/// The masked number of a check.
 fn write_checked(emitter: &mut Emitter<'_>, d: Reg, check: &Check, bases: &[Reg]) {
     let all = match check.number {
         Some(number) => {

@@ -23,7 +23,7 @@ pub(super) fn write(
     } else {
         let slot = emitter.temporary()?;
         write_slot(emitter, data, registers, slot, result)?;
-        // The head before the key; see `table.rs`.
+        // The head is loaded before the key; see `table.rs`.
         let head = result;
         let word = emitter.temporary()?;
         emitter.asm.lduli(head, slot, 0);
@@ -57,7 +57,7 @@ fn write_slot(
     Ok(())
 }
 
-/// How far from the first slot that of a key is, in bytes, from the bits of the key in the lower half of `slot`.
+/// The offset in bytes of a key's slot, from the bits of the key in the lower half of `slot`.
 pub(super) fn write_part(emitter: &mut Emitter<'_>, data: &GroupData, slot: Reg) {
     let hash = &data.table.hash;
     emitter.asm.mului(slot, slot, hash.first as u32);
@@ -68,7 +68,7 @@ pub(super) fn write_part(emitter: &mut Emitter<'_>, data: &GroupData, slot: Reg)
     emitter.asm.lshuli(slot, slot, 3 + u64::from(data.table.stride_bits));
 }
 
-/// The same from all words of the key.
+/// The offset of the slot from all words of the key.
 pub(super) fn write_offset(
     emitter: &mut Emitter<'_>,
     data: &GroupData,
@@ -137,7 +137,7 @@ fn write_list(
     let (at, end, t) = (emitter.temporary()?, emitter.temporary()?, emitter.temporary()?);
     let asm = &mut emitter.asm;
     let (again, next, found) = (asm.label(), asm.label(), asm.label());
-    // No filter has the key any more.
+    // The key has no filter any more.
     asm.bequli(result, 0, miss);
     asm.lduli(end, result, 0);
     asm.addpi(at, result, 8);

@@ -23,10 +23,10 @@ use std::sync::atomic::AtomicU64;
 
 pub(crate) type Reg = quaject_vcode::x86_64::Reg;
 
-/// Memory for what is being written.
+/// The workspace of the assembler.
 pub(crate) type Room = Workspace<Native, 8192, 16384, 1>;
 
-/// What is written, in terms of the registers that hold it.
+/// The state of emission: the assembler and the registers of the packet.
 pub(crate) struct Emitter<'a> {
     asm: Asm<'a, Native>,
     data: Reg,
@@ -38,13 +38,13 @@ pub(crate) struct Emitter<'a> {
 
 /// A part of a lookup that is written out of line.
 enum Rare<'a> {
-    /// The form for all packets, where the lookup is for those that most packets are like.
+    /// The general form of a lookup that is specialised for the common case.
     General(group::General),
-    /// What becomes of packets that do not equal their template.
+    /// The code for packets that differ from their template.
     Different(template::Different<'a>),
 }
 
-/// Whether another chunk comes before: then there may be a best rank already.
+/// Whether the chunk is the first one; otherwise there may be a best rank already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Position {
     First,
@@ -100,7 +100,7 @@ pub(crate) fn batch(
     let wire = if asks { Some(asm.getreg(Class::Temporary)?) } else { None };
     let (again, done, next) = (asm.label(), asm.label(), asm.label());
     asm.bequli(count, 0, done);
-    // From here on the register of the count holds where the ranks end.
+    // From here on the register of the count holds the end of the ranks.
     asm.lshuli(count, count, 3);
     asm.addul(count, count, out);
     asm.bind(again);
@@ -128,7 +128,7 @@ enum Last {
     No,
 }
 
-/// What becomes of the best rank.
+/// The use of the best rank.
 #[derive(Clone, Copy)]
 enum After {
     Return,
@@ -170,7 +170,7 @@ impl<'a> Emitter<'a> {
             self.stage(stage, result, miss, last)?;
             self.asm.maxul(own, own, result);
             if at + 1 < stages.len() {
-                // The best rank of what comes later, which changes.
+                // The best rank of all later stages; it may change.
                 self.asm.setul(result, later[at].as_ptr() as u64);
                 self.asm.lduli(result, result, 0);
                 self.asm.bgeul(own, result, out);
@@ -218,7 +218,7 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// Writes what is out of line.
+    /// Writes the out-of-line code.
     fn rare(&mut self) -> Result<(), Error> {
         for rare in std::mem::take(&mut self.rare) {
             match rare {

@@ -1,5 +1,5 @@
-//! The code of a program that could not be taken apart: instruction by instruction, but a load asks for the packet's
-//! length only where it is not known to be long enough on every way there.
+//! The code of a program that could not be lifted: instruction by instruction. A load checks the packet's length only
+//! where a data-flow analysis does not show that it suffices on every path.
 
 use super::{Emitter, Reg};
 use crate::bpf::{Arithmetic, Condition, MAX_BACKWARD_JUMPS, Operand, Operation, Program, Size};
@@ -11,14 +11,14 @@ struct State {
     x: Reg,
     t: Reg,
     memory: Local,
-    /// Jumps backwards that are left, if there can be any.
+    /// The remaining number of backward jumps, if the program has any.
     fuel: Option<Local>,
     reject: Label,
     accept: Label,
     labels: Vec<Label>,
 }
 
-/// Writes a program: control goes on behind it if it accepts, else to `miss`.
+/// Writes a program: control continues behind it if it accepts, else at `miss`.
 pub(super) fn write(emitter: &mut Emitter<'_>, program: &Program, miss: Label) -> Result<(), Error> {
     let operations = program.operations();
     let (a, x, t) = (emitter.temporary()?, emitter.temporary()?, emitter.temporary()?);
@@ -54,7 +54,7 @@ pub(super) fn write(emitter: &mut Emitter<'_>, program: &Program, miss: Label) -
     Ok(())
 }
 
-/// For each instruction, how many bytes are known to be there when it begins. Where jumps lead backwards, nothing is.
+/// For each instruction, the minimum length of the packet when it begins. In a program with backward jumps: zero.
 fn known_lengths(operations: &[Operation]) -> Vec<u64> {
     let backward = operations.iter().any(|operation| matches!(operation, Operation::Jump(by) if *by < 0));
     let mut known = vec![u64::MAX; operations.len() + 1];
@@ -225,7 +225,7 @@ impl State {
         }
     }
 
-    /// Branches to one of two instructions; nothing is written to get to the one that follows.
+    /// Branches to one of two instructions; falls through to the following one.
     fn branch(
         &self,
         emitter: &mut Emitter<'_>,

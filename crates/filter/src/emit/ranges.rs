@@ -7,7 +7,7 @@ use crate::ranges::{Axis, Dimension, Index, RANKS, Ranges};
 use crate::shape::{Number, Place};
 use quaject_vcode::{Core, Error, Extension, Label, Register};
 
-/// What a base that is not there counts as: no packet is so long, and sums with it do not wrap.
+/// The value of an absent base: beyond any packet, and sums with it do not wrap.
 const NOWHERE: u64 = 1 << 40;
 
 /// Writes the best rank of a packet to `result`, or a jump to `miss`.
@@ -53,7 +53,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Where a base is, in bytes from the start.
+/// Computes a base, in bytes from the start.
 fn write_base(emitter: &mut Emitter<'_>, place: &Place, bases: &[Option<Reg>], t: Reg) -> Result<Reg, Error> {
     let base = emitter.temporary()?;
     let sum = emitter.temporary()?;
@@ -76,7 +76,7 @@ fn write_base(emitter: &mut Emitter<'_>, place: &Place, bases: &[Option<Reg>], t
     Ok(base)
 }
 
-/// Jumps if a number is not in the packet.
+/// Jumps to `absent` if a number is not in the packet.
 fn write_there(emitter: &mut Emitter<'_>, number: Option<Number>, bases: &[Option<Reg>], t: Reg, absent: Label) {
     let Some(number) = number else { return };
     let end = u64::from(number.offset) + u64::from(number.width);
@@ -89,7 +89,7 @@ fn write_there(emitter: &mut Emitter<'_>, number: Option<Number>, bases: &[Optio
     }
 }
 
-/// A number that is in the packet, under a mask; the largest that it can be.
+/// Loads a number under its mask; returns its largest possible value.
 fn write_value(
     emitter: &mut Emitter<'_>,
     d: Reg,
@@ -122,7 +122,7 @@ fn write_value(
     Ok(mask & all)
 }
 
-/// The row of an axis: where its rows begin, and what each index says.
+/// Computes the address of a row of an axis, from the payloads of its indices.
 fn write_row(emitter: &mut Emitter<'_>, axis: &Axis, row: Reg, bases: &[Option<Reg>], value: Reg) -> Result<(), Error> {
     let offset = emitter.temporary()?;
     let rows = axis.rows.as_ptr() as u64;
@@ -146,7 +146,7 @@ fn write_row(emitter: &mut Emitter<'_>, axis: &Axis, row: Reg, bases: &[Option<R
     Ok(())
 }
 
-/// What the index says of a value.
+/// Looks a value up in an index.
 fn write_find(emitter: &mut Emitter<'_>, dimension: &Dimension, value: Reg, d: Reg) -> Result<(), Error> {
     let Index { shift, root, steps, entries } = &dimension.index;
     let t = emitter.temporary()?;
@@ -166,7 +166,7 @@ fn write_find(emitter: &mut Emitter<'_>, dimension: &Dimension, value: Reg, d: R
     asm.setul(t, entries.as_ptr() as u64);
     asm.addul(d, d, t);
     for step in (0..*steps).rev() {
-        // Negative if the number is above the limit; then its sign bit is a step.
+        // Negative if the number is above the limit; its sign bit then advances the entry by one.
         asm.ldui(t, d, 8 << step);
         asm.subul(t, t, value);
         asm.rshuli(t, t, 63);

@@ -1,6 +1,7 @@
-//! The code of a small group: the slot from a few bits of the packet, then all that filters compare in one vector, see
-//! `template.rs` of the crate. A packet that differs from its template matches no filter; or, if filters allow headers of any length,
-//! it may have another than most packets have: the general form is out of line and joins behind the comparison.
+//! The code of a small group: the slot from a few bits of the packet, then all compared bytes in one vector, see
+//! `template.rs` of the crate. A packet that differs from its template matches no filter; or, if filters allow headers
+//! of any length, its header may have another length than the usual one: the general form is out of line and joins
+//! behind the comparison.
 
 use super::group::{self, LoadPlan};
 use super::lookup;
@@ -19,17 +20,17 @@ pub(super) struct Different<'a> {
     data: &'a GroupData,
     general: LoadPlan,
     usual: Option<Usual>,
-    /// Where they come from the comparison, vectors still being in use.
+    /// The label that the comparison jumps to, while vectors are in use.
     different: Label,
-    /// Where they come from what is before.
+    /// The label that code before the comparison jumps to.
     begin: Label,
     join: Label,
     miss: Label,
     result: Reg,
 }
 
-/// Writes the lookup of a packet: the rank to `result`, or a jump to `miss`. False, and nothing written, where there are
-/// no such vectors.
+/// Writes the lookup of a packet: the rank to `result`, or a jump to `miss`. Returns false and writes nothing if the
+/// processor has no such vectors.
 pub(super) fn write<'a>(
     emitter: &mut Emitter<'a>,
     data: &'a GroupData,
@@ -69,7 +70,7 @@ pub(super) fn write<'a>(
     Ok(true)
 }
 
-/// Writes how far from the first slot that of a packet is, in bytes.
+/// Computes the offset of a packet's slot, in bytes.
 fn write_place(emitter: &mut Emitter<'_>, data: &GroupData, slot: Reg, t: Reg) -> Result<(), Error> {
     let flat = |window: Window| {
         let offset = Usual::flat(window.offset, window.base).ok_or(Error::Immediate)?;
@@ -104,7 +105,7 @@ fn write_place(emitter: &mut Emitter<'_>, data: &GroupData, slot: Reg, t: Reg) -
     Ok(())
 }
 
-/// Writes what becomes of packets that do not equal their template.
+/// Writes the code for packets that differ from their template.
 pub(super) fn write_different(emitter: &mut Emitter<'_>, own: &Different<'_>) -> Result<(), Error> {
     emitter.asm.bind(own.different);
     emitter.asm.vend();

@@ -8,7 +8,7 @@ use crate::ir::Filter;
 use crate::packet::Packet;
 use crate::types::{Engine, Id, Match};
 
-/// A filter, and what it is called.
+/// A filter with its name.
 #[derive(Clone, Debug)]
 pub struct Written {
     /// What a disagreement calls it.
@@ -17,14 +17,14 @@ pub struct Written {
     pub program: Program,
 }
 
-/// A packet, and where it was found.
+/// A packet with its origin.
 #[derive(Clone, Debug)]
 pub struct Captured {
     /// What a disagreement calls it.
     pub place: String,
     /// The bytes.
     pub data: Vec<u8>,
-    /// How many there were on the wire.
+    /// Its length on the wire.
     pub wire_length: u32,
 }
 
@@ -32,7 +32,7 @@ pub struct Captured {
 const MAX_MERGED: usize = 400;
 
 /// Compares engines: the program as it runs, the tests it was taken apart into, its generated code one at a time and in
-/// batches, and the oracles, for every filter on every packet; then so many sets of filters, merged.
+/// batches, and the oracles, for every filter on every packet; then for merged sets of filters.
 ///
 /// # Errors
 /// The first [`Disagreement`].
@@ -66,7 +66,7 @@ pub fn corpus(
     Ok(counts)
 }
 
-/// Which packets a filter matches, if all engines agree.
+/// The packets that a filter matches, if all engines agree.
 fn by_itself(
     written: &Written,
     filter: &Filter,
@@ -98,7 +98,7 @@ fn by_itself(
         }
         verdicts.push(verdict != 0);
     }
-    // As much of each as a guarded packet has.
+    // Truncated to the room of a guarded packet.
     let views = packets.iter().map(|own| {
         let data = &own.data[..own.data.len().min(Guard::ROOM)];
         Packet::captured(data, own.wire_length)

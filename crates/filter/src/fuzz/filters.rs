@@ -1,5 +1,5 @@
-//! Random filters: programs such as libpcap makes, programs of any instructions, expressions of tests. `style` decides
-//! what a filter reads, `random` what it expects: with the same style filters have the same shape.
+//! Random filters: programs such as libpcap makes, programs of any instructions, expressions of tests. `style`
+//! determines what a filter reads, `random` the expected values: filters of one style have one shape.
 
 use super::packets::{VALUES, value};
 use super::random::Random;
@@ -74,10 +74,11 @@ const FIELDS: [(u32, Size, bool); 14] = [
     (16, Size::Half, false),
 ];
 
-/// A chain of tests, each of which leads on or to rejection, as libpcap makes.
+/// A chain of tests, each of which continues or rejects, as libpcap generates them.
 fn usual(style: &mut Random, random: &mut Random) -> (Filter, Option<Program>) {
     let mut operations: Vec<Operation> = Vec::new();
-    // Branches are written with both ways to the next one, and closed when it is known where rejection is.
+    // Branches are written with both targets at the next instruction, and patched when the address of the rejection is
+    // known.
     let mut open = Vec::new();
     let tests = 1 + style.below(6);
     for _ in 0..tests {

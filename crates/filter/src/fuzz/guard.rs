@@ -1,4 +1,4 @@
-//! Memory whose end is the end of what may be read.
+//! Memory that ends at a guard page.
 
 use crate::packet::Packet;
 use std::io;
@@ -8,7 +8,7 @@ const PAGE: usize = 4096;
 /// The longest packet: what libpcap captures of one.
 const ROOM: usize = 64 * PAGE;
 
-/// Pages with one after them that cannot be read.
+/// Pages with a guard page after them.
 #[derive(Debug)]
 pub struct Guard {
     start: NonNull<u8>,
@@ -38,7 +38,7 @@ impl Guard {
         }
     }
 
-    /// A packet of these bytes, of which the last is the last that can be read. Only as many as there is room for.
+    /// A packet of these bytes that ends at the guard page, truncated to [`Guard::ROOM`].
     pub fn packet(&mut self, bytes: &[u8], wire_length: u32) -> Packet<'_> {
         let bytes = &bytes[..bytes.len().min(ROOM)];
         // SAFETY: the bytes are inside the mapping, which lives as long as the packet; nothing else uses them meanwhile.

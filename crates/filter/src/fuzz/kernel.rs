@@ -1,5 +1,6 @@
-//! The kernel's own verdict: a program is attached to a socket, a packet is sent to it as a datagram, and what arrives
-//! reports. Needs no privileges. Classic programs mean the same there but for what [`Kernel::disagrees`] passes over.
+//! The kernel's own verdict: a program is attached to a socket, a packet is sent to it as a datagram, and the received
+//! length is the verdict. Needs no privileges. Classic programs have the same semantics there, with the exceptions that
+//! [`Kernel::disagrees`] skips.
 
 use crate::bpf::{Arithmetic, Operand, Operation, Program};
 use crate::packet::Packet;
@@ -9,7 +10,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// Longer packets are not sent.
 const MAX_PACKET_BYTES: usize = 1 << 16;
-/// Numbers from here on are, added to a few others, still below 2^31, where the kernel's own data begins.
+/// Offsets from here on may, after additions, reach the kernel's ancillary data, which begins at 2^31.
 const FAR: u32 = 1 << 30;
 
 /// A pair of connected sockets, the second of which filters.
@@ -43,7 +44,7 @@ impl Kernel {
         Ok(kernel)
     }
 
-    /// How often it was asked and had a verdict.
+    /// The number of verdicts so far.
     pub fn verdicts(&self) -> u64 {
         self.verdicts.get()
     }
@@ -94,7 +95,7 @@ impl Kernel {
         // SAFETY: pointers and lengths are those of slices.
         let (sent, kept) = unsafe {
             let sent = libc::send(self.sender.as_raw_fd(), data.as_ptr().cast(), data.len(), 0);
-            // With this flag it returns how long the datagram was, however much of it there is room for.
+            // With this flag it returns the length of the datagram, even if the buffer is shorter.
             let kept = libc::recv(self.receiver.as_raw_fd(), room.as_mut_ptr().cast(), 1, libc::MSG_TRUNC);
             (sent, kept)
         };
@@ -107,7 +108,7 @@ impl Kernel {
     }
 }
 
-/// Whether a program means the same to the kernel as to `bpf_filter`.
+/// Whether a program has the same semantics in the kernel as in `bpf_filter`.
 fn is_comparable(program: &Program) -> bool {
     let operations = program.operations();
     let indirect = operations.iter().any(|own| matches!(own, Operation::LoadIndirect(..)));

@@ -1,4 +1,4 @@
-//! Filters written in Rust: expressions of tests with and, or, not, and scopes for headers behind headers.
+//! Filters built in Rust: expressions of tests with and, or, not, and scopes for nested headers.
 
 use super::{Base, Conjunction, Field, Filter, Sense, Subject, Term, Test};
 use crate::error::Error;
@@ -6,7 +6,8 @@ use std::ops::{BitAnd, BitOr, Not, RangeInclusive};
 
 /// The most alternatives an expression may have once `or` is moved outside.
 pub const MAX_ALTERNATIVES: usize = 65_536;
-/// The most tests that all of them may have together: what is in front of an `or` is in each alternative behind it.
+/// The limit on the tests of all alternatives together: distributing `and` over `or` copies tests into each
+/// alternative.
 const MAX_TESTS: usize = 1 << 21;
 
 /// A condition on packets.
@@ -18,7 +19,7 @@ pub enum Expression {
     All(Vec<Expression>),
     /// One must hold; with none, never true.
     Any(Vec<Expression>),
-    /// It must not hold. Of a field this says that it is there and holds something else.
+    /// It must not hold. The negation of a field test requires that the field is in the packet.
     Not(Box<Expression>),
 }
 
@@ -34,7 +35,7 @@ impl Expression {
         Test::masked(field, mask, value & mask).into()
     }
 
-    /// The filter of packets for which it holds.
+    /// The filter that matches the packets for which it holds.
     ///
     /// # Errors
     /// [`Error::Width`] for a field that is not 1 to 4 bytes wide, [`Error::Shift`] for a base that is shifted by more than 31
@@ -132,7 +133,7 @@ impl Not for Expression {
     }
 }
 
-/// Where a header begins. A scope that is moved is a new one; nothing leaks to tests that were made before.
+/// The start of a header. Scopes are immutable: moving one returns a new one.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Scope {
     base: Base,
@@ -150,13 +151,13 @@ impl Scope {
         Field { base: self.base.clone(), offset: self.offset.saturating_add(offset), width }
     }
 
-    /// What begins `bytes` after this: the payload of a header of fixed length.
+    /// The scope `bytes` after this one: the payload of a header of fixed length.
     #[must_use]
     pub fn skip(&self, bytes: u32) -> Scope {
         Scope { base: self.base.clone(), offset: self.offset.saturating_add(bytes) }
     }
 
-    /// What begins `(number & mask) << shift` bytes after this (`>> -shift` if that is negative), the number being at
+    /// The scope `(number & mask) << shift` bytes after this one (`>> -shift` if that is negative), the number being at
     /// `offset` of the header.
     #[must_use]
     pub fn shift(&self, offset: u32, width: u8, mask: u32, shift: i8) -> Scope {

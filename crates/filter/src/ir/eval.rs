@@ -1,14 +1,14 @@
-//! The interpreter of filters: the oracle of generated code, and what runs where none can be.
+//! The interpreter of filters: the oracle of generated code, and the engine where no code can be generated.
 
 use super::{Base, Conjunction, Field, Filter, Sense, Subject, Test};
 use crate::packet::Packet;
 
 impl Base {
-    /// How far from the start of the packet it is; `None` if a number it is made of is not inside.
+    /// Its offset from the start of the packet; `None` if one of its numbers is not inside the packet.
     pub fn eval(&self, packet: Packet<'_>) -> Option<u64> {
         self.terms().iter().try_fold(0, |sum, term| {
             let moved = term.moves(term.field.eval(packet)?);
-            // Further than any packet is long.
+            // Beyond the length of any packet.
             Some(moved.saturating_add(sum))
         })
     }

@@ -1,5 +1,6 @@
-//! What filters are made of: tests of fields. A filter is a disjunction of conjunctions of tests, or, where it cannot be
-//! put so, a program of the packet filter's machine. Knows no generated code and no other filter.
+//! The intermediate representation of filters: a disjunction of conjunctions of tests of fields (disjunctive normal
+//! form), or, if a filter cannot be lifted to that form, a program of the packet filter's machine. Knows no generated
+//! code and no other filter.
 //!
 //! ```text
 //! filter       any of conjunctions                     tcp port 80: over IPv4, over IPv6; to it, from it
@@ -9,7 +10,7 @@
 //! ```
 //!
 //! A test whose field is not inside the packet is false, and so is its negation: a negated test says that the field is
-//! there and holds something else. That is what a path through a program of the packet filter's machine means.
+//! there and holds something else. This is the semantics of a path through a program of the packet filter's machine.
 
 mod build;
 mod eval;
@@ -36,14 +37,14 @@ pub struct Term {
 }
 
 impl Term {
-    /// What the number moves a base by.
+    /// The displacement for a value of the number.
     pub fn moves(&self, number: u32) -> u64 {
         let number = u64::from(number & self.mask);
         let by = u32::from(self.shift.unsigned_abs()).min(31);
         if self.shift < 0 { number >> by } else { number << by }
     }
 
-    /// The most it can move a base by.
+    /// Its maximum displacement.
     pub fn max_value(&self) -> u64 {
         self.moves(self.field.full())
     }
@@ -63,12 +64,12 @@ impl Base {
         if terms.is_empty() { Base::START } else { Base(Some(terms.into())) }
     }
 
-    /// What is added.
+    /// The terms of the sum.
     pub fn terms(&self) -> &[Term] {
         self.0.as_deref().unwrap_or_default()
     }
 
-    /// This base, moved on by one more term.
+    /// This base plus one more term.
     pub fn plus(&self, term: Term) -> Base {
         let mut terms = self.terms().to_vec();
         terms.push(term);
@@ -103,7 +104,7 @@ impl Field {
         u64::from(self.offset) + u64::from(self.width)
     }
 
-    /// Whether it, and what its base is made of, has a width that can be loaded, and is shifted by what a number has bits.
+    /// Checks the widths and the shifts of the field and of the terms of its base.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if !(1..=4).contains(&self.width) {
             return Err(Error::Width(self.width.into()));
@@ -193,7 +194,7 @@ impl Test {
     }
 }
 
-/// Tests that must all hold, in canonical order. Made by [`Conjunction::new`], so that no two say the same.
+/// Tests that must all hold, in canonical form and order, which [`Conjunction::new`] establishes.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct Conjunction {
     tests: Vec<Test>,

@@ -1,5 +1,6 @@
 //! Brings the tests of a conjunction into a form in which equal conditions are written alike: equalities of one field joined,
-//! tests that others imply left out, contradictions found. What a test reads stays required to be in the packet.
+//! tests that others imply left out, contradictions found. A field that a test reads is still required to be in the
+//! packet.
 
 use super::{Field, Sense, Subject, Test};
 use std::collections::BTreeMap;
@@ -22,7 +23,7 @@ pub(super) fn simplify(tests: Vec<Test>) -> Option<Vec<Test>> {
     Some(kept)
 }
 
-/// The range that a test means for `number & mask`, as (low, high, sense), with impossible bounds cut off.
+/// The range of a test on `number & mask`, clipped to the possible values.
 fn possible(test: &Test) -> Option<Test> {
     // The largest number under the mask is the mask itself.
     let mut test = test.clone();
@@ -45,7 +46,7 @@ fn one_subject(subject: &Subject, tests: Vec<Test>, kept: &mut Vec<Test>) -> Opt
     for mut test in tests {
         test.mask &= full;
         let mut test = possible(&test)?;
-        // Not zero of one bit, and not all of it, are equalities too.
+        // A mask of one bit: excluding one of its two values is an equality.
         if test.sense == Sense::Outside && test.mask.is_power_of_two() && test.low == test.high {
             let other = if test.low == 0 { test.mask } else { 0 };
             if test.low == 0 || test.low == test.mask {
@@ -91,7 +92,7 @@ fn one_subject(subject: &Subject, tests: Vec<Test>, kept: &mut Vec<Test>) -> Opt
                 high = test.low.checked_sub(1)?;
             }
         }
-        // What is left may be one number that is none under the mask.
+        // The remaining range may be a single number that is impossible under the mask.
         if low > high || low == high && low & !bits != 0 {
             return None;
         }
@@ -116,7 +117,7 @@ fn drop_presence_that_follows(tests: &mut Vec<Test>) {
             if test.mask != 0 {
                 note(field);
             }
-            // What a base is made of is read, too.
+            // The terms of a base are read, too.
             let mut bases = vec![field.base.clone()];
             while let Some(base) = bases.pop() {
                 for term in base.terms() {
@@ -126,7 +127,7 @@ fn drop_presence_that_follows(tests: &mut Vec<Test>) {
             }
         }
     }
-    // The furthest first: it makes the others needless.
+    // The furthest first: it implies the others.
     tests.reverse();
     tests.retain(|test| match &test.subject {
         Subject::Field(field) if test.mask == 0 => {

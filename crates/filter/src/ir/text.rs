@@ -1,4 +1,5 @@
-//! Filters as text, in the manner of DPF: tests of numbers at offsets, joined. What filters print can be read again.
+//! Filters as text, in the manner of DPF (Engler, Kaashoek 1996): tests of numbers at offsets, combined. The printed
+//! form of a filter can be read back.
 //!
 //! ```text
 //! expression  alternative { "||" alternative }
@@ -58,7 +59,7 @@ impl Parser<'_> {
         Error::Text { line, column, why: format!("expected {expected}, found {found}") }
     }
 
-    /// Passes over a word or sign if it is next.
+    /// Consumes a word or sign if it is next.
     fn take(&mut self, word: &str) -> bool {
         self.blank();
         let found = self.rest().starts_with(word);

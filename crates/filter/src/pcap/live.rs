@@ -39,8 +39,7 @@ type SetNonblocking = unsafe extern "C" fn(*mut c_void, c_int, *mut c_char) -> c
 type Next = unsafe extern "C" fn(*mut c_void, *mut *const Header, *mut *const u8) -> c_int;
 type Statistic = unsafe extern "C" fn(*mut c_void, *mut Statistics) -> c_int;
 
-/// An interface that is listened to. Packets that pass it from the moment it is opened are seen, those that this machine
-/// sends included.
+/// A live capture on an interface: packets in both directions from the moment it is opened.
 pub struct Live<'p> {
     pcap: &'p Pcap,
     handle: *mut c_void,
@@ -134,7 +133,7 @@ impl Pcap {
     }
 }
 
-/// What libpcap has written into a text.
+/// The text of an error buffer.
 fn text(complaint: &[c_char; ERROR_LENGTH]) -> String {
     let bytes: Vec<u8> = complaint.iter().map(|byte| *byte as u8).take_while(|byte| *byte != 0).collect();
     String::from_utf8_lossy(&bytes).into_owned()
@@ -172,7 +171,7 @@ impl Live<'_> {
         }
     }
 
-    /// How many packets were dropped because they were not read soon enough.
+    /// The number of packets that were dropped because they were not read soon enough.
     pub fn lost(&mut self) -> u64 {
         let mut statistics = Statistics::default();
         // SAFETY: the handle is active; the structure is as <pcap/pcap.h> has it on Unix.
@@ -182,7 +181,7 @@ impl Live<'_> {
         }
     }
 
-    /// What libpcap says of the handle's last failure.
+    /// The message of the handle's last failure.
     fn refused(&self) -> PcapError {
         // SAFETY: the handle has been created; its text ends with zero and is copied at once.
         PcapError(unsafe { CStr::from_ptr((self.pcap.last_error)(self.handle)) }.to_string_lossy().into_owned())

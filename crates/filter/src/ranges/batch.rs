@@ -1,14 +1,14 @@
-//! Many packets through a tree of cuts, in vectors of 512 bits where several packets or boxes are compared, and one by one
-//! where tables are. Every part is done for all packets before the next one, and the first three have no branch that a
-//! packet decides: so the processor has many packets under way. A packet is compared with two boxes in one instruction;
-//! a packet that needs more than the first two has a bit in the next round. Knows no filter that was removed.
+//! Batch classification by a tree of cuts: vectors of 512 bits where several packets or boxes are compared, scalar code
+//! for table look-ups. Each phase processes all packets before the next phase, and the first three have no
+//! data-dependent branch, so that the processor overlaps the packets. One instruction compares a packet with two boxes;
+//! a packet that needs more than two boxes takes part in the next round. Knows no filter that was removed.
 //!
 //! ```text
-//! load     sixteen packets ──> numbers, and what the root looks up     transposed in vectors
+//! load     sixteen packets ──> numbers, and the indices of the root    transposed in vectors
 //! enter    root's tables ──> word of a cell; a leaf's first two boxes
 //! compare  packet | first two boxes ──> box or none
 //! walk     packets whose word is a node, level by level, to leaves
-//! rounds   those packets, and others whose list goes on, two boxes a round
+//! rounds   those packets, and others whose list continues, two boxes per round
 //! ```
 
 use super::cuts::{FIRST_BITS, LAST, LEAF, UNIT};
@@ -21,15 +21,16 @@ use std::mem::MaybeUninit;
 
 /// Packets of a vector.
 const LANES: usize = 16;
-/// Vectors in turns.
+/// Vectors per batch.
 const GROUPS: usize = 4;
 /// Packets that are processed together.
 pub(super) const MAX_PACKETS: usize = LANES * GROUPS;
 
-/// What is known of packets. Of groups without a packet that the tree is for, nothing.
+/// The state of the packets, structure of arrays. Groups without an eligible packet are uninitialised.
 #[repr(C, align(64))]
 struct Lanes {
-    /// Packets that have all the bytes that the tree reads; another one of the group for those that are too short.
+    /// Pointers to packets that have all the bytes that the tree reads; for a packet that is too short, the pointer of
+    /// another one of its group.
     pointers: [MaybeUninit<*const u8>; MAX_PACKETS],
     /// By number.
     numbers: [[MaybeUninit<u32>; MAX_PACKETS]; NUMBERS],
@@ -39,7 +40,7 @@ struct Lanes {
     words: [MaybeUninit<u32>; MAX_PACKETS],
     /// The first two items of the list, if the word of the cell was a leaf.
     pairs: [MaybeUninit<u64>; MAX_PACKETS],
-    /// Packets that the tree is for, by group.
+    /// Bit masks of the eligible packets, by group.
     known: [u16; GROUPS],
 }
 
@@ -61,8 +62,8 @@ unsafe fn quarter<const FIRST: usize, const STRIDE: usize>(pointers: *const *con
 }
 
 impl Tree {
-    /// What the tree says of up to [`MAX_PACKETS`] packets: boxes, or the number behind all boxes; and, by bits, the packets that the tree is
-    /// for.
+    /// Finds the boxes of up to [`MAX_PACKETS`] packets, or the number behind all boxes. Returns the bit mask of the
+    /// eligible packets: those with the lengths and headers that the tree assumes.
     ///
     /// # Safety
     /// The processor has the vectors: `self.wide`.
@@ -97,7 +98,7 @@ impl Tree {
         }
     }
 
-    /// Pointers, numbers and what the root looks up, of packets that the tree is for.
+    /// Fills in pointers, numbers and indices of the root, for eligible packets.
     ///
     /// # Safety
     /// 1. The processor has the vectors. 2. There are not more windows. 3. There are at most [`MAX_PACKETS`] packets.
@@ -127,7 +128,7 @@ impl Tree {
         }
     }
 
-    /// Whether the tree is for all of sixteen packets.
+    /// Whether all of sixteen packets are eligible.
     ///
     /// # Safety
     /// The processor has the vectors.
@@ -158,7 +159,8 @@ impl Tree {
         differ == 0
     }
 
-    /// Which packets of a group the tree is for, by bits; and their pointers, in the places of others that of one of them.
+    /// The bit mask of the eligible packets of a group, and their pointers; an ineligible packet gets the pointer of an
+    /// eligible one.
     ///
     /// # Safety
     /// 1. The processor has the vectors. 2. There is room for sixteen pointers.
@@ -203,7 +205,7 @@ impl Tree {
         known
     }
 
-    /// The numbers of sixteen packets, and what the root looks up. Pointers are `STRIDE` words apart.
+    /// The numbers of sixteen packets, and the indices of the root. Pointers are `STRIDE` words apart.
     ///
     /// # Safety
     /// 1. The processor has the vectors. 2. The pointers are to packets that are long enough. 3. There are not more windows.
@@ -284,7 +286,7 @@ impl Tree {
         }
     }
 
-    /// Compares packets with boxes until each has one or is at the end of its list.
+    /// Compares packets with boxes until each has a match or its list ends.
     ///
     /// # Safety
     /// 1. The processor has the vectors. 2. `known` says which packets are known, and their groups have been loaded and
@@ -341,7 +343,7 @@ impl Tree {
         }
         let lists = self.cuts.lists.as_ptr();
         let mut waiting = inner | again;
-        // All groups in one loop, so that the processor guesses its end once a round.
+        // All groups in one loop, so that its exit branch is mispredicted once per round.
         while waiting != 0 {
             let mut rest = waiting;
             while rest != 0 {
@@ -362,7 +364,7 @@ impl Tree {
         }
     }
 
-    /// Takes packets from nodes to leaves.
+    /// Walks packets from nodes to leaves.
     ///
     /// # Safety
     /// 1. The processor has the vectors. 2. The groups of these packets have been loaded and entered. 3. Their words are
@@ -411,7 +413,7 @@ unsafe fn store_pointers(packets: &[Packet<'_>; LANES], pointers: *mut *const u8
     }
 }
 
-/// How packets are compared with boxes.
+/// The comparison of packets with boxes.
 ///
 /// ```text
 /// HALVES 1   | lows of a | complements of highs of a | lows of b | complements of highs of b |     words 8, 8, 8, 8
@@ -456,7 +458,7 @@ impl<const WINDOWS: usize, const HALVES: usize> Comparison<WINDOWS, HALVES> {
         Comparison { masks, turned, spreads, offsets, records: tree.records.as_ptr(), no_box }
     }
 
-    /// The first of two items of a list that has a packet, or `no_box`.
+    /// The first of two boxes of a list that contains a packet, or `no_box`.
     ///
     /// # Safety
     /// 1. The processor has the vectors. 2. The packet is as long as the tree needs, and the items are of a list of it.

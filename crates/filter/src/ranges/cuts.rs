@@ -1,13 +1,13 @@
-//! A tree that finds the best of filters that are boxes: a range in each number. The root (`root.rs`) reads some bits of
-//! several numbers, every other node some of one number; these bits lead to another node or to a leaf, a short list of
-//! boxes that are compared one after the other. Cuts are chosen for packets that fall into the filters at random: samples of such packets are taken along. A box that a better
-//! one covers, where a node is, is left out there. (Gupta and McKeown, "Classifying Packets with Hierarchical Intelligent
-//! Cuttings", IEEE Micro 2000, with samples in the place of its measures, and nodes that say the same shared.)
+//! A decision tree that finds the best of filters that are boxes: a range in each number. The root (`root.rs`) reads
+//! some bits of several numbers, every other node some of one number; these bits select another node or a leaf, a short
+//! list of boxes that are compared sequentially. Cuts are chosen by sample packets, drawn at random from the filters.
+//! In a node, a box that a better one covers is omitted. (Gupta and McKeown, "Classifying Packets with Hierarchical
+//! Intelligent Cuttings", IEEE Micro 2000, with samples instead of its space measure, and with equal nodes shared.)
 //!
 //! ```text
 //! node   | 0 | number:3 | shift:5 | bits - 1:4 | first child / 4:19 |   child = (number >> shift) & (2^bits - 1)
 //! leaf   | 1 | where its list begins                          :31   |
-//! list   box, box, .. box, box with LAST; the number behind all boxes where there is none, so that there are pairs
+//! list   box, box, .. box, box with LAST; padded to pairs with the number behind all boxes
 //! ```
 
 use super::region::{Bounds, NUMBERS, Region, ones};
@@ -24,22 +24,23 @@ pub(super) const UNIT: usize = 4;
 /// Bits of the number of the first child.
 pub(super) const FIRST_BITS: u32 = 19;
 
-/// Lists of so few boxes are leaves.
+/// The maximum number of boxes of a leaf that is not cut.
 const FEW: usize = 5;
-/// How many bits a node may read, and how many at most, unless there is nothing before it.
+/// The numbers of bits that a node may read; the maximum below other nodes; the maximum for the first node.
 const WIDTHS: [u32; 7] = [1, 2, 3, 4, 6, 8, 10];
 const BITS: u32 = 6;
 const FIRST_NODE_BITS: u32 = 10;
-/// A node has at most so many children for each of its boxes.
+/// The maximum number of children of a node, per box.
 const CHILDREN: usize = 4;
-/// A box is compared with so many better ones to see whether it is covered: somewhere, and anywhere.
+/// The number of better boxes that a box is compared with to find whether it is covered: in a node, and in the whole
+/// space.
 const COVERS: usize = 16;
 const COVERS_OF_ALL: usize = 256;
-/// Cuts gain at least so much of the logarithm of the boxes that are left.
+/// The minimum gain of a cut, in the logarithm of the number of boxes left.
 const LEAST_GAIN: f32 = 0.02;
-/// How dear it is that boxes are in several children: tried one after the other until the tree is small enough.
+/// Costs of copies of boxes in several children, tried in order until the tree is small enough.
 const PRICES: [f32; 3] = [0.4, 0.8, 1.2];
-/// Sampled packets in all, and at least for each box.
+/// Sample packets in total, and the minimum for each box.
 const SAMPLES: usize = 8000;
 const LEAST_SAMPLES: usize = 2;
 
@@ -52,7 +53,7 @@ pub(super) struct Cuts {
 }
 
 impl Cuts {
-    /// A tree of these boxes, the best first, of numbers with so many bits; none if it would be too large.
+    /// A tree of these boxes, the best first, over numbers of `bits` bits; `None` if it would be too large.
     pub(super) fn new(boxes: &[Bounds], bits: &[u32]) -> Option<Cuts> {
         let are_there =
             |own: &Bounds| (0..bits.len()).all(|at| own.low[at] <= own.high[at] && own.high[at] <= ones(bits[at]));
@@ -70,7 +71,7 @@ impl Cuts {
         root.or_else(|| PRICES.iter().find_map(|price| builder.build(&list, &[], *price).ok()))
     }
 
-    /// Where the list of a packet with these numbers begins.
+    /// The start of the list for a packet with these numbers.
     #[inline]
     pub(super) fn list(&self, numbers: &[u32; NUMBERS]) -> usize {
         let mut word = self.root.word(numbers);
@@ -100,7 +101,7 @@ struct Cut {
 /// The tree or its lists would be too large.
 struct TooLarge;
 
-/// A hash of words, cheaper than the library's: keys are long, and no adversary gains by collisions.
+/// A hash of words, cheaper than that of the standard library: keys are long, and no adversary profits from collisions.
 #[derive(Default)]
 struct Mix(u64);
 
@@ -126,7 +127,7 @@ struct Builder<'b> {
     price: f32,
     nodes: Vec<u32>,
     lists: Vec<u32>,
-    /// Nodes by what they say, so that what is said twice is there once.
+    /// Nodes by content, so that equal nodes are shared.
     known: HashMap<Vec<u32>, u32, BuildHasherDefault<Mix>>,
     leaves: HashMap<Vec<u32>, u32, BuildHasherDefault<Mix>>,
     samples: Vec<[u32; NUMBERS]>,
@@ -262,7 +263,7 @@ impl<'b> Builder<'b> {
         if self.lists.len() > 32 * self.boxes.len() + (1 << 14) { Err(TooLarge) } else { Ok(leaf) }
     }
 
-    /// The word of a node for these boxes, all of which are in the region.
+    /// Builds the node for these boxes, all of which are in the region; returns its word.
     fn node(&mut self, list: &[u32], mut region: Region, samples: &[u32], max_bits: u32) -> Result<u32, TooLarge> {
         if list.len() <= FEW {
             return self.leaf(list);
@@ -291,7 +292,7 @@ impl<'b> Builder<'b> {
         Ok(word)
     }
 
-    /// What a node says, apart from where it is: its boxes, and where they are in its region.
+    /// The content of a node independent of its location: its boxes, relative to its region.
     fn key(&self, list: &[u32], region: &Region) -> Vec<u32> {
         let mut key = Vec::with_capacity(NUMBERS + list.len() * (1 + 2 * self.count));
         key.extend(&region.bits[..self.count]);
@@ -306,7 +307,7 @@ impl<'b> Builder<'b> {
         key
     }
 
-    /// Leaves out leading bits in which all boxes are the same: lists are compared with the whole packet.
+    /// Skips leading bits in which all boxes agree; lists are compared with the whole packet, so this is exact.
     fn shrink(&self, list: &[u32], region: &mut Region) {
         for at in 0..self.count {
             let (mut low, mut high) = (u32::MAX, 0);
@@ -332,7 +333,7 @@ impl<'b> Builder<'b> {
         ((low >> cut.shift) as usize, (high >> cut.shift) as usize)
     }
 
-    /// The cut after which the fewest boxes are left for a sample, without too many copies of boxes.
+    /// The cut that leaves the fewest boxes for a sample, penalised by copies of boxes.
     fn choose(&self, list: &[u32], region: &Region, samples: &[u32], max_bits: u32) -> Option<Cut> {
         let mut best: Option<(f32, Cut)> = None;
         let count = list.len() as f32;
@@ -351,7 +352,7 @@ impl<'b> Builder<'b> {
                 let (mut running, mut copies) = (0, 0_u64);
                 for change in &mut counts[..1 << bits] {
                     running += *change;
-                    // Children that have the same boxes as the one before are the same.
+                    // A child with the boxes of the one before is equal to it.
                     copies += if *change == 0 { 0 } else { running as u64 };
                     *change = running;
                 }
@@ -377,7 +378,7 @@ impl<'b> Builder<'b> {
     fn children(&mut self, list: &[u32], region: Region, samples: &[u32], cut: Cut) -> Result<Vec<u32>, TooLarge> {
         let many = 1_usize << cut.bits;
         let mut lists: Vec<Vec<u32>> = vec![Vec::new(); many];
-        // Children in which a box begins, or behind which one ends.
+        // The children at which a box begins or ends.
         let mut begins = vec![false; many + 1];
         for own in list {
             let (low, high) = self.reach(*own, &region, cut);

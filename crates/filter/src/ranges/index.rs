@@ -1,12 +1,12 @@
-//! Maps a number to the payload of its interval, without branches: the top bits select where to begin, then the number is
-//! compared with limits, each time with the middle of those that are left.
+//! Maps a number to the payload of its interval by branchless binary search, which begins at an entry selected by the
+//! top bits.
 //!
 //! ```text
 //! number ── top bits ──> root: first entry that can be it
-//! entries   | last number before the interval | payload            |     sorted, and then some that nothing passes
+//! entries   | last number before the interval | payload            |     sorted, then padding that no number exceeds
 //! ```
 
-/// The most top bits that are looked up.
+/// The maximum number of top bits of the root.
 const MAX_BITS: u32 = 16;
 
 /// An interval.
@@ -47,7 +47,7 @@ impl Index {
         });
         let own = starts.iter().zip(payloads);
         let own = own.map(|(start, payload)| IndexEntry { limit: start.saturating_sub(1), payload: *payload });
-        // Comparisons beyond the end read these: no number is above.
+        // Padding for comparisons beyond the end: no number exceeds it.
         let padding = std::iter::repeat_n(IndexEntry { limit: u32::MAX, payload: 0 }, 1 << steps);
         Index { shift, root: root.collect(), steps, entries: own.chain(padding).collect() }
     }

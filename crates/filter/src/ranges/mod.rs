@@ -1,9 +1,9 @@
-//! Filters that differ in ranges and prefixes, thousands of shapes in one stage. Each number that they read is found in
-//! an index of intervals, which gives a row: a bit for every filter that allows what is in the interval. The rows of all
-//! numbers, and-ed, are the filters that match. A summary says which blocks of a row have bits at all, so that few blocks
-//! are looked at. (Lakshman and Stiliadis, "High-Speed Policy-based Packet Forwarding", SIGCOMM 1998; Baboescu and
-//! Varghese, "Scalable Packet Classification", SIGCOMM 2001. We order filters so that those alike share blocks, and take
-//! the best rank of all that match instead of the first bit, so that the order is free.)
+//! Filters that differ in ranges and prefixes, thousands of shapes in one stage, by aggregated bit vectors. Each number
+//! is looked up in an index of intervals, which gives a row: a bit for every filter that allows the interval. The
+//! conjunction of the rows of all numbers is the set of matching filters. A summary marks the non-zero blocks of a row,
+//! so that few blocks are read. (Lakshman and Stiliadis, "High-Speed Policy-based Packet Forwarding", SIGCOMM 1998;
+//! Baboescu and Varghese, "Scalable Packet Classification", SIGCOMM 2001. We order filters so that similar ones share
+//! blocks, and take the best rank of all that match instead of the first bit, so that the order is free.)
 //!
 //! ```text
 //! source address ── index ──> row of an axis   | summary | blocks that have bits .. |
@@ -11,11 +11,12 @@
 //! ranks           | 64 ranks, 0 | 64 ranks, 0 | ..        by word of a block; 0: the filter was removed
 //! ```
 //!
-//! Blocks without bits are not stored: how many bits of the summary are below that of a block says where it is. In a block
-//! the best rank comes first, so that of each word one bit is tested.
+//! Zero blocks are not stored: the position of a block is the number of lower bits in the summary (its rank). In each
+//! word the best rank comes first, so that one bit of a word is tested.
 //!
-//! Rows find all filters that match, and the best one while filters are added and removed. The best one of a packet is found by a
-//! tree first (`tree.rs`): if the filter that is the best of all that were there at the beginning is still there, it is it.
+//! Rows find all filters that match, also after filters were removed. The best filter of a packet is first looked up in
+//! a decision tree (`tree.rs`) of the filters that the stage was built with: if its result was not removed, it is the
+//! best one.
 //!
 //! Nothing but ranks changes once a stage is built: a filter that is removed has rank 0. Knows no generated code.
 
@@ -43,7 +44,7 @@ use tree::{NO_FILTER, Tree, UNKNOWN};
 pub(crate) const MAX_FILTERS: usize = 64 * 64 * 3;
 /// The most numbers that the filters of a stage read.
 pub(crate) const MAX_DIMENSIONS: usize = 8;
-/// The most rows that are and-ed: each takes a register.
+/// The maximum number of rows of a conjunction: each takes a register.
 const MAX_AXES: usize = 4;
 /// The most intervals of a number: they are counted in two bytes.
 const MAX_INTERVALS: usize = 65_535;
@@ -58,14 +59,14 @@ pub(crate) const RANKS: usize = 65;
 /// Offsets beyond this do not fit instructions.
 const FURTHEST: u64 = 1 << 30;
 
-/// What a test reads.
+/// The part of a packet that a test reads: a number, or the length on the wire.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) struct Aspect {
     subject: Subject,
     mask: u32,
 }
 
-/// A number that all filters want in the same range.
+/// A number that all filters require in the same range.
 #[derive(Clone, Debug)]
 pub(crate) struct Fixed {
     pub(crate) number: Option<Number>,
@@ -74,10 +75,10 @@ pub(crate) struct Fixed {
     pub(crate) high: u32,
 }
 
-/// A number, and where it leads.
+/// A number with its index.
 #[derive(Debug)]
 pub(crate) struct Dimension {
-    /// Where it is; none for the length on the wire.
+    /// The number; none for the length on the wire.
     pub(crate) number: Option<Number>,
     pub(crate) mask: u32,
     /// From the number to bytes in the rows of its axis, or in its offsets.
@@ -86,11 +87,12 @@ pub(crate) struct Dimension {
     pub(crate) absent: u32,
 }
 
-/// Rows, found by the sum of what some indices say.
+/// Rows, selected by the sum of the payloads of one or more indices.
 #[derive(Debug)]
 pub(crate) struct Axis {
     pub(crate) dimensions: Vec<Dimension>,
-    /// Where rows begin, in bytes, if several indices lead here: their sum leads to one of these. Empty if it is where.
+    /// The offsets of rows, in bytes, by the sum of the payloads, if several indices share the axis. Empty if the
+    /// payload is the offset.
     pub(crate) offsets: Box<[u32]>,
     pub(crate) rows: Box<[u64]>,
 }
@@ -106,19 +108,19 @@ pub(crate) struct Ranges {
     /// Words of a block.
     pub(crate) block_words: usize,
     pub(crate) ranks: Box<[AtomicU64]>,
-    /// Finds the best filter of most packets, where filters are boxes.
+    /// The decision tree, if all filters are boxes.
     pub(crate) tree: Option<Tree>,
 }
 
-/// What a conjunction reads.
+/// The aspects that a conjunction tests.
 pub(crate) fn aspects(conjunction: &Conjunction) -> impl Iterator<Item = Aspect> + '_ {
     conjunction.tests().iter().map(|test| spans::of(test).0)
 }
 
-/// A dimension before it is known where its rows are.
+/// A dimension under construction, before its rows are placed.
 struct Draft {
     aspect: Aspect,
-    /// By filter: what it allows; none if it does not read it.
+    /// By filter: the values that it allows; none if it does not test the number.
     wanted: Vec<Option<Spans>>,
     /// First numbers of intervals, and the class of each.
     starts: Vec<u32>,
@@ -148,20 +150,20 @@ impl Draft {
         first.single().filter(|_| same)
     }
 
-    /// Whether a filter allows so much that it is in most rows.
+    /// Whether a filter allows so many values that it is in most rows.
     fn is_wide(&self, filter: usize) -> bool {
         let all = u64::from(self.aspect.mask) + 1;
         self.wanted[filter].as_ref().is_none_or(|spans| spans.count() > all / 16)
     }
 
-    /// Fills in rows, for filters in this order.
+    /// Computes the rows by a sweep over the interval ends, for filters in this order.
     fn sweep(&mut self, order: &[u32], words: usize) {
         let mut position = vec![0; order.len()];
         for (at, filter) in order.iter().enumerate() {
             position[*filter as usize] = at;
         }
         let mut row: Box<[u64]> = vec![0; words].into();
-        // Where bits change, by interval.
+        // The bits that change, by interval.
         let mut changes: Vec<(u32, u32)> = Vec::new();
         let interval = |start: u32| self.starts.partition_point(|own| *own < start) as u32;
         for (filter, spans) in self.wanted.iter().enumerate() {
@@ -201,8 +203,8 @@ impl Draft {
 }
 
 impl Ranges {
-    /// A stage of these filters and ranks, and the place of each in it; none if they read too many numbers, or their
-    /// rows would be too large.
+    /// A stage of these filters and ranks, and the entry of each; `None` if they read too many numbers or their rows
+    /// would be too large.
     pub(crate) fn build(filters: &[(&Conjunction, u64)]) -> Option<(Ranges, Vec<u32>)> {
         if filters.is_empty() || filters.len() > MAX_FILTERS {
             return None;
@@ -257,7 +259,7 @@ impl Ranges {
         Some((Ranges { places, fixed, axes, words, block_words, ranks, tree }, entries))
     }
 
-    /// Takes a filter away.
+    /// Removes a filter.
     pub(crate) fn remove(&self, entry: u32) {
         // Pairs with the acquire in `ranks`, and with the order of loads in generated code.
         self.ranks[entry as usize].store(0, Ordering::Release);
@@ -276,7 +278,7 @@ impl Ranges {
         rows + indices.sum::<usize>() + 8 * self.ranks.len() + self.tree.as_ref().map_or(0, Tree::bytes)
     }
 
-    /// The best rank of a packet, zero for no filter; none if rows must be asked.
+    /// The best rank of a packet by the tree, zero for no filter; `None` if the rows must be searched.
     #[inline]
     pub(crate) fn best(&self, packet: Packet<'_>) -> Option<u64> {
         self.rank(self.tree.as_ref()?.find(packet))
@@ -314,7 +316,7 @@ impl Ranges {
         }
     }
 
-    /// The rank of what the tree found, if the filter is still there.
+    /// The rank of the tree's result, if the filter was not removed.
     #[inline]
     fn rank(&self, found: u32) -> Option<u64> {
         match found {
@@ -325,7 +327,7 @@ impl Ranges {
         }
     }
 
-    /// The ranks of the filters that match; the interpreter of what is generated.
+    /// The ranks of the filters that match: the interpreter of the generated code.
     pub(crate) fn ranks(&self, packet: Packet<'_>, found: &mut impl FnMut(u64)) {
         let bases = self.bases(packet);
         let number = |number: Option<Number>| match number {
@@ -366,7 +368,7 @@ impl Ranges {
         }
     }
 
-    /// Where bases are; none where what they are made of is not in the packet.
+    /// The bases; `None` for one whose terms are not in the packet.
     fn bases(&self, packet: Packet<'_>) -> Vec<Option<u64>> {
         let mut bases: Vec<Option<u64>> = Vec::with_capacity(self.places.len());
         for place in &self.places {
@@ -390,7 +392,7 @@ fn bits(mut word: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// What filters want of each number; none if they read too many.
+/// The values that filters allow, for each number; `None` if there are too many numbers.
 fn drafts(filters: &[(&Conjunction, u64)]) -> Option<Vec<Draft>> {
     let mut known: HashMap<Aspect, usize> = HashMap::new();
     let mut all: Vec<(Aspect, Vec<Option<Spans>>)> = Vec::new();
@@ -421,8 +423,8 @@ fn are_near(bases: &[Base], places: &[Place]) -> bool {
     terms.into_iter().all(|max| max < FURTHEST) && places.iter().all(|place| place.need < FURTHEST)
 }
 
-/// Filters in an order in which those that are wide in the same of the two numbers with the most intervals, and those that
-/// allow the same, are together.
+/// An order of the filters in which those that are wide in the same of the two numbers with the most intervals, and
+/// those that allow the same values, are adjacent.
 fn order(drafts: &[Draft], count: usize) -> Vec<u32> {
     let key = |filter: &u32| -> (u32, Vec<u32>) {
         let own = drafts.iter().enumerate();
@@ -443,13 +445,13 @@ fn order(drafts: &[Draft], count: usize) -> Vec<u32> {
     order
 }
 
-/// Which dimensions share an axis; none if there are more than can be and-ed. Those with the fewest classes share.
+/// The dimensions of each axis; `None` if there are too many axes. Dimensions with the fewest classes share an axis.
 fn join(drafts: &[Draft], words: usize) -> Option<Vec<Vec<usize>>> {
     let row = 8 * (words + 1);
     let mut axes: Vec<(usize, Vec<usize>)> =
         drafts.iter().enumerate().map(|(at, draft)| (draft.rows.len(), vec![at])).collect();
     if axes.is_empty() {
-        // All filters want the same: one row, of all.
+        // All filters allow the same values: one row, with all bits.
         axes.push((1, Vec::new()));
     }
     loop {
