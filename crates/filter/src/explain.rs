@@ -1,4 +1,5 @@
-//! Prints a classifier for `--explain`: what each stage compares, hashes and walks, and the code of each chunk.
+//! Prints a classifier for `--explain`: the comparisons, hash functions and lists of each stage, and the code of each
+//! chunk.
 
 use crate::layout::{Layout, Window};
 use crate::ranges::{Index, Ranges};

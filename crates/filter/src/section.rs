@@ -1,4 +1,4 @@
-//! Sections: what a writer puts together into chunks, one stage each. Knows no classifier.
+//! Sections: the units of the writer, each of which becomes a stage of a chunk. Knows no classifier.
 
 use crate::group::Group;
 use crate::ranges::Ranges;
@@ -6,7 +6,7 @@ use crate::stage::{Cell, Stage};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The most stages of a chunk: what is written again when a shape is added.
+/// The maximum number of stages of a chunk, which is generated anew when a shape is added to it.
 pub(crate) const MAX_STAGES: usize = 16;
 /// Programs of more instructions have chunks of their own.
 const LONG_PROGRAM: usize = 200;
@@ -23,9 +23,9 @@ pub(crate) enum Kind {
 #[derive(Debug)]
 pub(crate) struct RangeSet {
     pub(crate) ranges: Arc<Ranges>,
-    /// How many there are still.
+    /// The number of filters that were not removed.
     pub(crate) members: usize,
-    /// None of them has a better rank.
+    /// An upper bound of their ranks.
     pub(crate) best: u64,
 }
 
@@ -63,7 +63,7 @@ impl Section {
         }
     }
 
-    /// Whether no section may follow it in its chunk: ranges with a tree, which is asked before the code.
+    /// Whether no section may follow it in its chunk: ranges with a tree, which is searched before the code is called.
     pub(crate) fn closes(&self) -> bool {
         matches!(&self.kind, Kind::Ranges(set) if set.ranges.tree.is_some())
     }

@@ -1,5 +1,6 @@
-//! What a conjunction reads, apart from what it expects to find there. Filters of one shape differ in values only, so
-//! they share code and one table: the tuples of "tuple space search".
+//! The shape of a conjunction: the parts of a packet that it reads, without the expected values. Filters of one shape
+//! differ in values only, so that they share code and one table: shapes are the tuples of tuple space search
+//! (Srinivasan, Suri, Varghese, "Packet Classification Using Tuple Space Search", SIGCOMM 1999).
 //!
 //! ```text
 //! conjunction  [12:2] == 0x800 && [23] == 6 && [(([14] & 0xf) << 2) + 16:2] == 80
@@ -12,11 +13,11 @@ use crate::ir::{Base, Conjunction, Field, Sense, Subject, Term};
 /// A byte of the packet of which some bits must have a value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) struct Byte {
-    /// Which base.
+    /// The number of its base.
     pub(crate) base: u16,
     /// Bytes from there.
     pub(crate) offset: u32,
-    /// Bits that count; not zero.
+    /// The mask; not zero.
     pub(crate) mask: u8,
 }
 
@@ -28,16 +29,16 @@ pub(crate) struct Number {
     pub(crate) width: u8,
 }
 
-/// A test that is no equality, without its range.
+/// A test other than an equality, without its range.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Check {
-    /// What is read; without, the length on the wire.
+    /// The number that is read; `None` for the length on the wire.
     pub(crate) number: Option<Number>,
     pub(crate) mask: u32,
     pub(crate) sense: Sense,
 }
 
-/// A number that a base is made of.
+/// A term of a base.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Move {
     pub(crate) number: Number,
@@ -46,23 +47,23 @@ pub(crate) struct Move {
 }
 
 impl Move {
-    /// What a number moves a base by.
+    /// The displacement for a value of the number.
     pub(crate) fn moved(&self, number: u32) -> u64 {
         let (number, by) = (u64::from(number & self.mask), u32::from(self.shift.unsigned_abs()));
         if self.shift < 0 { number >> by } else { number << by }
     }
 }
 
-/// A base, and how many bytes must be there.
+/// A base, and the number of bytes required from it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Place {
-    /// What is added up, relative to bases before this one. Empty for the start of the packet.
+    /// The terms of the sum, relative to earlier bases. Empty for the start of the packet.
     pub(crate) moves: Vec<Move>,
     /// Bytes needed from there.
     pub(crate) need: u64,
 }
 
-/// What a conjunction reads.
+/// The parts of a packet that a conjunction reads.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Shape {
     /// The start of the packet, then others.
@@ -78,7 +79,7 @@ pub(crate) struct Span {
     pub(crate) high: u32,
 }
 
-/// What a conjunction expects where its shape reads.
+/// The values that a conjunction expects, for its shape.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Values {
     /// One for each byte of the shape, under its mask.
@@ -92,7 +93,7 @@ pub(crate) struct Values {
 }
 
 impl Shape {
-    /// Takes a conjunction apart.
+    /// Divides a conjunction into shape and values.
     pub(crate) fn of(conjunction: &Conjunction) -> (Shape, Values) {
         let (bases, places) = places_of(conjunction.tests().iter().filter_map(|test| match &test.subject {
             Subject::Field(field) => Some(field),
@@ -153,7 +154,7 @@ impl Shape {
     }
 }
 
-/// The bases of some fields, the start of the packet first and each after what it is made of; and where they are.
+/// The bases of fields, the start of the packet first and each after the bases that it depends on, and their places.
 pub(crate) fn places_of<'f>(fields: impl Iterator<Item = &'f Field>) -> (Vec<Base>, Vec<Place>) {
     let (mut bases, mut needs) = (vec![Base::START], vec![0]);
     for field in fields {
@@ -172,7 +173,7 @@ pub(crate) fn places_of<'f>(fields: impl Iterator<Item = &'f Field>) -> (Vec<Bas
     (bases, places)
 }
 
-/// Takes note of what reading a field needs: first what its base is made of.
+/// Records the bases and lengths that a field needs, those of its base first.
 fn note(bases: &mut Vec<Base>, needs: &mut Vec<u64>, field: &Field) {
     for term in field.base.terms() {
         note(bases, needs, &term.field);

@@ -1,4 +1,4 @@
-//! Stages and chunks: what a classifier tries one after the other, as readers see it, and the interpreter that is used
+//! Stages and chunks: the sequence that a classification tries, as readers see it, and the interpreter that is used
 //! where there is no generated code.
 
 use crate::bpf::{Operation, Program};
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 use crate::types::{Classify, ClassifyMany};
 
-/// A program that could not be taken apart.
+/// A program that could not be lifted.
 #[derive(Debug)]
 pub(crate) struct Cell {
     pub(crate) program: Program,
@@ -20,7 +20,7 @@ pub(crate) struct Cell {
     pub(crate) rank: AtomicU64,
 }
 
-/// Something that finds the best rank of its filters for a packet.
+/// A set of filters that is searched as a unit for the best rank of a packet.
 #[derive(Clone, Debug)]
 pub(crate) enum Stage {
     /// Filters of one shape.
@@ -51,10 +51,11 @@ impl Stage {
         }
     }
 
-    /// The ranks of its filters that match, the best of each list first, and no others of it if only that is wanted; those of ranges in any order.
+    /// Visits the ranks of its filters that match: those of a list in order, or only the best one if `wanted` says so;
+    /// those of ranges in any order.
     ///
     /// # Safety
-    /// The caller is pinned: lists that are found stay.
+    /// The caller is pinned, so that lists are not reclaimed.
     pub(crate) unsafe fn ranks(
         &self,
         packet: Packet<'_>,
@@ -101,7 +102,7 @@ impl Stage {
     }
 }
 
-/// How many ranks are wanted.
+/// Which ranks are wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wanted {
     Best,
@@ -112,9 +113,9 @@ pub(crate) enum Wanted {
 #[derive(Debug)]
 pub(crate) struct Chunk {
     pub(crate) stages: Vec<Stage>,
-    /// By stage: no stage of the chunk after it, nor any chunk after, has a better rank. May be too high, never too low.
+    /// By stage: an upper bound of the ranks of all later stages and chunks.
     pub(crate) later: Box<[AtomicU64]>,
-    /// No chunk after this one has a better rank.
+    /// An upper bound of the ranks of all later chunks.
     pub(crate) after: AtomicU64,
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     pub(crate) code: Option<ChunkCode>,
@@ -153,7 +154,7 @@ impl Chunk {
         unsafe { self.classify_by_stages(packet, best) }
     }
 
-    /// The ranges that are all of the chunk, if they have a tree.
+    /// The stage of ranges, if it is the only stage of the chunk and has a tree.
     #[inline]
     pub(crate) fn tree(&self) -> Option<&Ranges> {
         match &self.stages[..] {
@@ -162,7 +163,7 @@ impl Chunk {
         }
     }
 
-    /// The best ranks of packets, given the best so far of each; of those that have reached `enough` nothing is asked.
+    /// Raises the best rank of each packet; packets whose rank has reached `enough` are skipped.
     ///
     /// # Safety
     /// The caller is pinned.
@@ -197,7 +198,7 @@ impl Chunk {
         unsafe { self.interpret(packet, best) }
     }
 
-    /// The same without code.
+    /// The best rank by the interpreter.
     ///
     /// # Safety
     /// The caller is pinned.
@@ -216,14 +217,14 @@ impl Chunk {
     }
 }
 
-/// What readers see of a classifier: replaced as a whole.
+/// A version of a classifier, as readers see it; replaced as a unit.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshot {
     pub(crate) chunks: Vec<Arc<Chunk>>,
 }
 
 impl Snapshot {
-    /// The code that does it all, or null.
+    /// The code of the complete classification, or null.
     pub(crate) fn entry(&self) -> *mut () {
         #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
         if let [chunk] = &self.chunks[..]

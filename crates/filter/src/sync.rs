@@ -1,6 +1,6 @@
-//! The atomics that readers and the writer share, and the memory orders by the part they play: the names of
-//! `quaject-queue`'s `sync.rs`. The model checker's tests compile `epoch.rs` and `table.rs` again with their own version of
-//! this file. Knows neither.
+//! The atomics that readers and the writer share, and the memory orders by their roles: the names of `quaject-queue`'s
+//! `sync.rs`. The model checker's tests compile `epoch.rs` and `table.rs` again with their own version of this file.
+//! Knows neither.
 
 pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 pub(crate) use std::sync::{Arc, Mutex};
@@ -11,10 +11,10 @@ pub(crate) const PUBLISH: Ordering = Ordering::Release;
 pub(crate) const GIVE_BACK: Ordering = Ordering::Release;
 /// A word of another thread is read. Pairs with [`PUBLISH`], [`GIVE_BACK`] and [`ADVANCE`].
 pub(crate) const OBSERVE: Ordering = Ordering::Acquire;
-/// The epoch is moved on: observes, and publishes to the readers that see the new one. Pairs with [`OBSERVE`].
+/// The epoch is advanced: observes, and publishes to the readers that see the new one. Pairs with [`OBSERVE`].
 pub(crate) const MARK: Ordering = Ordering::AcqRel;
-/// Of two threads that write, pass this fence and read what the other writes, at least one sees the other's. Pairs with
-/// itself.
+/// A fence between a store and a load: of two threads that each store, pass this fence and load the other's word, at
+/// least one sees the other's store (store buffering). Pairs with itself.
 pub(crate) const BARRIER: Ordering = Ordering::SeqCst;
 /// A reader is pinned at a later epoch: its reads under the earlier one are complete. Pairs with [`OBSERVE`].
 pub(crate) const ADVANCE: Ordering = Ordering::Release;

@@ -1,4 +1,4 @@
-//! The table of a group: a perfect hash, chosen for the keys at hand, in words that readers load while a writer stores.
+//! The table of a group: a perfect hash table for the present keys, in words that readers load while a writer stores.
 //!
 //! ```text
 //! key words k0 k1 ..   h = k0, then h * fold + ki            one word from several
@@ -14,13 +14,13 @@
 //! ```
 //!
 //! A slot is empty (`head` 0), or holds a key and its filters. Readers load the head before the key or template: these are
-//! written before the head is, and replaced only when no reader is left that has seen the old head. So a reader that sees
-//! a half-written template has seen an empty head, and finds no filter whatever the comparison yields. Templates of empty
-//! slots hold what is the same for all, so that a packet that must take the general path equals none.
+//! written before the head is, and replaced only when no reader is left that has seen the old head. So a reader that
+//! sees a half-written template has seen an empty head, and finds no filter regardless of the comparison. Templates of
+//! empty slots hold the constant bytes, so that a packet that must take the general path equals none of them.
 
 use super::sync::{AtomicU32, AtomicU64, OBSERVE, Ordering, PUBLISH};
 
-/// How a slot is found.
+/// The hash function that maps a key to a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Hash {
     pub(crate) fold: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Hash {
     pub(crate) slot_bits: u32,
     /// Bits of the number of buckets, if there are displacements.
     pub(crate) bucket_bits: Option<u32>,
-    /// What of the key is hashed, if not all of it.
+    /// The part of the key that is hashed, if not all of it.
     pub(crate) part: Option<Part>,
 }
 
@@ -53,7 +53,7 @@ impl Hash {
         rest.iter().fold(first, |sum, word| sum.wrapping_mul(self.fold).wrapping_add(*word))
     }
 
-    /// The product whose top bits say where a key is.
+    /// The product whose top bits are the index of the key's slot or bucket.
     pub(crate) fn product(&self, key: &[u64]) -> u64 {
         match self.part {
             Some(part) => u64::from(part.of(key).wrapping_mul(self.first as u32)) << 32,
@@ -67,7 +67,7 @@ pub(crate) fn top(number: u64, bits: u32) -> usize {
     number.checked_shr(64 - bits).unwrap_or(0) as usize
 }
 
-/// Words of a line of the cache.
+/// Words of a cache line.
 const LINE: usize = 8;
 
 /// The words that readers see.
@@ -79,11 +79,12 @@ pub(crate) struct Table {
     /// Bits of the number of words of a slot.
     pub(crate) stride_bits: u32,
     slots: Box<[AtomicU64]>,
-    /// Where in `slots` the first slot begins.
+    /// The index of the first slot in `slots`.
     origin: usize,
     has_templates: bool,
     pub(crate) displacements: Box<[AtomicU32]>,
-    /// By slot: the address of a list of all filters with the key, for those that want all; 0 if there is one only.
+    /// By slot: the address of a list of all filters with the key, for [`View::matches`](crate::View::matches); 0 if
+    /// there is one only.
     pub(crate) more: Box<[AtomicU64]>,
 }
 
@@ -111,7 +112,7 @@ impl Table {
         table.stride_bits = LINE.trailing_zeros();
         let all = (table.slot_count() + 2) << table.stride_bits;
         table.slots = (0..all).map(|_| AtomicU64::new(0)).collect();
-        // The first line is the mask's.
+        // The first line holds the mask.
         let within = table.slots.as_ptr() as usize / 8 % LINE;
         table.origin = 2 * LINE - within;
         table.has_templates = true;
@@ -160,13 +161,13 @@ impl Table {
         }
     }
 
-    /// Publishes the displacement that leads to other slots of a bucket.
+    /// Publishes a displacement, which moves a bucket to other slots.
     pub(crate) fn displace(&self, bucket: usize, displacement: u32) {
         // Pairs with the acquire in `slot`, and with the order of loads in generated code.
         self.displacements[bucket].store(displacement, PUBLISH);
     }
 
-    /// The head of the slot of this key, if it is the key's: what generated code does.
+    /// The slot of this key and its head, if the slot holds the key: the look-up of generated code.
     pub(crate) fn find(&self, key: &[u64]) -> Option<(usize, u64)> {
         let slot = self.slot(key);
         // Pairs with the release in `set_head`: the key is written before its head. Loaded before the key.
@@ -174,7 +175,7 @@ impl Table {
         (head != 0 && self.has_key(slot, key)).then_some((slot, head))
     }
 
-    /// Whether these are the words of a slot's key.
+    /// Whether a slot holds this key.
     pub(crate) fn has_key(&self, slot: usize, key: &[u64]) -> bool {
         let at = self.at(slot) + 1;
         key.iter().zip(&self.slots[at..]).all(|(word, own)| own.load(Ordering::Relaxed) == *word)

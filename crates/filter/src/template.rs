@@ -1,6 +1,5 @@
-//! All that a small group compares, in one vector: the bytes that are the same for all filters and those that vary, as
-//! they are in a packet, and one mask for all. A packet that equals the template of its slot under the mask is one of
-//! the slot's filters, and no other is.
+//! The comparison of a small group in one vector: the constant and the varying bytes in packet order, under one mask
+//! for the group. A packet matches the filters of a slot if and only if it equals the slot's template under the mask.
 //!
 //! ```text
 //! packet    ......|08 00|45 .. 06 ..|addresses|ports|      bytes from `start`, none beyond what the filters need
@@ -8,8 +7,8 @@
 //! template        |08 00| 5 .. 06 ..|a slot's own   |
 //! ```
 //!
-//! Where ports are behind an IPv4 header, a template is for headers of twenty bytes, which is one more thing it
-//! compares; other packets take the general path.
+//! Where ports are behind an IPv4 header, a template assumes headers of twenty bytes and compares the header length
+//! too; other packets take the general path.
 
 use crate::layout::Layout;
 use crate::shape::Shape;
@@ -19,7 +18,7 @@ pub(crate) const BYTES: usize = 32;
 /// Words of a template.
 pub(crate) const WORDS: usize = BYTES / 8;
 
-/// The case of a shape with one IPv4 header and nothing else that moves, that the header has twenty bytes: the low half
+/// The usual case of a shape with one IPv4 header and no other variable base: the header has twenty bytes. The low half
 /// of the byte at an offset is [`Usual::WORDS`], and the second base is [`Usual::BY`] bytes from the first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Usual {
@@ -39,7 +38,7 @@ impl Usual {
         is_header.then_some(Usual { offset: moved.number.offset })
     }
 
-    /// Bytes from the start of the packet that are needed then.
+    /// Bytes from the start of the packet that are required in this case.
     pub(crate) fn need(shape: &Shape) -> u64 {
         shape.places[0].need.max(shape.places[1].need + u64::from(Usual::BY))
     }
@@ -50,21 +49,21 @@ impl Usual {
     }
 }
 
-/// Where a template is in a packet, and what of it is the same in all slots.
+/// The position of templates in a packet, and their constant bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Template {
     /// Its first byte in the packet.
     pub(crate) start: u32,
-    /// Bytes that must be there, the template among them.
+    /// The required length of the packet.
     pub(crate) need: u64,
-    /// Without, nothing moves.
+    /// The usual case; `None` if all bases are constant.
     pub(crate) usual: Option<Usual>,
     mask: [u8; BYTES],
     common: [u8; BYTES],
 }
 
 impl Template {
-    /// The template of a layout, if all that is compared is within its bytes and each filter has a key of its own.
+    /// The template of a layout, if all comparisons are within its bytes and each filter has a key of its own.
     pub(crate) fn of(layout: &Layout) -> Option<Template> {
         let shape = &layout.shape;
         if layout.has_lists() || layout.key.len() > MAX_KEY_WORDS || cfg!(target_endian = "big") {
@@ -82,14 +81,14 @@ impl Template {
             bytes.push((usual.offset, Usual::MASK, Usual::WORDS));
         }
         let first = bytes.iter().map(|(offset, ..)| *offset).min()?;
-        // Nothing is loaded that the filters do not need to be there.
+        // Loads stay within the length that the filters require.
         let start = u32::try_from(need.checked_sub(BYTES as u64)?).ok()?.min(first);
         let mut template = Template { start, need, usual, mask: [0; BYTES], common: [0; BYTES] };
         for (offset, mask, value) in bytes {
             let at = (offset - start) as usize;
             let own = template.mask.get_mut(at)?;
             if *own & mask != 0 {
-                // Two bytes of the shape are one in such packets, and may ask for different values.
+                // Two bytes of the shape coincide in such packets, and may require different values.
                 return None;
             }
             *own |= mask;
@@ -102,8 +101,8 @@ impl Template {
         words(self.mask)
     }
 
-    /// The template of a free slot. It holds what is the same for all, so that a packet with another header than the usual
-    /// one never equals it: such a packet takes the general path.
+    /// The template of a free slot. It holds the constant bytes, so that a packet with a header of another length never
+    /// equals it: such a packet takes the general path.
     pub(crate) fn empty(&self) -> [u64; WORDS] {
         words(self.common)
     }
@@ -114,7 +113,7 @@ impl Template {
         for (window, word) in layout.key.iter().zip(key) {
             let Some(offset) = Usual::flat(window.offset, window.base) else { continue };
             for (at, byte) in (u64::from(offset)..).zip(&word.to_le_bytes()[..usize::from(window.width)]) {
-                // Bytes of a window that are no part of the key are zero, and may be outside.
+                // Bytes of a window that are not part of the key are zero, and may be outside the template.
                 if let Some(own) = at.checked_sub(self.start.into()).and_then(|at| bytes.get_mut(at as usize)) {
                     *own |= byte;
                 }
@@ -124,7 +123,7 @@ impl Template {
     }
 }
 
-/// The most words of a key in a slot that has a template too.
+/// The maximum number of words of a key in a slot with a template.
 pub(crate) const MAX_KEY_WORDS: usize = 3;
 
 fn words(bytes: [u8; BYTES]) -> [u64; WORDS] {

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-/// The number of a filter in its classifier. Numbers are given in order; those of removed filters are given again.
+/// The number of a filter in its classifier. Numbers are allocated in order; those of removed filters are reused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Id(pub(crate) u32);
 
@@ -20,7 +20,7 @@ impl fmt::Display for Id {
     }
 }
 
-/// What a packet was classified as: the filter that matches it with the best priority, or none.
+/// The result of a classification: the matching filter with the best priority, or none.
 ///
 /// The rank in one word: priority above, complement of the number below, so that a higher priority is better, and of
 /// equal ones the filter with the smaller number.
@@ -68,7 +68,7 @@ pub enum Engine {
     Interpreter,
 }
 
-/// What a classifier holds.
+/// Statistics of a classifier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stats {
     /// Filters.
@@ -77,7 +77,7 @@ pub struct Stats {
     pub groups: usize,
     /// Filters that are programs, run one by one.
     pub programs: usize,
-    /// Pieces in which code is generated.
+    /// Chunks: the units of code generation.
     pub chunks: usize,
     /// How many of them are interpreted, because no code could be generated.
     pub interpreted: usize,
@@ -94,6 +94,6 @@ pub struct Stats {
 /// The generated code of a chunk: data, length, wire length, best rank so far; returns the best rank.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub(crate) type Classify = unsafe extern "C" fn(*const u8, u64, u64, u64) -> u64;
-/// The same for an array of packets: the packets, how many, where the ranks go.
+/// The same for an array of packets: the packets, their number, the array of ranks.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub(crate) type ClassifyMany = unsafe extern "C" fn(*const u8, u64, *mut u64);

@@ -1,4 +1,4 @@
-//! The writer of a classifier: where each filter is, and what must be published to readers after a change. Behind a lock
+//! The writer of a classifier: the location of each filter, and the publication of changes to readers. Behind a lock
 //! that no reader takes.
 
 use crate::bpf::Program;
@@ -17,14 +17,14 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// So many new shapes at once are merged by their ranges and prefixes, if they read the same numbers.
+/// The minimum number of new shapes that are merged into a stage of ranges and prefixes, if they read the same numbers.
 const LEAST_MERGED: usize = 8;
-/// A shape of more filters is a group of its own in any case.
+/// The maximum number of filters of a shape that is merged; a larger shape is a group of its own.
 const MAX_FILTERS_OF_SHAPE: usize = 4096;
-/// The most sets of shapes that are looked for among those inserted at once.
+/// The maximum number of sets of shapes that one insertion forms.
 const MAX_SETS: usize = 4;
 
-/// Where a part of a filter is.
+/// The location of a part of a filter.
 #[derive(Clone, Copy, Debug)]
 struct Location {
     section: u32,
@@ -37,18 +37,18 @@ struct FilterRecord {
     locations: Box<[Location]>,
 }
 
-/// What readers may still use.
+/// Retired objects, which readers may still use.
 #[derive(Debug)]
 enum Garbage {
     Snapshot {
         _snapshot: Box<Snapshot>,
         _graveyards: Vec<RetiredLists>,
     },
-    /// A number: a result that contains it may not have been returned yet.
+    /// A filter number: a classification may still return it.
     Id(u32),
 }
 
-/// A chunk: which sections, and what readers see of it.
+/// A chunk: its sections, and the version that readers see.
 #[derive(Debug, Default)]
 struct ChunkPlan {
     sections: Vec<u32>,
@@ -57,14 +57,14 @@ struct ChunkPlan {
     published_chunk: Option<Arc<Chunk>>,
 }
 
-/// Parts of filters of a shape that is new.
+/// The filters, or parts of filters, of a new shape.
 #[derive(Debug, Default)]
 struct NewShape<'f> {
     /// Values and ranks.
     values: Vec<(Values, u64)>,
-    /// What they were made of.
+    /// Their conjunctions.
     conjunctions: Vec<&'f Conjunction>,
-    /// Which filter each is a part of.
+    /// The filter of each part.
     of: Vec<usize>,
 }
 
@@ -85,7 +85,7 @@ pub(crate) struct Writer {
     records: Vec<Option<FilterRecord>>,
     ids: Vec<u32>,
     filters: usize,
-    /// Sections that have lost their last filter and got no other, since chunks were laid out.
+    /// The number of sections that became empty since chunks were laid out.
     emptied: usize,
     plans: Vec<ChunkPlan>,
     dirty: BTreeSet<usize>,
@@ -197,7 +197,7 @@ impl Writer {
         Ok(ids.into_iter().map(Id).collect())
     }
 
-    /// Makes stages of ranges of shapes that are many and have few filters each; what is left.
+    /// Forms stages of ranges from many shapes with few filters each; returns the remaining shapes.
     fn merge<'f>(
         &mut self,
         parts: Vec<(Shape, NewShape<'f>)>,
@@ -238,7 +238,7 @@ impl Writer {
                     .map(|((own, (_, rank)), of)| (*own, *rank, *of))
             });
             let mut all: Vec<(&Conjunction, u64, usize)> = each.collect();
-            // The best first, so that later stages need not be tried.
+            // The best first, so that a classification can stop early.
             all.sort_by_key(|(_, rank, _)| std::cmp::Reverse(*rank));
             let built: Option<Vec<_>> = all
                 .chunks(ranges::MAX_FILTERS)
@@ -271,7 +271,7 @@ impl Writer {
                 Kind::Program(cell) => {
                     // Pairs with the acquire of readers.
                     cell.rank.store(0, Ordering::Release);
-                    // No other filter uses its code.
+                    // The code belongs to this filter only.
                     self.dirty.insert(section.chunk);
                 }
                 Kind::Ranges(set) => {
@@ -290,7 +290,7 @@ impl Writer {
         Ok(())
     }
 
-    /// A number that no reader can take for another filter.
+    /// Allocates a number that no reader can confuse with another filter.
     fn number(&mut self) -> Result<u32, Error> {
         if let Some(id) = self.ids.pop() {
             return Ok(id);
@@ -305,7 +305,7 @@ impl Writer {
         self.filters += 1;
     }
 
-    /// Drops what no reader uses any more.
+    /// Reclaims objects that no reader uses any more.
     fn reclaim(&mut self, published: &Published) {
         if self.limbo.is_empty() {
             return;
@@ -369,7 +369,7 @@ impl Writer {
         at
     }
 
-    /// Gives a section a chunk: the last one, or a new one.
+    /// Adds a section to the last chunk, or to a new one.
     fn join(&mut self, at: u32) {
         let Some(section) = &mut self.sections[at as usize] else { return };
         let has_room = |plan: &ChunkPlan| plan.sections.len() < section.max_stages() && !plan.closed;
@@ -399,7 +399,8 @@ impl Writer {
         live.into_iter().for_each(|at| self.join(at));
     }
 
-    /// Raises the bounds of chunks, so that no reader stops before a section that is about to get a filter of this rank.
+    /// Raises the bounds of chunks, so that no reader stops before a section to which a filter of this rank will be
+    /// added.
     fn raise_bounds(&mut self, section: u32, rank: u64) {
         let Some(own) = &self.sections[section as usize] else { return };
         if rank <= own.best() {
@@ -417,7 +418,7 @@ impl Writer {
         }
     }
 
-    /// Publishes what has changed, if words in tables were not enough.
+    /// Publishes a new snapshot, unless stores to tables were sufficient.
     fn publish(&mut self, published: &Published) {
         let mut retired_lists = Vec::new();
         let before = self.plans.len();
@@ -446,7 +447,7 @@ impl Writer {
         self.reclaim(published);
     }
 
-    /// Takes sections without filters out of a chunk, and collects what others have replaced.
+    /// Removes empty sections from a chunk, and collects retired lists of the others.
     fn remove_empty_sections(&mut self, at: usize, retired_lists: &mut Vec<RetiredLists>) {
         let sections = &mut self.sections;
         let mut emptied_sections = Vec::new();
@@ -483,13 +484,13 @@ impl Writer {
         let live = || plan.sections.iter().filter_map(|index| self.sections[*index as usize].as_ref());
         let stages: Vec<Stage> = live().map(Section::stage).collect();
         let mut bests: Vec<u64> = live().map(Section::best).collect();
-        // By stage, the best of the later ones.
+        // By stage: the best rank of the later ones.
         let mut best = 0;
         for own in bests.iter_mut().rev() {
             (*own, best) = (best, best.max(*own));
         }
         let later = bests.into_iter().map(AtomicU64::new).collect();
-        // In the first chunk nothing was found before.
+        // The first chunk starts without a best rank.
         match self.generator.chunk(stages, later, at == 0) {
             Ok(chunk) => self.plans[at].published_chunk = Some(Arc::new(chunk)),
             Err(chunk) if self.plans[at].sections.len() == 1 => self.plans[at].published_chunk = Some(Arc::new(chunk)),
@@ -555,7 +556,7 @@ impl Writer {
     }
 }
 
-/// Fields can be loaded.
+/// Checks that the fields can be loaded.
 fn check(filter: &Filter) -> Result<(), Error> {
     let Filter::Any(conjunctions) = filter else { return Ok(()) };
     let of = |conjunction: &Conjunction| {

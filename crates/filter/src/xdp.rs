@@ -1,6 +1,6 @@
-//! Rules as C for the kernel: `clang -target bpf` makes a program of it that the eXpress Data Path runs for each packet
-//! that arrives. Every filter becomes straight-line code whose loads the kernel's verifier can follow; the first that
-//! matches has the packet. Knows neither the kernel nor a compiler.
+//! Rules as C for the kernel: `clang -target bpf` compiles it to a program that the eXpress Data Path runs for each
+//! packet that arrives. Every filter becomes straight-line code whose bounds checks the kernel's verifier can follow;
+//! the first filter that matches determines the result. Knows neither the kernel nor a compiler.
 //!
 //! ```text
 //! qj_rule(data, end)     the number of the first rule that matches, else QJ_RULES: for programs of one's own, which
@@ -9,17 +9,17 @@
 //!                        rule: an XDP action; passes where that is zero
 //! ```
 //!
-//! A frame is what lies together, as XDP has it: bytes from [`REACH`] on are never there.
+//! A frame is its linear part; bytes from [`REACH`] on count as absent.
 
 use crate::bpf::{Arithmetic, Condition, Operand, Operation, Program, Size};
 use crate::ir::{Base, Conjunction, Field, Filter, Sense, Subject, Test};
 use std::fmt;
 use std::fmt::Write as _;
 
-/// Offsets that code can reach: what the verifier lets be added to a pointer to the packet, twice.
+/// The limit on offsets: the verifier allows two additions of this size to a packet pointer.
 pub const REACH: u64 = 0x7fff;
 
-/// A filter that XDP cannot execute.
+/// A filter that cannot be compiled for XDP.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct XdpError {
     /// The index of the filter, from zero.
@@ -35,7 +35,7 @@ impl fmt::Display for XdpError {
 impl std::error::Error for XdpError {}
 
 impl XdpError {
-    /// The way out.
+    /// The help text.
     pub fn help(&self) -> &'static str {
         "leave out `protochain`, or name the headers that may come"
     }
@@ -87,7 +87,7 @@ char qj_license[] __attribute__((section("license"), used)) = "Dual MIT/GPL";
 #endif
 "#;
 
-/// C for these filters, the first with the highest priority. Names are for people.
+/// C for these filters, the first with the highest priority. Names appear in comments only.
 ///
 /// # Errors
 /// [`XdpError`] if a filter is a program with loops.
@@ -124,10 +124,10 @@ pub fn source(filters: &[(&str, &Filter)]) -> Result<String, XdpError> {
     Ok(text)
 }
 
-/// A conjunction: a block that is left where a test fails.
+/// Writes a conjunction: a block that is left if a test fails.
 struct CWriter<'t> {
     text: &'t mut String,
-    /// Those that have a pointer already.
+    /// The bases whose pointers are computed already.
     bases: Vec<Base>,
 }
 
@@ -154,7 +154,7 @@ impl CWriter<'_> {
         let inside = if low == high {
             format!("{number} == {low:#x}u")
         } else {
-            // One comparison: below the range wraps around.
+            // One comparison: numbers below the range wrap around.
             format!("{number} - {low:#x}u <= {:#x}u", high.wrapping_sub(*low))
         };
         match test.sense {
@@ -163,7 +163,7 @@ impl CWriter<'_> {
         }
     }
 
-    /// What loads a field that was found to be there.
+    /// The expression that loads a field, after its bounds check.
     fn load(&mut self, field: &Field) -> String {
         let base = self.base(&field.base);
         if field.end() > REACH {
@@ -174,7 +174,7 @@ impl CWriter<'_> {
         format!("QJ_{}({base} + {})", field.width, field.offset)
     }
 
-    /// The pointer to where offsets count from.
+    /// The pointer for a base.
     fn base(&mut self, base: &Base) -> String {
         if *base == Base::START {
             return "data".to_owned();
@@ -188,7 +188,7 @@ impl CWriter<'_> {
             let sign = if term.shift < 0 { ">>" } else { "<<" };
             sum.push(format!("((__u64)({number} & {:#x}u) {sign} {})", term.mask, term.shift.unsigned_abs()));
         }
-        // Those of its terms come first.
+        // The bases of its terms come first.
         let at = self.bases.len();
         self.bases.push(base.clone());
         self.line(format_args!("__u64 offset_{at} = {};", sum.join(" + ")));
@@ -220,7 +220,7 @@ fn program(text: &mut String, program: &Program) {
                 end if end > REACH => "return 0;".to_owned(),
                 end => format!("{} {}", there("data", end), load(size, *k)),
             },
-            // What is added stays below 2^33.
+            // The sum stays below 2^33.
             Operation::LoadIndirect(size, k) => format!(
                 "o = (__u64)x + {k:#x}u; QJ_HIDE(o); if (o > {REACH}) return 0; QJ_HIDE(o); o &= {REACH}; \
                  p = data + o; QJ_HIDE(p); {} a = QJ_{}(p);",

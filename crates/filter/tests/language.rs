@@ -1,4 +1,5 @@
-//! Programs and filters as text and data: what is accepted, what is refused and how, what programs are taken apart into.
+//! Programs and filters as text and data: accepted and rejected inputs, diagnostics, and the tests that programs are
+//! lifted to.
 
 use quaject_filter::bpf::{Disassembly, Instruction, Operation, Program, assemble};
 use quaject_filter::fuzz::Random;

@@ -1,4 +1,4 @@
-//! Rules of prefixes and ranges, by the thousand: what the classifier says is what the filters one by one say.
+//! Rules of prefixes and ranges, by the thousand: the classifier agrees with the filters evaluated one by one.
 
 use quaject_filter::fuzz::Random;
 use quaject_filter::{Classifier, Engine, Expression, Filter, Id, Match, Packet, Scope};
@@ -130,7 +130,7 @@ fn check(count: usize, packets: usize, priorities: u32) {
     assert!(count < 1000 || matched > packets, "{matched} of {packets} packets");
 }
 
-/// Which packets are side by side: the tree is for all, for all but one, or for some.
+/// The packets of a batch: all, all but one, or some are eligible for the tree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mix {
     Plain,

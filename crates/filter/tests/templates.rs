@@ -1,6 +1,6 @@
 //! Small groups, whose filters are compared as a whole: every answer against the filters one by one, for packets that
 //! differ in one bit, are cut at every length, have headers of every length, and end where memory ends; and while slots
-//! are given from one filter to another.
+//! are reused by other filters.
 
 use quaject_filter::fuzz::{Guard, Random};
 use quaject_filter::ir::{Field, Test};

@@ -1,4 +1,4 @@
-//! Filters come and go while readers classify: every answer must be one that some order of what happened allows.
+//! Filters are inserted and removed while readers classify: every answer must be linearizable.
 
 use quaject_filter::ir::{Field, Test};
 use quaject_filter::{Classifier, Engine, Expression, Filter, Id, Packet, Scope};

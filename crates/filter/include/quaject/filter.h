@@ -39,8 +39,8 @@ enum {
     QJ_FILTER_SHIFT = 11        /* F0007: a shift by more than 31 bits */
 };
 
-/* What the last function of this thread that failed has to say, with the way out: valid until the next one fails. Empty if
- * none has. */
+/* The message and help text of the last failure of a function in this thread: valid until the next failure. Empty if
+ * none has failed. */
 const char *qj_filter_message(void);
 
 /* -- Filters -- */
@@ -52,18 +52,18 @@ struct qj_filter;
 /* A filter without tests, which matches every packet. */
 struct qj_filter *qj_filter_new(void);
 
-/* Tests of the number in `width` bytes (1 to 4) at `offset`, most significant byte first. What is wrong with a filter is
- * told when it is inserted. */
+/* Tests of the number in `width` bytes (1 to 4) at `offset`, most significant byte first. An error in a filter is
+ * reported when it is inserted. */
 void qj_filter_equal(struct qj_filter *, uint32_t offset, uint32_t width, uint32_t value);
 void qj_filter_masked(struct qj_filter *, uint32_t offset, uint32_t width, uint32_t mask, uint32_t value);
 void qj_filter_range(struct qj_filter *, uint32_t offset, uint32_t width, uint32_t low, uint32_t high);
 void qj_filter_any_of(struct qj_filter *, uint32_t offset, uint32_t width, const uint32_t *values, size_t count);
 /* The first `bits` of four bytes. */
 void qj_filter_prefix(struct qj_filter *, uint32_t offset, uint32_t value, uint32_t bits);
-/* How many bytes the packet had on the wire. */
+/* Tests the length of the packet on the wire. */
 void qj_filter_length(struct qj_filter *, uint32_t low, uint32_t high);
 
-/* The next test is to not hold. */
+/* Negates the next test. */
 void qj_filter_not(struct qj_filter *);
 /* The tests that follow are an alternative to those before; offsets count from the start of the packet again. */
 void qj_filter_or(struct qj_filter *);
@@ -81,7 +81,7 @@ struct qj_filter_instruction {
     uint32_t k;
 };
 
-/* The filter that matches what a program does not reject. */
+/* The filter that matches the packets that a program does not reject. */
 int qj_filter_of_program(const struct qj_filter_instruction *, size_t count, struct qj_filter **);
 /* A filter in text, such as "[12:2] == 0x800 && [23] == 6". */
 int qj_filter_of_text(const char *text, struct qj_filter **);
@@ -100,8 +100,8 @@ struct qj_classifier *qj_classifier_new(void);
 /* May be null. Its readers are freed before. */
 void qj_classifier_free(struct qj_classifier *);
 
-/* Adds a filter, which remains the caller's, and says its number. Of several that match a packet the one with the highest
- * priority has it; among equals the one with the smaller number. */
+/* Adds a filter, which the caller still owns, and returns its number. Of several filters that match a packet, the one
+ * with the highest priority is the result; among equal ones the one with the smallest number. */
 int qj_classifier_insert(struct qj_classifier *, const struct qj_filter *, uint32_t priority, uint32_t *number);
 /* Adds many, whose tables are built once, or none. Priorities may be null: all zero then. */
 int qj_classifier_insert_all(
@@ -109,7 +109,8 @@ int qj_classifier_insert_all(
 /* Removes one. */
 int qj_classifier_remove(struct qj_classifier *, uint32_t number);
 
-/* How packets are classified: groups, what is compared and hashed, the code. To be freed by qj_filter_text_free(). */
+/* A description of the classification: groups, comparisons, hash functions, code. Free it with
+ * qj_filter_text_free(). */
 char *qj_classifier_explain(const struct qj_classifier *);
 /* May be null. */
 void qj_filter_text_free(char *);
@@ -117,9 +118,9 @@ void qj_filter_text_free(char *);
 struct qj_classifier_stats {
     uint64_t filters;
     uint64_t groups;      /* of filters, or parts of filters, of one shape */
-    uint64_t programs;    /* filters that are run one by one */
-    uint64_t chunks;      /* pieces in which code is generated */
-    uint64_t interpreted; /* those of them for which there is none */
+    uint64_t programs;    /* filters that are programs, run one by one */
+    uint64_t chunks;      /* units of code generation */
+    uint64_t interpreted; /* chunks without code */
     uint64_t code_bytes;
     uint64_t table_bytes;
     uint64_t generations; /* how often code has been generated */
@@ -130,15 +131,15 @@ void qj_classifier_stats(const struct qj_classifier *, struct qj_classifier_stat
 
 /* -- Readers -- */
 
-/* Classifies packets on one thread, while others change the filters. */
+/* Classifies packets on one thread, while other threads change the filters. */
 struct qj_reader;
 
 struct qj_reader *qj_reader_new(const struct qj_classifier *);
 /* May be null. */
 void qj_reader_free(struct qj_reader *);
 
-/* Between these two, what is replaced is kept; so pin for a burst of packets, and not across a wait. A reader that is not
- * pinned is, for each call. */
+/* Between pin and unpin, replaced objects are kept: pin for a burst of packets, and not across a wait. Otherwise each
+ * call pins the reader. */
 void qj_reader_pin(struct qj_reader *);
 void qj_reader_unpin(struct qj_reader *);
 
@@ -148,7 +149,7 @@ struct qj_packet {
     uint32_t length, wire_length;
 };
 
-/* What a packet was classified as. Zero: no filter matches. */
+/* The result of a classification. Zero: no filter matches. */
 typedef uint64_t qj_match;
 
 /* Whether a filter matches, and its number; `number` may be null. */
@@ -160,13 +161,13 @@ static inline bool qj_match_number(qj_match match, uint32_t *number) {
 /* The priority of the filter that matches. */
 static inline uint32_t qj_match_priority(qj_match match) { return (uint32_t)(match >> 32); }
 
-/* The filter that has a packet. */
+/* The best filter that matches a packet. */
 qj_match qj_classify(struct qj_reader *, const void *data, uint32_t length);
-/* The same for packets of which not all was captured. */
+/* The same for a packet that was captured in part. */
 qj_match qj_classify_packet(struct qj_reader *, const struct qj_packet *);
-/* The filters that have these packets. */
+/* The best filter of each of these packets. */
 void qj_classify_batch(struct qj_reader *, const struct qj_packet *, size_t count, qj_match *);
-/* All filters that match a packet, the best first: how many, of which as many are written as there is room for. */
+/* Writes all filters that match a packet, the best first, as far as there is room; returns their number. */
 size_t qj_classify_all(struct qj_reader *, const struct qj_packet *, qj_match *, size_t room);
 
 #ifdef __cplusplus

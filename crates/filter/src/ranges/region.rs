@@ -1,10 +1,10 @@
-//! Boxes in the space of the numbers that filters compare: what a filter allows, and the part of the space that a node of
-//! the tree covers.
+//! Boxes in the space of the numbers that filters compare: the values that a filter allows, and the region of a node of
+//! the tree.
 
 /// The most numbers of a box.
 pub(super) const NUMBERS: usize = 8;
 
-/// What a filter allows, from low to high in each number.
+/// The values that a filter allows: a range in each number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Bounds {
     pub(super) low: [u32; NUMBERS],
@@ -18,7 +18,7 @@ impl Bounds {
     }
 }
 
-/// Where a node is: in each number, the first, and how many bits count from there.
+/// The region of a node: in each number, the lowest value and the number of free bits.
 #[derive(Clone, Copy)]
 pub(super) struct Region {
     pub(super) first: [u32; NUMBERS],

@@ -1,7 +1,8 @@
-//! The root of a tree of cuts: a table by several numbers at once. The top bits of each number say its class, and the classes
-//! together say the child. Cells of a number that have the same boxes in the same places are one class, so that tables of
-//! 65,536 cells for addresses shrink to a few hundred classes. (Gupta and McKeown, "Packet Classification on Multiple Fields",
-//! SIGCOMM 1999, call it recursive flow classification; here a tree follows where its last tables would be too large.)
+//! The root of a tree of cuts: a cross-product table over several numbers. The top bits of each number determine its
+//! equivalence class, and the classes together select the child. Cells of a number that contain the same boxes at the
+//! same places are one class, so that tables of 65,536 cells for addresses shrink to a few hundred classes. (Gupta and
+//! McKeown, "Packet Classification on Multiple Fields", SIGCOMM 1999, call it recursive flow classification; here a
+//! tree follows where its last tables would be too large.)
 //!
 //! ```text
 //! number >> shift ──> sums   \
@@ -12,12 +13,12 @@
 use super::region::{Bounds, NUMBERS, Region};
 use std::collections::HashMap;
 
-/// What a number adds to the place of a cell.
+/// The contribution of a number to the index of a cell.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Factor {
     pub(super) number: usize,
     pub(super) shift: u32,
-    /// By the bits above, a multiple of the classes of the factors behind.
+    /// By the top bits: the class times the number of combinations of the factors behind.
     pub(super) sums: Box<[u16]>,
 }
 
@@ -25,24 +26,24 @@ pub(super) struct Factor {
 #[derive(Debug)]
 pub(super) struct Root {
     pub(super) factors: Vec<Factor>,
-    /// The word of a node or of a leaf for every choice of classes.
+    /// The word of a node or of a leaf for every combination of classes.
     pub(super) cells: Box<[u32]>,
 }
 
 /// The most numbers that the root reads.
 pub(super) const MAX_FACTORS: usize = 4;
-/// The most cells, for each box and in all: sums have sixteen bits.
+/// The maximum number of cells, per box and in total: sums have sixteen bits.
 const CELLS: usize = 256;
 const MAX_CELLS: usize = 1 << 16;
-/// How many top bits of a number the root may read.
+/// The numbers of top bits that the root may read.
 const BITS: [u32; 8] = [3, 4, 6, 8, 10, 12, 14, 16];
-/// The most boxes in the classes of a number, all together.
+/// The maximum number of boxes in all classes of a number together.
 const MAX_MEMBERS: usize = 1 << 22;
-/// Packets that are tried for the choice of numbers.
+/// Sample packets for the choice of numbers.
 const TRIED: usize = 256;
-/// The root reads a number if that lowers the logarithm of the boxes that are left by so much.
+/// The minimum reduction of the logarithm of the boxes left for which the root reads a number.
 const LEAST_GAIN: f32 = 0.15;
-/// How dear classes are, and bits, by the logarithms.
+/// Costs of classes and of bits, per unit of their logarithms.
 const PRICE_OF_CLASSES: f32 = 0.03;
 const PRICE_OF_BITS: f32 = 0.002;
 
@@ -67,9 +68,9 @@ pub(super) struct Classes {
     pub(super) shift: u32,
     /// By cell.
     of: Vec<u16>,
-    /// A cell of each class.
+    /// A representative cell of each class.
     pub(super) cells: Vec<u32>,
-    /// By box of the list, the classes where it is.
+    /// By box of the list: its classes.
     pub(super) members: Vec<Vec<u16>>,
 }
 
@@ -88,7 +89,7 @@ struct Choice {
 }
 
 impl Choice {
-    /// The cells of a box, and whether it ends inside of the first and of the last.
+    /// The cells that a box covers, completely or in part.
     fn reach(self, own: &Bounds) -> Reach {
         let (low, high) = (own.low[self.number], own.high[self.number]);
         let inner = u32::MAX.checked_shr(32 - self.shift).unwrap_or(0);
@@ -101,7 +102,7 @@ impl Choice {
         }
     }
 
-    /// How many boxes each cell has, and none behind the last.
+    /// The number of boxes of each cell, and a zero behind the last.
     fn counts(self, boxes: &[Bounds], list: &[u32]) -> Vec<u32> {
         let mut counts = vec![0_u32; (1 << self.bits) + 1];
         for own in list {
@@ -119,25 +120,25 @@ impl Choice {
     }
 }
 
-/// Where a box is.
+/// The cells of a box.
 struct Reach {
     first: usize,
     last: usize,
-    /// Where it begins in the first cell and ends in the last one, and where it would end.
+    /// Its start in the first cell, its end in the last one, and the last value of a cell.
     low: u32,
     high: u32,
     inner: u32,
 }
 
 impl Reach {
-    /// What of a cell the box has.
+    /// The part of a cell that the box covers.
     fn part(&self, cell: usize) -> (u32, u32) {
         (if cell == self.first { self.low } else { 0 }, if cell == self.last { self.high } else { self.inner })
     }
 }
 
-/// Numbers and bits that leave few of a list of boxes, taken one by one as long as they do, and their classes. There are
-/// `count` numbers, in the whole region; samples are packets as they come.
+/// Chooses numbers and bits greedily, as long as they reduce the boxes left for the samples, and returns their classes.
+/// There are `count` numbers, in the complete region; samples are packets.
 pub(super) fn choose(
     boxes: &[Bounds],
     list: &[u32],
@@ -148,7 +149,7 @@ pub(super) fn choose(
     let mut chosen: Vec<Classes> = Vec::new();
     let every = samples.len().div_ceil(TRIED).max(1);
     let tried: Vec<&[u32; NUMBERS]> = samples.iter().step_by(every).collect();
-    // Of each the boxes that are left, once a number has been chosen.
+    // The boxes left for each sample, after a number has been chosen.
     let mut left: Vec<Vec<u32>> = Vec::new();
     let max_bits = (list.len().ilog2() + 7).min(16);
     let candidates = (0..count).flat_map(|number| {
@@ -206,8 +207,8 @@ pub(super) fn choose(
     chosen
 }
 
-/// By cell, and one behind: the number of its run. In a run of cells all boxes are in the same places. None if boxes are in
-/// too many runs.
+/// By cell, and one behind: the number of its run, a sequence of cells with the same boxes at the same places. `None`
+/// if the boxes are in too many runs.
 fn runs(boxes: &[Bounds], list: &[u32], choice: Choice) -> Option<Vec<u32>> {
     let many = 1_usize << choice.bits;
     let mut begins = vec![0_u32; many + 1];
@@ -222,7 +223,7 @@ fn runs(boxes: &[Bounds], list: &[u32], choice: Choice) -> Option<Vec<u32>> {
             begins[reach.last] = 1;
         }
     }
-    // From beginnings to numbers.
+    // Prefix sums: from starts of runs to numbers of runs.
     begins[0] = 0;
     let mut run = 0;
     for own in &mut begins {
@@ -236,7 +237,7 @@ fn runs(boxes: &[Bounds], list: &[u32], choice: Choice) -> Option<Vec<u32>> {
     (members.sum::<usize>() <= MAX_MEMBERS).then_some(begins)
 }
 
-/// How many classes there are: by sums of mixed numbers, so it may be too few, but hardly ever is.
+/// The number of classes, by sums of hashed box numbers: an estimate, which collisions make too small.
 fn count_classes(boxes: &[Bounds], list: &[u32], choice: Choice) -> Option<usize> {
     let runs = runs(boxes, list, choice)?;
     let mut changes = vec![0_u64; runs[runs.len() - 1] as usize + 2];
@@ -301,14 +302,14 @@ fn classes(boxes: &[Bounds], list: &[u32], choice: Choice) -> Option<Classes> {
     Some(Classes { number: choice.number, shift: choice.shift, of, cells, members })
 }
 
-/// The factors of classes: cells of classes that differ in the last are neighbours.
+/// The factors of classes, the last one varying fastest.
 pub(super) fn factors(classes: &[Classes]) -> Vec<Factor> {
     let mut factors: Vec<Factor> = Vec::new();
     let mut stride = 1;
     for own in classes.iter().rev() {
         let sums = own.of.iter().map(|class| class * stride).collect();
         factors.push(Factor { number: own.number, shift: own.shift, sums });
-        // Of the first it may be too much, and is not used.
+        // That of the first factor may overflow, and is not used.
         stride = stride.wrapping_mul(own.cells.len() as u16);
     }
     factors.reverse();

@@ -1,4 +1,4 @@
-//! What tests allow, as sets of numbers: a prefix is a range.
+//! The values that tests allow, as sets of ranges: a prefix is a range.
 
 use super::Aspect;
 use crate::ir::{Sense, Subject, Test};
@@ -22,7 +22,7 @@ impl Spans {
         self.iter().map(|(low, high)| u64::from(high) - u64::from(low) + 1).sum()
     }
 
-    /// What is in both.
+    /// The intersection.
     pub(super) fn and(&self, other: &Spans) -> Spans {
         let intersect = |one: (u32, u32), two: (u32, u32)| {
             let (low, high) = (one.0.max(two.0), one.1.min(two.1));
@@ -32,7 +32,7 @@ impl Spans {
     }
 }
 
-/// What a test reads, and the values it allows.
+/// The aspect that a test reads, and the values that it allows.
 pub(super) fn of(test: &Test) -> (Aspect, Spans) {
     let full = match &test.subject {
         Subject::Field(field) => field.full(),
@@ -40,7 +40,7 @@ pub(super) fn of(test: &Test) -> (Aspect, Spans) {
     };
     let mask = test.mask & full;
     let rest = full & !mask;
-    // The bits that do not count are the lowest: one value of the others is a range of the whole number.
+    // If the mask is a prefix, one value of its bits is a range of the complete number.
     let is_prefix = rest & rest.wrapping_add(1) == 0;
     let (mask, low, high) = match test.low == test.high && is_prefix && test.low & !mask == 0 {
         true => (full, test.low, test.low | rest),

@@ -1,6 +1,6 @@
-//! The best filter of a stage by a tree of cuts, for packets as most are: everything that a filter may ask for is there,
-//! and IPv4 headers have 20 bytes. Of others, and where the best filter has been removed, the tree knows nothing and rows
-//! must be asked. Built once and never changed.
+//! The best filter of a stage by a tree of cuts, for common packets: long enough for every filter, and with IPv4
+//! headers of 20 bytes. For other packets, and if the best filter was removed, the rows are searched instead. Built
+//! once and never changed.
 //!
 //! ```text
 //! packet ── long enough? headers equal? ──> numbers ── cuts ──> list ── first box that has them ──> filter
@@ -13,18 +13,18 @@ use super::{Aspect, Draft};
 use crate::packet::Packet;
 use crate::shape::{Number, Place};
 
-/// The most boxes that a filter may need: negations have several, and so have ranges that no prefix is, of addresses.
+/// The maximum number of boxes of a filter: negations, and ranges of addresses that are no prefixes, need several.
 const MAX_BOXES: usize = 16;
 /// The bytes of an IPv4 header without options, in words of four.
 const WORDS: u8 = 5;
 /// Bytes of a window.
 pub(super) const WINDOW: u32 = 16;
-/// The most windows on numbers, and on what is compared first.
+/// The maximum numbers of windows on numbers, and of header constants.
 pub(super) const MAX_WINDOWS: usize = 3;
 const MAX_CONSTANTS: usize = 3;
 
-/// A box as it is compared, or half of one that has more than eight words of numbers: low and complement of high of each
-/// word. Numbers of more than sixteen bits have two words, which are independent of each other.
+/// A box in the form in which it is compared, or half of one with more than eight words: the low end and the complement
+/// of the high end of each word. Numbers of more than sixteen bits have two words, which are independent of each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C, align(32))]
 pub(super) struct BoxRecord(pub(super) [u16; RECORD]);
@@ -32,7 +32,7 @@ pub(super) struct BoxRecord(pub(super) [u16; RECORD]);
 /// Words of a record.
 pub(super) const RECORD: usize = 16;
 
-/// Eight bytes that are compared before all else.
+/// Eight bytes that are compared first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct HeaderConstant {
     pub(super) offset: u32,
@@ -40,33 +40,35 @@ pub(super) struct HeaderConstant {
     pub(super) value: u64,
 }
 
-/// Sixteen bytes of the packet, and which number is where.
+/// Sixteen bytes of the packet, and the positions of numbers in them.
 #[derive(Clone, Debug)]
 pub(super) struct VectorWindow {
     pub(super) offset: u32,
-    /// Picks numbers, four words packed: so many bytes of the window, most significant last; 0x80 for none.
+    /// Shuffle mask that extracts numbers to four packed words: bytes of the window, most significant last; 0x80 for
+    /// zero.
     pub(super) pack: [u8; 16],
-    /// Picks the words of numbers, each least significant byte first; 0x80 where they are in another window.
+    /// Shuffle mask that extracts the 16-bit words of numbers, least significant byte first; 0x80 for words in another
+    /// window.
     pub(super) spread: [u8; 2 * RECORD],
 }
 
-/// Where a number is.
+/// The location of a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Slot {
     /// Bytes from the start of the packet, and how many.
     pub(super) offset: u32,
     pub(super) width: u32,
     pub(super) mask: u32,
-    /// The word that has it after windows are packed, four of each; and by how much that is shifted right.
+    /// Its word among the packed ones, four per window, and its right shift there.
     pub(super) word: u32,
     pub(super) shift: u32,
     /// Its first word in records.
     pub(super) place: usize,
 }
 
-/// What the tree says of a packet, if not the entry of a filter: no filter matches, unless one is added.
+/// A result that is no entry: no filter of the tree matches.
 pub(super) const NO_FILTER: u32 = u32::MAX;
-/// The tree is not for such packets.
+/// A result that is no entry: the packet is not eligible for the tree.
 pub(super) const UNKNOWN: u32 = u32::MAX - 1;
 
 /// A tree.
@@ -77,11 +79,11 @@ pub(crate) struct Tree {
     pub(super) slots: Vec<Slot>,
     pub(super) windows: Vec<VectorWindow>,
     pub(super) cuts: Cuts,
-    /// By box, one or two of each; one more that matches no packet.
+    /// One or two records per box, and one more that matches no packet.
     pub(super) records: Box<[BoxRecord]>,
     /// How many of each.
     pub(super) halves: usize,
-    /// By word of a record, which bits count.
+    /// By word of a record: its mask.
     pub(super) masks: [u16; RECORD],
     /// By box: the entry of its filter; one more for "no filter".
     pub(super) entries: Box<[u32]>,
@@ -89,7 +91,7 @@ pub(crate) struct Tree {
     pub(super) wide: bool,
 }
 
-/// Bytes that must have a value.
+/// A byte with a required value.
 struct FixedByte {
     offset: u32,
     mask: u8,
@@ -97,8 +99,8 @@ struct FixedByte {
 }
 
 impl Tree {
-    /// A tree of filters that allow what `drafts` say and have these ranks and entries; none if they are no boxes, read
-    /// lengths, or move bases other than behind an IPv4 header.
+    /// A tree of the filters of `drafts` with these ranks and entries; `None` if they are no boxes, read the length on
+    /// the wire, or have a variable base other than that behind an IPv4 header.
     pub(super) fn new(
         drafts: &[Draft],
         places: &[Place],
@@ -107,7 +109,7 @@ impl Tree {
         entries: &[u32],
     ) -> Option<Tree> {
         let (mut wanted, mut moved) = (Vec::new(), vec![0]);
-        // All windows are inside of what is there.
+        // All windows are inside the required length.
         let mut need = WINDOW;
         for place in &places[1..] {
             let [own] = &place.moves[..] else { return None };
@@ -115,7 +117,7 @@ impl Tree {
                 return None;
             }
             wanted.push(FixedByte { offset: own.number.offset, mask: 0x0f, value: WORDS });
-            // It may lie further than what it moves.
+            // The header length may lie behind the numbers that it displaces.
             need = need.max(own.number.offset + 1);
             moved.push(4 * u32::from(WORDS));
         }
@@ -155,7 +157,7 @@ impl Tree {
             let high: [u32; NUMBERS] = std::array::from_fn(|at| !own.high[at]);
             record(&slots, &own.low, &high, halves).into_iter().take(halves)
         });
-        // The last record matches no packet: no word has all bits and is without its complement.
+        // The last record matches no packet: no word and its complement both have all bits.
         let nothing = std::iter::repeat_n(BoxRecord([u16::MAX; RECORD]), halves);
         let records = records.chain(nothing).collect();
         let constants = constants(wanted, need)?;
@@ -181,7 +183,7 @@ impl Tree {
         let mut words = [0; RECORD + 1];
         for (at, slot) in self.slots.iter().enumerate() {
             let from = slot.offset as usize;
-            // The bytes of the number end those that are loaded, where there are enough before it.
+            // The load ends with the bytes of the number, if enough bytes precede it.
             let end = from + slot.width as usize;
             let all = match end.checked_sub(4).and_then(|start| data[start..].first_chunk()) {
                 Some(bytes) => u32::from_be_bytes(*bytes),
@@ -189,7 +191,7 @@ impl Tree {
             };
             let own = all & slot.mask;
             numbers[at] = own;
-            // If it has but one word, the next number is written over the second.
+            // If it has one word only, the next number overwrites the second.
             (words[slot.place], words[slot.place + 1]) = (own as u16, (own >> 16) as u16);
         }
         let list = &self.cuts.lists[self.cuts.list(&numbers)..];
@@ -199,7 +201,7 @@ impl Tree {
         }
     }
 
-    /// The entry of the first box of a list that has a packet with these words.
+    /// The entry of the first box of a list that contains a packet with these words.
     #[inline]
     fn first_of<const WORDS: usize>(&self, list: &[u32], words: [u16; RECORD + 1]) -> u32 {
         let halves = 2 * WORDS / RECORD;
@@ -231,7 +233,7 @@ impl Tree {
         self.cuts.bytes() + size_of::<BoxRecord>() * self.records.len() + 4 * self.entries.len()
     }
 
-    /// How many boxes, cells of the root, words of nodes and words of lists there are.
+    /// The numbers of boxes, of cells of the root, of words of nodes and of words of lists.
     pub(crate) fn sizes(&self) -> (usize, usize, usize, usize) {
         (self.entries.len() - 1, self.cuts.root.cells.len(), self.cuts.nodes.len(), self.cuts.lists.len())
     }
@@ -259,7 +261,7 @@ impl Slot {
     }
 }
 
-/// Whether no word is below its low, and no complement below that of its high.
+/// Whether each word is at least its low end, and its complement at least that of the high end.
 #[inline]
 fn has<const WORDS: usize>(words: &[u16; RECORD + 1], low: &[u16; WORDS], high: &[u16; WORDS]) -> bool {
     let mut below = 0;
@@ -269,7 +271,7 @@ fn has<const WORDS: usize>(words: &[u16; RECORD + 1], low: &[u16; WORDS], high: 
     below == 0
 }
 
-/// The words of numbers, and behind them those of others.
+/// The words of `numbers`, and behind them those of `others`.
 fn record(slots: &[Slot], numbers: &[u32; NUMBERS], others: &[u32; NUMBERS], halves: usize) -> [BoxRecord; 2] {
     let mut words = [0_u16; 2 * RECORD];
     let behind = RECORD / 2 * halves;
@@ -283,8 +285,7 @@ fn record(slots: &[Slot], numbers: &[u32; NUMBERS], others: &[u32; NUMBERS], hal
     [first, second].map(|half| BoxRecord(std::array::from_fn(|at| half[at])))
 }
 
-/// What of a range there is under a mask, in parts whose upper and lower sixteen bits are ranges that are independent of
-/// each other.
+/// Divides the masked range into parts in which the upper and the lower sixteen bits are independent ranges.
 fn parts(low: u32, high: u32, mask: u32) -> impl Iterator<Item = (u32, u32)> {
     let (inner, is_there, high) = (mask & 0xffff, low <= mask, high.min(mask));
     let (mut first, mut last) = (low >> 16, high >> 16);
@@ -302,7 +303,7 @@ fn parts(low: u32, high: u32, mask: u32) -> impl Iterator<Item = (u32, u32)> {
     head.into_iter().chain([(low, high)]).chain(tail).filter(move |(low, high)| is_there && low <= high)
 }
 
-/// What filters allow as boxes, the best first, and the entry of each.
+/// The boxes of the filters, the best first, and the entry of each.
 fn boxes(drafts: &[&Draft], ranks: &[u64], entries: &[u32]) -> Option<(Vec<Bounds>, Box<[u32]>)> {
     let mut order: Vec<usize> = (0..ranks.len()).collect();
     order.sort_by_key(|filter| std::cmp::Reverse(ranks[*filter]));
@@ -333,12 +334,12 @@ fn boxes(drafts: &[&Draft], ranks: &[u64], entries: &[u32]) -> Option<(Vec<Bound
     Some((all, owners.into()))
 }
 
-/// Windows that have all numbers; also says where each is after packing.
+/// Windows that cover all numbers; also sets the location of each number after packing.
 fn windows(slots: &mut [Slot], need: u32) -> Option<Vec<VectorWindow>> {
     let mut order: Vec<usize> = (0..slots.len()).collect();
     order.sort_by_key(|at| slots[*at].offset);
     let mut windows: Vec<VectorWindow> = Vec::new();
-    // Bytes of the packed words that are taken in the last window.
+    // Used bytes of the packed words of the last window.
     let mut taken = 0;
     for at in order {
         let slot = &mut slots[at];
@@ -367,7 +368,7 @@ fn windows(slots: &mut [Slot], need: u32) -> Option<Vec<VectorWindow>> {
     (windows.len() <= MAX_WINDOWS).then_some(windows)
 }
 
-/// Words of eight bytes that have all bytes that are wanted; none if these contradict each other.
+/// Words of eight bytes that cover all required bytes; `None` if these contradict each other.
 fn constants(mut wanted: Vec<FixedByte>, need: u32) -> Option<Vec<HeaderConstant>> {
     wanted.retain(|own| own.mask != 0);
     wanted.sort_by_key(|own| own.offset);
