@@ -25,7 +25,7 @@ const ENCODING: c_int = 14;
 const UNKNOWN: c_int = 15;
 const FLAW: c_int = 16;
 
-/// An error as C has it: its number, and what there is to say.
+/// An error for C: its code and its message.
 struct Failure(c_int, String);
 
 impl From<Error> for Failure {
@@ -68,7 +68,7 @@ thread_local! {
     static MESSAGE: RefCell<CString> = RefCell::default();
 }
 
-/// Notes what went wrong; its number.
+/// Stores the message of a failure for the thread; returns its code.
 #[inline(always)]
 fn status(outcome: Result<(), Failure>) -> c_int {
     match outcome {
@@ -84,7 +84,7 @@ fn failed(Failure(number, text): Failure) -> c_int {
     number
 }
 
-/// Gives the caller what was made.
+/// Passes a new object to the caller.
 ///
 /// # Safety
 /// There is a place for it.
@@ -95,7 +95,7 @@ unsafe fn give<T>(made: Result<T, Failure>, place: *mut *mut T) -> c_int {
     }))
 }
 
-/// Takes back what [`give`] or `Box::into_raw` gave.
+/// Frees an object from [`give`] or `Box::into_raw`.
 ///
 /// # Safety
 /// It is null, or was given and has not been taken back.
@@ -198,7 +198,7 @@ impl qj_step {
     }
 }
 
-/// What definitions do not have.
+/// The failure for a name that the definitions lack.
 fn absent<'n>(what: &str, name: &str, names: impl Iterator<Item = &'n str>) -> Failure {
     let names: Vec<_> = names.collect();
     let help = if names.is_empty() { "there are none".to_owned() } else { format!("there are {}", names.join(", ")) };

@@ -1,4 +1,4 @@
-//! CRC-32C (Castagnoli): tables and constants for the code that pipes are made of. Knows no machine.
+//! CRC-32C (Castagnoli): tables and constants for generated code. Knows no machine.
 //!
 //! Everything is bit-reflected, as RFC 3720 has it: the first bit of a message is the lowest of its first byte, and in a
 //! 32-bit word bit 31 stands for x^0.
@@ -39,8 +39,8 @@ const fn times_x(value: u32) -> u32 {
     value >> 1 ^ (if value & 1 == 1 { POLYNOMIAL } else { 0 })
 }
 
-/// The remainder after `bytes`, from the remainder before them; what users call the CRC is the complement of one that
-/// began as all ones.
+/// The remainder after `bytes`, from the remainder before them; the CRC of a message is the complement of the remainder
+/// that starts with all ones.
 pub(crate) fn update(remainder: u32, bytes: &[u8]) -> u32 {
     bytes.iter().fold(remainder, |r, byte| r >> 8 ^ TABLES[0][((r ^ u32::from(*byte)) & 0xff) as usize])
 }
@@ -56,8 +56,8 @@ const fn x_to(power: u32) -> u32 {
     value
 }
 
-/// What the lower and the higher eight bytes of sixteen are multiplied by, without carries, to move them `bytes` further
-/// on in the message: their products' exclusive or is congruent to what was there.
+/// The constants by which the lower and the higher eight bytes of sixteen are multiplied, without carries, to advance
+/// them by `bytes` in the message: the exclusive or of the products is congruent to the sixteen bytes.
 ///
 /// A product of reflected factors is one bit short of being reflected itself, hence the shift.
 pub(crate) const fn fold(bytes: u32) -> (u64, u64) {

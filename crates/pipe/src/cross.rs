@@ -1,5 +1,5 @@
-//! Pipes for machines other than the one at hand: code and frames as bytes, for tests that run them under an emulator. And
-//! what tests want to know of the code for this one.
+//! Pipes for machines other than the running one: code and frames as bytes, for tests under an emulator. Also
+//! properties of native code, for tests.
 
 use quaject_vcode::{Asm, Code, Core, Extension, Features, Machine, VectorMachine, Vectors};
 
@@ -13,7 +13,7 @@ use crate::policy::Store;
 use crate::report::Report;
 use crate::step::Step;
 
-/// Bytes that the longest function may take.
+/// The maximum length of a function in bytes.
 pub const MAX_BYTES: usize = compose::MAX_BYTES;
 /// Bytes of a frame.
 pub const FRAME_BYTES: usize = frame::BYTES;
@@ -38,12 +38,12 @@ impl Layout {
     }
 }
 
-/// Where is what the frame points to.
+/// The addresses that the frame points to.
 #[derive(Debug, Clone, Copy)]
 pub struct Addresses {
     /// Every key stream.
     pub streams: u64,
-    /// What [`tables`] returned.
+    /// The tables that [`tables`] returned.
     pub tables: u64,
 }
 
@@ -100,7 +100,8 @@ pub fn tables(layout: Layout) -> Vec<u8> {
     words.flat_map(|word| if layout.little { word.to_le_bytes() } else { word.to_be_bytes() }).collect()
 }
 
-/// What the first argument of a composed function points to, a multiple of 64. The others are source, target and bytes.
+/// The frame, which the first argument of a composed function points to, aligned to 64 bytes. The other arguments are
+/// source, target and length.
 ///
 /// # Errors
 /// Those of [`Composer::compose`](crate::Composer::compose).
@@ -117,7 +118,7 @@ pub fn frame(steps: &[Step], layout: Layout, addresses: Addresses) -> Result<Vec
     Ok(bytes)
 }
 
-/// What the steps found out, from the frame after the run and from what the code has returned.
+/// The results of the steps, from the frame after the run and the return value of the code.
 ///
 /// # Errors
 /// Those of [`Composer::compose`](crate::Composer::compose).

@@ -17,7 +17,7 @@ pub enum Error {
     TooManyInstructions(usize),
     /// A user's step has elements of 64 bits; the registers of the machine have 32.
     WideElement,
-    /// The pipe writes as many bytes as it reads, but the target has another length.
+    /// The target is not as long as the source.
     Target {
         /// Bytes of the source.
         source: usize,

@@ -1,8 +1,8 @@
-//! The block of memory that generated code and its driver share: what the steps need, what they have added up. Offsets
-//! are those generated code has in its instructions, for every machine.
+//! The block of memory that generated code and its driver share: the parameters and the accumulators of the steps.
+//! Generated code has the offsets in its instructions, for every machine.
 //!
 //! ```text
-//!   0  tables of CRC-32C (and three slots of nothing, for what follows to be aligned)
+//!   0  tables of CRC-32C (and three slots of padding)
 //!  32  key streams (4)
 //!  64  accumulators (16): what steps add up; remainders and totals from piece to piece, sums from zero in each
 //! 192  repeated keys (8), in memory order
@@ -43,12 +43,12 @@ pub(crate) struct Frame {
     orders: [[u8; ORDER_BYTES]; 3],
 }
 
-/// Where the order of bytes is that swaps elements of so many, bytes from the start.
+/// The offset of the shuffle that swaps elements of `bytes` bytes.
 pub(crate) fn order(bytes: usize) -> usize {
     ORDERS + ORDER_BYTES * (bytes.ilog2() as usize - 1)
 }
 
-/// All orders: of each byte its number among sixteen.
+/// All shuffles: the source of each byte among sixteen.
 pub(crate) const fn orders() -> [[u8; ORDER_BYTES]; 3] {
     let mut orders = [[0; ORDER_BYTES]; 3];
     let mut at = 0;

@@ -1,26 +1,26 @@
-//! Message handlers ("VCODE" 4.3, ASHs): small programs that run when a message arrives, lead its parts through pipes to
-//! their places, and may reply.
+//! Message handlers ("VCODE" 4.3, ASHs): small programs that run when a message arrives, pass its parts through pipes
+//! to buffers, and may reply.
 //!
-//! The paper downloads handlers into a kernel and isolates them by sandboxing their code. We interpret a language that
-//! has no way to leave its message and buffers, and charge for every instruction and every byte: the work for each byte,
-//! which is where the time goes, is done by pipes, which are code.
+//! The paper downloads handlers into a kernel and isolates them by sandboxing their code. We interpret a language whose
+//! programs cannot access anything but their message and buffers, and charge for every instruction and every byte: the
+//! work per byte, which takes most of the time, is done by pipes, which are machine code.
 
 use crate::error::Error;
 use crate::ir::{Instruction, Operand, Program, REGISTERS, VerifyError, verify_handler};
 use crate::pipe::{Options, Pipe};
 use crate::report::{Outcome, Report};
 
-/// Bytes that cost as much as an instruction, when they are delivered or put into a reply.
+/// Bytes, delivered or replied, that cost as much fuel as an instruction.
 const BYTES_PER_FUEL: u64 = 64;
 
-/// What the handler did with a message.
+/// The outcome of a handler for a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// It was accepted. A reply, if it is not empty, is to be sent.
     Accepted,
     /// It was dropped.
     Dropped,
-    /// The handler wanted something that is not in the message or does not fit a buffer, at this instruction.
+    /// This instruction refers to a part that is not in the message or does not fit a buffer.
     Rejected {
         /// Which instruction, from 0.
         instruction: usize,
@@ -38,7 +38,7 @@ pub struct Handler {
 }
 
 impl Handler {
-    /// Checks a handler that is given `pipes` and so many buffers.
+    /// Verifies a handler with `pipes` and this number of buffers.
     ///
     /// # Errors
     /// A [`VerifyError`]: an instruction that is for steps, a pipe or buffer that there is not, an end without `accept` or
@@ -52,9 +52,8 @@ impl Handler {
         Ok(Handler { program, pipes, buffers })
     }
 
-    /// Runs on a message, with so much fuel. What it replies is appended to `reply`; `r0` begins as the length of the
-    /// message. Unless the verdict is [`Verdict::Accepted`], the reply is as it was; what has been delivered before
-    /// stays where it is.
+    /// Runs on a message, with this amount of fuel. The reply is appended to `reply`; `r0` starts as the length of the
+    /// message. Unless the verdict is [`Verdict::Accepted`], `reply` is unchanged; delivered bytes stay delivered.
     ///
     /// # Errors
     /// [`Error::Buffers`] if there are not as many buffers as the handler was checked for; [`Error::Code`] if there is
@@ -88,7 +87,7 @@ impl Handler {
         registers[0] = message.len() as u64;
         let mut last: Option<Report> = None;
         let mut at = 0;
-        // The verifier has seen that no program goes on after its last instruction.
+        // The verifier has checked that control cannot run off the end of a program.
         while let Some(instruction) = self.program.instructions.get(at) {
             let value = |operand: Operand| match operand {
                 Operand::Register(register) => registers[usize::from(register.0) % REGISTERS],
@@ -149,14 +148,14 @@ impl Handler {
                 }
                 Instruction::Accept => return Ok(Verdict::Accepted),
                 Instruction::Drop => return Ok(Verdict::Dropped),
-                Instruction::Total { .. } => unreachable!("`verify_handler` lets no total through"),
+                Instruction::Total { .. } => unreachable!("`verify::handler` rejects totals"),
             }
         }
         Ok(Verdict::Dropped)
     }
 }
 
-/// So many bytes at an offset, where there are as many.
+/// The range of `length` bytes at an offset, if it is inside.
 fn range(bytes: usize, offset: u64, length: u64) -> Option<std::ops::Range<usize>> {
     let end = offset.checked_add(length).filter(|end| *end <= bytes as u64)?;
     Some(offset as usize..end as usize)

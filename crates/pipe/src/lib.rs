@@ -1,9 +1,10 @@
 //! Steps over data, composed at run time into one pass over memory.
 //!
-//! A [`Composer`] makes a [`Pipe`] of a list of [`Step`]s: a function, written for these steps and this processor, that
-//! reads every byte once. "VCODE" 4.3 (ASHs) is the idea; we differ in three ways. Code is for vectors as wide as the
-//! processor's, not for words; how data are stored is decided by their size and by what the caller knows of them; and
-//! [`mod@reference`] says what every pipe does, so that tests can compare.
+//! A [`Composer`] compiles a list of [`Step`]s to a [`Pipe`]: a function for these steps and this processor that reads
+//! every byte once (integrated layer processing: Clark, Tennenhouse, "Architectural Considerations for a New Generation
+//! of Protocols", SIGCOMM 1990). We differ from "VCODE" 4.3 (ASHs) in three ways: code uses the widest vectors of the
+//! processor instead of words; the size of the data and hints of the caller determine how they are stored; and
+//! [`mod@reference`] defines the result of every pipe, so that tests can compare.
 //!
 #![doc = include_str!("../README.md")]
 

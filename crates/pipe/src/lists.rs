@@ -1,7 +1,7 @@
-//! Scatter-gather: data in several buffers pass through the code of a pipe without being copied together.
+//! Scatter-gather: data in several buffers pass through the code of a pipe without being copied to one buffer first.
 //!
-//! Code is given as much as lies together on both sides, in multiples of eight bytes, so that elements, keys and sums go
-//! on where they were. Eight bytes that a border divides take the way through a small buffer.
+//! Code runs on pieces that are contiguous on both sides, in multiples of eight bytes, so that elements, keys and sums
+//! continue across pieces. Eight bytes that a border divides go through a small buffer.
 //!
 //! ```text
 //! sources   |---------------|------|-------------------------|
@@ -16,10 +16,10 @@ use crate::pipe::Options;
 use crate::report::RunReport;
 use crate::runner::Runner;
 
-/// Units never reach over a multiple of so many bytes.
+/// Units never cross a multiple of this number of bytes.
 const UNIT: usize = 8;
 
-/// What is left of a list of slices.
+/// The unread rest of a list of slices.
 struct RemainingParts<I: Iterator> {
     first: I::Item,
     others: I,
@@ -32,7 +32,7 @@ impl<'a, I: Iterator<Item = &'a [u8]>> RemainingParts<I> {
         taken
     }
 
-    /// Bytes that lie together here; 0 only at the end.
+    /// The number of contiguous bytes here; 0 only at the end.
     fn together(&mut self) -> usize {
         while self.first.is_empty()
             && let Some(next) = self.others.next()
@@ -62,8 +62,7 @@ impl<'a, I: Iterator<Item = &'a mut [u8]>> RemainingParts<I> {
 
 impl Runner<'_> {
     /// Runs over the bytes of all `sources`, one after the other, and writes to all `targets`, which have as many
-    /// together; or none, if the pipe writes nothing. What it does is what [`Runner::run`] does to bytes that lie
-    /// together.
+    /// together; or none, if the pipe writes nothing. The result is that of [`Runner::run`] on contiguous bytes.
     ///
     /// # Errors
     /// [`Error::Target`], [`Error::Streams`], [`Error::StreamLength`]: nothing has been read or written then.
@@ -77,7 +76,7 @@ impl Runner<'_> {
         S: Deref<Target = [u8]>,
         T: DerefMut<Target = [u8]>,
     {
-        // Each is asked for its bytes once: nothing says that it gives the same ones again.
+        // Each is converted to bytes once: a second conversion might return other bytes.
         let sources: Vec<&[u8]> = sources.iter().map(Deref::deref).collect();
         let targets: Vec<&mut [u8]> = targets.iter_mut().map(DerefMut::deref_mut).collect();
         let sum = |lengths: &mut dyn Iterator<Item = usize>| lengths.fold(0_usize, usize::saturating_add);

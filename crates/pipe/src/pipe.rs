@@ -1,4 +1,4 @@
-//! Pipes: composed functions, where they are installed, and the composer that makes them.
+//! Pipes: composed and installed functions, and the composer that makes them.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -14,7 +14,7 @@ use crate::step::Step;
 /// Bytes of code memory of a composer; pages that are not used take nothing.
 const MEMORY_BYTES: usize = 64 << 20;
 
-/// How the code of this machine is read back.
+/// The decoder table of this machine, for [`Pipe::explain`].
 const TABLE: &quaject_vcode::decode::Table = {
     #[cfg(target_arch = "x86_64")]
     const TABLE: &quaject_vcode::decode::Table = &quaject_vcode::decode::X86_64;
@@ -25,12 +25,12 @@ const TABLE: &quaject_vcode::decode::Table = {
     TABLE
 };
 
-/// Which registers data pass through.
+/// The registers that data pass through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Registers {
-    /// The widest that the processor has.
+    /// The widest vectors of the processor.
     Widest,
-    /// Those for integers, as on machines without vectors.
+    /// Integer registers, as on machines without vectors.
     Integer,
 }
 
@@ -45,7 +45,7 @@ struct Inner {
     memory: Memory,
     features: Features,
     registers: Registers,
-    /// What code is written in before it is installed.
+    /// The buffer in which code is written before it is installed.
     buffer: Mutex<Box<[u8]>>,
 }
 
@@ -95,7 +95,7 @@ impl Composer {
     }
 }
 
-/// What is composed. What it returns has a meaning if the plan says so.
+/// The type of a composed function. Its result is defined if the plan has a returned sum.
 pub(crate) type Call = unsafe extern "C" fn(*mut Frame, *const u8, *mut u8, usize) -> u64;
 
 /// A composed function and where it is installed.
@@ -108,8 +108,7 @@ struct Function {
 
 /// Steps composed into one function. Any number of threads may run it at once.
 ///
-/// How data are stored is part of the function, so there are up to three; those for large data are composed when they
-/// are first wanted.
+/// There is one function per store policy, up to three; those for large data are composed at their first use.
 #[derive(Debug)]
 pub struct Pipe {
     plan: Plan,
@@ -117,14 +116,14 @@ pub struct Pipe {
     functions: [OnceLock<Function>; Store::ALL.len()],
 }
 
-/// What a run is given besides data.
+/// The parameters of a run besides the data.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options<'a> {
-    /// What the caller knows of where the data are.
+    /// What the caller knows of the location of the data.
     pub temperature: Temperature,
-    /// How to store, whatever size and temperature say. A target that cannot be streamed to is prefetched.
+    /// The store policy, overriding size and temperature. A target that cannot be streamed to is prefetched instead.
     pub store: Option<Store>,
-    /// The keys of the steps that want a key stream, in order, each at least as long as the data.
+    /// The keys of the steps with a key stream, in order, each at least as long as the data.
     pub streams: &'a [&'a [u8]],
 }
 
@@ -134,12 +133,12 @@ impl Pipe {
         self.plan.steps()
     }
 
-    /// Whether the pipe writes to a target. One that only observes is given an empty one.
+    /// Whether the pipe writes to a target. A pipe that only observes takes an empty target.
     pub fn writes(&self) -> bool {
         self.plan.writes
     }
 
-    /// How many key streams a run wants.
+    /// The number of key streams of a run.
     pub fn streams(&self) -> usize {
         self.plan.streams
     }
@@ -165,7 +164,7 @@ impl Pipe {
         }
     }
 
-    /// The machine code for a store policy as text: composed if it was not wanted before.
+    /// The machine code for a store policy as text; composed at the first use.
     ///
     /// # Errors
     /// [`Error::Code`] if there is no room for more code.
@@ -214,7 +213,8 @@ impl Pipe {
         Ok(self.composed(store)?.call)
     }
 
-    /// Composes what is not there yet. Of threads that do so at once, one keeps its function, and the others drop theirs.
+    /// Composes the function at its first use. If several threads do so concurrently, one installs its function and the
+    /// others drop theirs.
     fn composed(&self, store: Store) -> Result<&Function, Error> {
         let place = &self.functions[store as usize];
         if let Some(function) = place.get() {

@@ -6,10 +6,10 @@ use crate::ir::{Checked, MAX_PIPE_INSTRUCTIONS, Total, mask};
 use crate::report::{OutcomeKind, Report};
 use crate::step::{Key, MAX_STEPS, MAX_STREAMS, Step};
 
-/// The most bytes that sums of means add up (`compose/sums.rs`): 2^48 times their error has to fit a word.
+/// The maximum number of bytes of sums of means (`compose/sums.rs`): 2^48 times their error has to fit a word.
 pub(crate) const MAX_MEAN_SUM_BYTES: usize = 1 << 17;
 
-/// What the generated code does for a step.
+/// The action of generated code for a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
     /// Nothing for each byte.
@@ -37,13 +37,13 @@ pub(crate) struct Plan {
     pub(crate) streams: usize,
     pub(crate) writes: bool,
     keys: [[u8; 8]; MAX_STEPS],
-    /// What is read from accumulators after a run.
+    /// The readouts of accumulators after a run.
     readouts: [Readout; MAX_STEPS],
     readout_count: usize,
-    /// Whether sums are all that is in accumulators: nothing has to be set there before a run.
+    /// Whether accumulators hold sums only, so that none has to be initialised before a run.
     pub(crate) sums_only: bool,
-    /// The step whose sum code of 64 bits returns, see [`WordSum`]: the only checksum. With key streams there may be no
-    /// registers for that.
+    /// The step whose sum 64-bit code returns in a register, see [`WordSum`]: the only checksum. With key streams there
+    /// may be no registers for that.
     returned_sum: Option<usize>,
     /// Whether any step counts bytes.
     counts: bool,
@@ -51,7 +51,7 @@ pub(crate) struct Plan {
     blank: Report,
 }
 
-/// Where the result of one step is after a run.
+/// The location of the result of one step after a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Readout {
     kind: OutcomeKind,
@@ -60,9 +60,9 @@ struct Readout {
 }
 
 /// Two accumulators of words of `2 * half` bits whose sum they are: the first is the sum of the words, modulo its width,
-/// the second that of their higher halves, exactly. So adding a word is an addition, a shift and an addition on every
-/// machine and in every vector, without a carry: what the first lost can be computed, as long as the sum of the lower
-/// halves fits.
+/// the second that of their higher halves, exactly. So adding a word takes an addition, a shift and an addition on
+/// every machine and in every vector, without a carry: the carries that the first has lost can be computed, as long as
+/// the sum of the lower halves fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sum {
     pub(crate) words: u64,
@@ -79,15 +79,15 @@ impl Sum {
     }
 }
 
-/// A sum of words of 16, 32 or 64 bits: as one that carries around it is the same for all of them.
+/// A sum of words of 16, 32 or 64 bits: with end-around carry it is the same for all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WordSum(pub(crate) u64);
 
 impl WordSum {
-    /// The sum as a 16-bit one that carries around, of words as the machine has them, in the higher half.
+    /// The 16-bit sum with end-around carry, of words in the machine's byte order, in the higher half.
     //
-    // Both halves of a number and its rotation are what the halves add up to, and the higher one is carried to from the
-    // lower: it is the sum of both with the carry. The latency of a small checksum is this chain of operations.
+    // Adding a number and its rotation by half gives the sum of the halves in both halves; the higher one receives the
+    // carry of the lower: the end-around carry. The latency of a small checksum is this chain of operations.
     #[inline(always)]
     fn fold(self) -> u32 {
         let WordSum(sum) = self;
@@ -95,7 +95,7 @@ impl WordSum {
         half.wrapping_add(half.rotate_right(16))
     }
 
-    /// The number whose bytes in network order are those of the sum.
+    /// The number whose network-order bytes are those of the sum.
     #[inline(always)]
     pub(crate) fn in_network_order(self, little: bool) -> u64 {
         let sum = self.fold();
@@ -195,7 +195,7 @@ impl Plan {
         };
     }
 
-    /// Whether a machine whose registers have so many bits can run it.
+    /// Checks that a machine with registers of `bits` bits can run it.
     pub(crate) fn fits(&self, bits: u32) -> Result<(), Error> {
         let wide = |step: &Step| matches!(step, Step::User(step) if step.inner.element.bytes * 8 > bits as usize);
         if self.steps.iter().any(wide) { Err(Error::WideElement) } else { Ok(()) }
@@ -217,7 +217,7 @@ impl Plan {
         }
     }
 
-    /// How a user's step totals, and the bytes of its elements.
+    /// The reduction of a user-defined step, and the size of its elements.
     fn total(&self, step: usize) -> (Total, usize) {
         let user = self.user(step);
         (user.total.expect("it was found to have one"), user.element.bytes)
@@ -227,7 +227,7 @@ impl Plan {
         &self.keys
     }
 
-    /// Sets what code starts from. Sums it begins by itself.
+    /// Initialises the accumulators, except sums, which code starts at zero.
     pub(crate) fn open(&self, accumulators: &mut [u64]) {
         for readout in &self.readouts[..self.readout_count] {
             match readout.kind {
@@ -262,7 +262,7 @@ impl Plan {
     }
 
     /// Adds sums from the accumulators, or the one that the code has returned, to those carried, after a piece of data of a
-    /// machine whose words have two times `half` bits. The code begins them anew in the next piece.
+    /// machine whose words have two times `half` bits. The code starts them at zero in each piece.
     pub(crate) fn accumulate_piece(&self, accumulators: &[u64], returned: WordSum, report: &mut Report, half: u32) {
         if let Some(step) = self.returned_sum(half) {
             *report.number(step) += u64::from(returned.fold() >> 16);

@@ -1,14 +1,14 @@
-//! How data get to their target: through the caches, prefetched, or past the caches. Knows sizes, not machines.
+//! Store policies: through the caches, with prefetch, or by non-temporal stores. Knows sizes, not machines.
 //!
-//! Measured on what integration gains (bench/pipe): as long as source or target are in a cache, storing past the caches
-//! is up to fourteen times slower; once neither is, it saves reading the target and gains a third and more. So the size
-//! decides, and a hint of the caller, which may know better.
+//! Measured on what integration gains (bench/pipe): as long as source or target are in a cache, non-temporal stores are
+//! up to fourteen times slower; otherwise they save reading the target and gain a third and more. So the size decides,
+//! or a hint of the caller.
 
 use std::sync::OnceLock;
 
 use crate::plan::MAX_MEAN_SUM_BYTES;
 
-/// What the caller knows of where the data are.
+/// What the caller knows of the location of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Temperature {
     /// Nothing: the size decides.
@@ -27,7 +27,7 @@ pub enum Store {
     Cached,
     /// Plainly, with source and target prefetched some lines ahead.
     Prefetching,
-    /// Past the caches, with the source prefetched some lines ahead.
+    /// By non-temporal stores, with the source prefetched some lines ahead.
     Streaming,
 }
 
@@ -41,14 +41,14 @@ impl std::fmt::Display for Store {
     }
 }
 
-/// Below so many bytes data that are not cold are stored plainly, whatever the caches.
+/// Below this number of bytes, data that are not cold are stored through the caches, regardless of the sizes of these.
 const SMALL_BYTES: usize = 1 << 16;
 const _: () = assert!(SMALL_BYTES <= MAX_MEAN_SUM_BYTES, "small data are a single piece");
-/// From how many bytes on cold data are stored past the caches.
+/// The minimum number of bytes for which cold data are stored by non-temporal stores.
 const STREAMING_COLD_BYTES: usize = 4096;
 
 impl Store {
-    /// Whether it is clear at once that stores are plain: the data are few, not cold, and the caller has no wish.
+    /// A fast test for plain stores: few data, not cold, and no explicit policy.
     #[inline(always)]
     pub(crate) fn is_plain(bytes: usize, temperature: Temperature, wish: Option<Store>) -> bool {
         bytes < SMALL_BYTES && temperature != Temperature::Cold && wish.is_none()
@@ -57,8 +57,8 @@ impl Store {
     /// All, in order of size.
     pub const ALL: [Store; 3] = [Store::Cached, Store::Prefetching, Store::Streaming];
 
-    /// The policy for `bytes` bytes that go to `target`. Past the caches only whole lines are stored, so the target must
-    /// be one that whole vectors can be aligned to: a multiple of 8.
+    /// The policy for `bytes` bytes that go to `target`. Non-temporal stores write complete lines, so the target must
+    /// allow vectors to be aligned: it is a multiple of 8.
     pub(crate) fn choose(bytes: usize, temperature: Temperature, target: usize) -> Store {
         let from = match temperature {
             Temperature::Cold => STREAMING_COLD_BYTES,

@@ -1,5 +1,5 @@
-//! The general path: every step by itself, byte by byte, in Rust. It defines what a pipe does; generated code is right
-//! when its results equal those of this reference.
+//! The reference implementation: every step by itself, byte by byte, in Rust. It defines the semantics of a pipe;
+//! generated code is correct if its results equal those of this reference.
 
 use crate::crc32c;
 use crate::report::{OutcomeKind, Report};
@@ -33,7 +33,7 @@ pub fn run(steps: &[Step], data: &mut [u8], streams: &[&[u8]]) -> Report {
 
 const NOTHING: (OutcomeKind, u64) = (OutcomeKind::Nothing, 0);
 
-/// The sum of RFC 1071, of big-endian words, an odd last byte being the high one of its word; not complemented.
+/// The sum of RFC 1071 over big-endian words; an odd last byte is the high byte of its word. Not complemented.
 fn internet_sum(data: &[u8]) -> u16 {
     let words = data.chunks(2).map(|pair| u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |low| u32::from(*low)));
     words.fold(0, |sum, word| {

@@ -34,19 +34,19 @@ pub(crate) enum OutcomeKind {
 
 /// The results of all steps of a run, in order.
 //
-// Numbers and their kinds apart: a report is made for every run, also of a few bytes, and this way fits few registers.
-// C has it as `struct qj_pipe_report`.
+// Numbers and kinds in separate arrays: a report is made for every run, also of a few bytes, and is compact this way.
+// In C it is `struct qj_pipe_report`.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Report {
     numbers: [u64; MAX_STEPS],
     kinds: [OutcomeKind; MAX_STEPS],
     steps: u8,
-    /// The first step that makes a checksum; [`NO_STEP`] if none does.
+    /// The first checksum step; [`NO_STEP`] if there is none.
     first_checksum: u8,
 }
 
-/// No step has this number.
+/// The number of no step.
 const NO_STEP: u8 = u8::MAX;
 
 impl Report {
@@ -108,7 +108,7 @@ impl Report {
         self.first(OutcomeKind::Total)
     }
 
-    /// The bytes that the first step that counts has counted.
+    /// The number of bytes counted by the first `count` step.
     #[inline]
     pub fn count(&self) -> Option<u64> {
         self.first(OutcomeKind::Count)
@@ -117,8 +117,8 @@ impl Report {
 
 /// The result of a run: the report, which its runner keeps, and the first checksum in a register.
 //
-// A run of a few kilobytes is over when its stores have left their queue, in order. A caller that
-// uses the checksum right after it would wait for the report's store and load.
+// A run of a few kilobytes takes as long as its stores need to leave the store buffer, in order. A caller that uses the
+// checksum right after it would wait for the report's store and load.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct RunReport<'r> {
     report: &'r Report,

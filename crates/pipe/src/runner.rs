@@ -8,8 +8,8 @@ use crate::policy::{Store, Temperature};
 use crate::report::{Report, RunReport};
 use crate::step::MAX_STREAMS;
 
-/// The most bytes that code is given at once: what its sums can hold, and a multiple of all blocks. Code that stores plainly
-/// adds up in another way than the rest.
+/// The maximum number of bytes of one call of the code: the capacity of its sums, and a multiple of all block sizes.
+/// Code with plain stores uses another summation method than the rest.
 const fn max_piece_bytes(store: Store) -> usize {
     match store {
         Store::Cached => MAX_MEAN_SUM_BYTES,
@@ -44,7 +44,7 @@ impl Pipe {
         self.runner().run_with(source, target, options).map(|found| *found)
     }
 
-    /// Runs over data that are changed where they are.
+    /// Runs in place.
     ///
     /// # Errors
     /// [`Error::Streams`], [`Error::StreamLength`]: nothing has been read or written then.
@@ -53,11 +53,10 @@ impl Pipe {
     }
 }
 
-/// Runs a pipe again and again. It keeps what code and driver share, so a run of a few bytes costs little more than they
-/// do.
+/// Runs a pipe again and again. It keeps the frame and the report, so that a run of a few bytes has little overhead.
 //
-// The report stays here too, and is borrowed: copying it right after a run waits until all that the run has stored
-// is in the cache, because no processor forwards several small stores to one large load.
+// The report stays here too, and is borrowed: copying it right after a run would stall until the run's stores are in
+// the cache, because no processor forwards several small stores to one large load.
 #[derive(Debug)]
 pub struct Runner<'p> {
     pipe: &'p Pipe,
@@ -95,7 +94,7 @@ impl<'p> Runner<'p> {
         unsafe { self.run_at_once(source.as_ptr(), target.as_mut_ptr(), source.len(), options) }
     }
 
-    /// Runs over data that are changed where they are.
+    /// Runs in place.
     ///
     /// # Errors
     /// [`Error::Streams`], [`Error::StreamLength`]: nothing has been read or written then.
@@ -128,8 +127,9 @@ impl<'p> Runner<'p> {
     /// # Safety
     /// What [`Runner::piece`] demands.
     //
-    // What this stores waits in the same queue as what the code stores, and a run of a few kilobytes is as quick as that
-    // queue empties. So the common case stores little: it calls nothing but the code, and so saves few registers.
+    // Its stores share the store buffer with those of the code, and a run of a few kilobytes takes as long as that
+    // buffer needs to drain. So the common case stores little: it calls nothing but the code, and so saves few
+    // registers.
     #[inline(always)]
     pub(crate) unsafe fn run_at_once(
         &mut self,
@@ -182,8 +182,8 @@ impl<'p> Runner<'p> {
         Ok(())
     }
 
-    /// Passes over `bytes` bytes more, of `all` bytes altogether. All pieces but the last are multiples of eight bytes;
-    /// streams begin where this piece does.
+    /// Processes the next `bytes` bytes, of `all` bytes altogether. All pieces but the last are multiples of eight
+    /// bytes; streams begin where this piece does.
     ///
     /// # Safety
     /// `source` is valid for reads, and `target` for writes if the pipe writes, of `bytes` bytes; if they share bytes
@@ -220,7 +220,7 @@ impl<'p> Runner<'p> {
         Ok(())
     }
 
-    /// How data of `all` bytes are stored.
+    /// The store policy for data of `all` bytes.
     #[inline(always)]
     fn store(&self, target: *mut u8, all: usize, options: Options<'_>) -> Store {
         match options.store {
@@ -273,7 +273,7 @@ pub struct Pass<'r, 'p> {
 }
 
 impl<'r> Pass<'r, '_> {
-    /// Goes on with `source`, and writes to `target`, which is as long; or empty, if the pipe writes nothing. Every
+    /// Continues with `source`, and writes to `target`, which is as long; or empty, if the pipe writes nothing. Every
     /// piece but the last is a multiple of eight bytes. Key streams begin where this piece does.
     ///
     /// # Errors

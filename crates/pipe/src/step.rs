@@ -1,4 +1,4 @@
-//! Steps: what a pipe does to the bytes that flow through it. Knows neither machines nor memory.
+//! Steps: the operations of a pipe on the bytes that flow through it. Knows neither machines nor memory.
 
 use std::fmt;
 
@@ -14,11 +14,11 @@ pub const MAX_STREAMS: usize = 4;
 /// One step of a pipe. Steps are applied in order: a checksum before a swap is that of the input bytes, one after
 /// it that of the bytes as they leave.
 ///
-/// Elements of swaps are counted from the first byte of the data, whatever its address; bytes of a last element that is
-/// not complete stay as they are.
+/// Elements of swaps are counted from the first byte of the data, whatever its address; an incomplete last element is
+/// unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Leaves the bytes as they are; a pipe with this step writes them to its target.
+    /// Changes no bytes; a pipe with this step writes them to its target.
     Copy,
     /// The Internet checksum (RFC 1071) of the bytes at this place.
     Checksum,
@@ -41,9 +41,10 @@ pub enum Step {
 /// The key of [`Step::Xor`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
-    /// These bytes, again and again from the first byte of the data.
+    /// These bytes, repeated from the first byte of the data.
     Repeat([u8; 8]),
-    /// As many bytes as there are data, given with each run: what a stream cipher or a block cipher in counter mode made.
+    /// A key as long as the data, passed with each run: the output of a stream cipher or of a block cipher in counter
+    /// mode.
     Stream,
 }
 

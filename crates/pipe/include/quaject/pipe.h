@@ -50,13 +50,13 @@ enum { QJ_PIPE_MAX_STEPS = 8 };
 #define QJ_PIPE_MOST_STEPS QJ_PIPE_MAX_STEPS
 #define QJ_PIPE_MOST_STREAMS QJ_PIPE_TOO_MANY_STREAMS
 
-/* What the last function of this thread that failed has to say, with a help text: valid until the next one fails. Empty if
- * none has. */
+/* The message and help text of the last failure of a function in this thread: valid until the next failure. Empty if
+ * none has failed. */
 const char *qj_pipe_message(void);
 
 /* -- Definitions -- */
 
-/* Steps and handlers of one's own. */
+/* User-defined steps and handlers. */
 struct qj_definitions;
 
 /* Reads text such as
@@ -68,7 +68,7 @@ struct qj_definitions;
  *
  * The book's chapter on pipes defines the language. All errors are reported at once, each on a line. */
 int qj_definitions_read(const char *text, struct qj_definitions **);
-/* May be null. Pipes and handlers that were made with them are not concerned. */
+/* May be null. Pipes and handlers that were made with them stay valid. */
 void qj_definitions_free(struct qj_definitions *);
 
 /* -- Pipes -- */
@@ -89,8 +89,8 @@ enum qj_step_kind {
     QJ_STEP_OWN         /* the step called `name` of the definitions */
 };
 
-/* Steps are done in order: a checksum before a swap is that of the input bytes. What a kind does not need is not
- * looked at. */
+/* Steps are applied in order: a checksum before a swap is that of the input bytes. Members that a kind does not need
+ * are ignored. */
 struct qj_step {
     int kind;
     unsigned char key[8];
@@ -102,22 +102,21 @@ struct qj_step {
 int qj_pipe_of_steps(const struct qj_step *, size_t count, const struct qj_definitions *, struct qj_pipe **);
 /* Composes a text such as "copy | checksum | xor 0x37fa213d". Definitions may be null. */
 int qj_pipe_of_text(const char *text, const struct qj_definitions *, struct qj_pipe **);
-/* May be null. Runners keep what they need of it. */
+/* May be null. Runners stay valid. */
 void qj_pipe_free(struct qj_pipe *);
 
-/* Whether it writes to a target. One that only observes is given none: null. */
+/* Whether it writes to a target. A pipe that only observes takes a null target. */
 bool qj_pipe_writes(const struct qj_pipe *);
-/* How many key streams a run wants. */
+/* The number of key streams of a run. */
 size_t qj_pipe_streams(const struct qj_pipe *);
-/* Its machine code, for people. To be freed by qj_pipe_text_free(). Null if there is no room for it, which
- * qj_pipe_message() then says. */
+/* Its machine code as text. Free it with qj_pipe_text_free(). Null after an error: see qj_pipe_message(). */
 char *qj_pipe_explain(const struct qj_pipe *);
 /* May be null. */
 void qj_pipe_text_free(char *);
 
 /* -- Runs -- */
 
-/* What steps found out. */
+/* The kinds of results of steps. */
 enum qj_finding { QJ_FOUND_NOTHING, QJ_FOUND_CHECKSUM, QJ_FOUND_CRC32C, QJ_FOUND_COUNT, QJ_FOUND_TOTAL };
 
 /* By step, in order. A checksum is the sum itself, not complemented, as the number whose bytes are in network order. */
@@ -128,7 +127,7 @@ struct qj_pipe_report {
     uint8_t first_checksum; /* the first step that makes one; 255 if none does */
 };
 
-/* The number of the first step that found out something of this kind, if there is one. */
+/* The result of the first step with this kind of result, if there is one. */
 static inline bool qj_pipe_found(const struct qj_pipe_report *report, enum qj_finding finding, uint64_t *number) {
     for (unsigned step = 0; step < report->steps; step++) {
         if (report->findings[step] == (uint8_t)finding) {
@@ -146,21 +145,21 @@ static inline bool qj_pipe_checksum(const struct qj_pipe_report *report, uint16_
     return found;
 }
 
-/* What the caller knows of where the data are. */
+/* What the caller knows of the location of the data. */
 enum qj_temperature {
     QJ_UNKNOWN, /* nothing: the size decides how they are stored */
     QJ_HOT,     /* in a cache, or the target will be read soon */
     QJ_COLD     /* they come from memory, and the target is not read soon */
 };
 
-/* How to store. Past the caches goes only to addresses that are multiples of 8; elsewhere it is prefetched. */
+/* The store policy. Streaming requires a target that is a multiple of 8; otherwise it is prefetched instead. */
 enum qj_store { QJ_STORE_CHOSEN, QJ_STORE_CACHED, QJ_STORE_PREFETCHING, QJ_STORE_STREAMING };
 
-/* Zero everything that nothing is to be said about. */
+/* Zero means the default for every member. */
 struct qj_run_options {
     int temperature; /* enum qj_temperature */
     int store;       /* enum qj_store; QJ_STORE_CHOSEN, which is zero: by size and temperature */
-    /* The keys of the steps that want a key stream, in order, each as long as the data at least. */
+    /* The keys of the steps with a key stream, in order, each at least as long as the data. */
     const void *const *streams;
     size_t stream_count;
 };
@@ -191,8 +190,8 @@ int qj_runner_run_parts(
     struct qj_runner *, const struct qj_part *sources, size_t source_count, const struct qj_part *targets,
     size_t target_count, const struct qj_run_options *, const struct qj_pipe_report **);
 
-/* The same for data that come piece by piece: begin, pieces, end. Every piece but the last is a multiple of 8 bytes;
- * key streams begin where the piece does. A run of another kind forgets the pieces. */
+/* The same for data that arrive in pieces: begin, pieces, end. Every piece but the last is a multiple of 8 bytes; key
+ * streams begin where the piece does. A run of another kind discards the pieces. */
 void qj_runner_begin(struct qj_runner *);
 int qj_runner_piece(
     struct qj_runner *, const void *source, void *target, size_t bytes, const struct qj_run_options *);
@@ -200,11 +199,12 @@ const struct qj_pipe_report *qj_runner_end(struct qj_runner *);
 
 /* -- Message handlers -- */
 
-/* A checked program that runs when a message arrives: it looks at the message, leads parts of it through pipes to their
- * places, and may reply, within a limit of fuel. It can reach its message, pipes and buffers only, and always ends. */
+/* A verified program that runs when a message arrives: it reads the message, passes parts of it through pipes to
+ * buffers, and may reply, within a limit of fuel. It can access its message, pipes and buffers only, and always
+ * terminates. */
 struct qj_handler;
 
-/* The handler called `name`, which is given pipes, whose steps it takes for itself, and so many buffers. */
+/* Verifies the handler called `name` with pipes, whose steps it copies, and a number of buffers. */
 int qj_handler_new(
     const struct qj_definitions *, const char *name, const struct qj_pipe *const *pipes, size_t pipe_count,
     size_t buffers, struct qj_handler **);
@@ -220,14 +220,14 @@ enum qj_verdict {
 
 struct qj_handled {
     int verdict;        /* enum qj_verdict */
-    size_t instruction; /* which one the message was rejected at, from 0 */
+    size_t instruction; /* the instruction that rejected the message, from 0 */
     /* Valid until the handler is used again. No bytes unless the message was accepted. */
     const void *reply;
     size_t reply_bytes;
 };
 
 /* Runs on a message. An instruction costs one unit of fuel, and 64 bytes that are delivered or replied another. What was
- * delivered stays where it is, whatever the verdict. Buffers share no byte with each other or the message. */
+ * delivered stays where it is, whatever the verdict. Buffers must not overlap each other or the message. */
 int qj_handler_run(
     struct qj_handler *, const void *message, size_t bytes, const struct qj_part *buffers, size_t buffer_count,
     uint64_t fuel, struct qj_handled *);

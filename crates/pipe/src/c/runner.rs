@@ -1,4 +1,4 @@
-//! Runners of `include/quaject/pipe.h`, and what a run is given.
+//! The runners of `include/quaject/pipe.h`, and the parameters of a run.
 
 use super::{Failure, OK, array, failed, qj_pipe, status, take_back};
 use crate::error::Error;
@@ -22,7 +22,7 @@ pub(crate) struct qj_run_options {
 /// Key streams as Rust has them.
 type Streams<'s> = [&'s [u8]; MAX_STREAMS];
 
-/// Options for a run over so many bytes; `room` is for its streams.
+/// Options for a run over this number of bytes; `room` holds its streams.
 ///
 /// # Safety
 /// They are valid or null, and every stream has as many bytes.
@@ -62,12 +62,12 @@ pub(crate) struct qj_runner {
     runner: Runner<'static>,
     /// The bytes of the pieces so far.
     bytes: u64,
-    /// What `runner` borrows; fields are dropped in this order.
+    /// The owner of what `runner` borrows; fields are dropped in this order.
     _pipe: Arc<Pipe>,
 }
 
 impl qj_runner {
-    /// Passes over bytes: all of a run if it is `whole`, or after the pieces before.
+    /// Runs over bytes: a complete run if `whole`, or the next piece of one.
     ///
     /// # Safety
     /// As the header says of the pointers.
@@ -93,7 +93,7 @@ impl qj_runner {
         }
     }
 
-    /// With options, for which room is made only then.
+    /// Runs with options; a separate function, so that room for them is reserved only here.
     ///
     /// # Safety
     /// As [`qj_runner::pass`].

@@ -1,5 +1,5 @@
-//! The composer: from a plan to one function that passes over memory once: of the frame, source, target and bytes. Knows
-//! how functions begin and end; the loops are written by [`scalar`] and [`vector`].
+//! The composer: compiles a plan to a function of frame, source, target and length that makes one pass over memory.
+//! Holds the begin and end of functions; the loops are written by [`scalar`] and [`vector`].
 
 mod scalar;
 mod sums;
@@ -15,32 +15,32 @@ use crate::plan::Plan;
 use crate::policy::Store;
 use scalar::Scalar;
 
-/// Bytes that the longest function may take.
+/// The maximum length of a function in bytes.
 pub(crate) const MAX_BYTES: usize = 256 * 1024;
 
 /// Memory for labels and references of a function; it can be used again.
 pub(crate) type Space<M> = Workspace<M, 2048, 2048, 16>;
 
-/// A function that was written, and how.
+/// A finished function and its properties.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Composed {
     pub(crate) code: Code,
     /// Bits of its vectors; 0 if it has none.
     pub(crate) vector_bits: u32,
-    /// Bytes that its longest loop does at a time.
+    /// Bytes per iteration of its longest loop.
     pub(crate) block_bytes: usize,
 }
 
-/// What of a processor the composer asks for by itself; the rest `vcode` knows.
+/// The properties of a processor that the composer itself depends on; `vcode` knows the others.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Processor {
     /// There is vector code before the scalar code.
     vectors: bool,
-    /// Loads and stores of a word want its alignment.
+    /// Loads and stores of a word require its alignment.
     aligned_only: bool,
     /// There is an instruction for CRC-32C.
     crc: bool,
-    /// The widest vectors in bits that can be multiplied without carries; 0 if none can.
+    /// The widest vectors in bits with carry-less multiplication; 0 if there are none.
     multiplies_bits: u32,
 }
 
@@ -80,7 +80,7 @@ where
     asm.end()
 }
 
-/// Writes a pipe with the widest vectors that the features have and it can use; what they leave over goes through integer
+/// Writes a pipe with the widest vectors that the features have and it can use; the remaining bytes go through integer
 /// registers.
 pub(crate) fn compose_vectors<M: VectorMachine>(
     region: Region<'_>,

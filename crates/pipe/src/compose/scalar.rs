@@ -1,8 +1,8 @@
-//! The composer for integer registers: a loop over eight bytes at a time, then what is left, in the portable instructions
-//! of every machine. Vector code leaves its last bytes to it.
+//! The composer for integer registers: a loop over eight bytes at a time, then the tail, in the portable instructions
+//! of every machine. It also processes the tail of vector code.
 //!
-//! Data pass in *units* of 8, 4, 2 and 1 bytes, never more than one of the last three kinds; so an element of a swap that
-//! is complete always lies within a unit, and one that is not is never touched.
+//! Data pass in *units* of 8, 4, 2 and 1 bytes, never more than one of the last three kinds; so a complete element of a
+//! swap always lies within a unit, and an incomplete one is never changed.
 
 use quaject_vcode::{Asm, Class, Core, Error, Extension, Label, Machine};
 
@@ -10,7 +10,7 @@ use super::Processor;
 use crate::frame;
 use crate::plan::{Action, Plan};
 
-/// Registers for accumulators and streams; what there is no register for stays in the frame.
+/// The maximum number of registers for accumulators and streams; the others stay in the frame.
 const MAX_HOMES: usize = 6;
 
 /// Where a value lives between units.
@@ -30,20 +30,20 @@ enum Access {
     Any,
 }
 
-/// What the generated function keeps where.
+/// The register assignment of the generated function.
 pub(super) struct Scalar<'p, M: Machine> {
     pub(super) plan: &'p Plan,
     processor: Processor,
     pub(super) frame: M::Reg,
     pub(super) source: M::Reg,
     pub(super) target: M::Reg,
-    /// Bytes still to do.
+    /// The remaining bytes.
     pub(super) left: M::Reg,
-    /// The unit at hand: two registers where eight bytes do not fit one.
+    /// The current unit: two registers where eight bytes do not fit one.
     pub(super) x: [M::Reg; 2],
     pub(super) a: M::Reg,
     pub(super) b: M::Reg,
-    /// Of repeated keys: the frame, moved on by the bytes since the last whole unit of eight.
+    /// For repeated keys: the frame pointer, advanced by the bytes since the last complete unit of eight.
     keys: M::Reg,
     /// For CRCs by tables, on processors that have no instruction for them.
     lookup: [M::Reg; 3],
@@ -51,11 +51,11 @@ pub(super) struct Scalar<'p, M: Machine> {
     streams: [Option<Home<M::Reg>>; crate::MAX_STREAMS],
 }
 
-/// What a unit of so many bytes is made of.
+/// A unit: its size, location and flags.
 #[derive(Debug, Clone, Copy)]
 struct Unit {
     bytes: usize,
-    /// Where it is, from the pointers on.
+    /// Its offset from the pointers.
     displacement: i32,
     access: Access,
 }
@@ -76,7 +76,7 @@ where
     ) -> Result<Self, Error> {
         let mut take = || asm.getreg(Class::Temporary);
         let (x, a) = (take()?, take()?);
-        // Where steps need no second temporary, a register less does not have to be saved.
+        // Without a second temporary, one register less has to be saved.
         let frugal = |action: &Action| {
             matches!(action, Action::Nothing | Action::Checksum { .. } | Action::Swap { bytes: 4 | 8 })
         };
@@ -140,10 +140,10 @@ where
         Ok(this)
     }
 
-    /// The loop, the last bytes, and the accumulators back into the frame, or the only sum to the caller, which then does not
-    /// wait for what is on its way through memory.
+    /// Writes the loop, the tail, and the stores of accumulators to the frame; or returns the only sum in a register,
+    /// so that the caller does not wait for a store and a load.
     pub(super) fn finish(&self, asm: &mut Asm<'_, M>) {
-        // Users' steps are long, element by element, and gain nothing.
+        // User-defined steps are long, element by element, and do not benefit from unrolling.
         let users = self.plan.actions().iter().any(|action| matches!(action, Action::User { .. }));
         let unroll = if self.processor.vectors || users { 1 } else { 4 };
         let (tail, end) = (asm.label(), asm.label());
@@ -172,7 +172,7 @@ where
             let [Some(Home::Register(words)), Some(Home::Register(high)), ..] = self.accumulators else {
                 unreachable!("every machine has registers for two accumulators when there are no key streams");
             };
-            // The sum of the vectors comes last: all else does not wait for it.
+            // The sum of the vectors comes last, so that nothing else waits for it.
             asm.lshuli(self.a, high, 32);
             asm.subul(high, high, self.a);
             asm.addul(words, words, high);
@@ -186,7 +186,7 @@ where
         asm.retv();
     }
 
-    /// Eight bytes at a time, from what `left` says until it says less than eight.
+    /// Eight bytes at a time, while at least eight are left.
     fn eights(&self, asm: &mut Asm<'_, M>, unroll: usize, access: Access, tail: Label) {
         for count in if unroll == 1 { &[1][..] } else { &[4, 1] } {
             let (again, done) = (asm.label(), asm.label());
@@ -244,7 +244,7 @@ where
         if Self::WORD == 4 { u64::from(u32::MAX) } else { u64::MAX }
     }
 
-    /// Moves all pointers on.
+    /// Advances all pointers.
     pub(super) fn advance(&self, asm: &mut Asm<'_, M>, bytes: usize) {
         asm.addpi(self.source, self.source, bytes as u64);
         if self.plan.writes {
@@ -382,7 +382,7 @@ where
         }
     }
 
-    /// Adds to an accumulator of a checksum what vectors have added up.
+    /// Adds the sum of vectors to an accumulator of a checksum.
     pub(super) fn add_to(&self, asm: &mut Asm<'_, M>, index: usize, value: M::Reg) {
         self.accumulate(asm, index, value);
     }
@@ -410,7 +410,8 @@ where
         }
     }
 
-    /// One lookup for each byte, in a table of its own, so that the lookups do not wait for each other ("slicing").
+    /// One look-up per byte, each in a table of its own, so that the look-ups are independent (slicing: Kounavis,
+    /// Berry, "A Systematic Approach to Building High Performance Software-Based CRC Generators", 2005).
     fn crc32c_by_tables(&self, asm: &mut Asm<'_, M>, crc: M::Reg, x: M::Reg, bytes: usize) {
         let [word, index, table] = self.lookup;
         let result = self.a;
@@ -428,7 +429,7 @@ where
             }
         }
         asm.ldpi(table, self.frame, self.slot(frame::TABLES));
-        // The remainder is xor-ed with the first four bytes; the part of it beyond them is shifted on.
+        // The remainder is xor-ed with the first four bytes; if there are fewer, the rest of it is shifted.
         asm.cvu2ul(crc, crc);
         asm.xorul(word, word, crc);
         if bytes < 4 {
@@ -474,7 +475,7 @@ where
         }
     }
 
-    /// Where a slot is, as far as a register of this machine holds it.
+    /// The offset of the part of a slot that a register of this machine holds.
     pub(super) fn slot(&self, slot: usize) -> i32 {
         let low = if M::LITTLE_ENDIAN { 0 } else { 8 - Self::WORD };
         (8 * slot + low) as i32
@@ -504,7 +505,7 @@ where
         }
     }
 
-    /// Puts an accumulator that lives in a register into the frame.
+    /// Stores an accumulator that lives in a register to the frame.
     fn store_accumulator(&self, asm: &mut Asm<'_, M>, index: usize, register: M::Reg) {
         if self.is_remainder(index) {
             asm.stui(register, self.frame, self.crc_slot(index));
@@ -513,14 +514,14 @@ where
         }
     }
 
-    /// Has the remainder in the frame too.
+    /// Copies the remainder to the frame.
     pub(super) fn remainder_to_frame(&self, asm: &mut Asm<'_, M>, at: usize) {
         if let Some(Home::Register(register)) = self.accumulators[at] {
             self.store_accumulator(asm, at, register);
         }
     }
 
-    /// Begins a remainder anew, at zero.
+    /// Sets a remainder to zero.
     pub(super) fn remainder_is_zero(&self, asm: &mut Asm<'_, M>, at: usize) {
         match self.accumulators[at] {
             Some(Home::Register(register)) => asm.setu(register, 0),

@@ -1,15 +1,15 @@
 //! Internet checksums in vectors: two methods to add up words of 64 bits and to recover the carries that are lost.
 //!
-//! Both keep the sum of the words modulo 2^64, and the sum of what is above some bit of them. From the second
-//! follows how often the first has wrapped, and words and carries are one sum, because 2^16, 2^48 and 2^64 are all 1 where
-//! carries go around.
+//! Both keep the sum of the words modulo 2^64, and the sum of the words' bits above some bit. The second gives the
+//! number of carries that the first has lost, and words and carries form one sum, because 2^16, 2^48 and 2^64 are
+//! congruent to 1 modulo 2^16 - 1 (end-around carry).
 //!
 //! - **Halves** add up the higher half of every word, exactly: for each vector an addition, a shift, and an addition.
 //! - **Means** add up the highest sixteen bits of the mean of a block, which is a tree of averages of two: for each vector
-//!   an addition and less than one average, and a shift and an addition for the block. That is fewer instructions, and few
-//!   of those that only some of a processor's units can do, which swaps need too. But averages are rounded up, so that sum
-//!   is too high by a few for each block, and only good for so many; before it is used, the most it can be too high by is
-//!   taken away, and nothing below zero.
+//!   an addition and less than one average, and a shift and an addition for the block. That is fewer instructions, and
+//!   few of those that only some execution ports can do, which swaps need too. But averages are rounded up, so that the
+//!   sum exceeds the exact one by a bounded excess for each block, which limits the number of blocks; before it is
+//!   used, the maximum excess is subtracted, with saturation at zero.
 
 use quaject_vcode::{Asm, Core, VectorMachine, Vectors};
 
@@ -22,19 +22,19 @@ pub(super) enum Sums {
     Means,
 }
 
-/// What one checksum keeps during the loops.
+/// The vector registers of one checksum during the loops.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Words<V> {
     /// Of two accumulators in integer registers, see [`crate::plan::Sum`].
     pub(super) first: usize,
     pub(super) words: V,
-    /// Where every other vector is added to, if there is a register for it, so that none waits for the one before.
+    /// A second accumulator for every other vector, if there is a register for it: two independent dependency chains.
     pub(super) others: Option<V>,
     pub(super) high: V,
 }
 
 impl Sums {
-    /// How many vectors are needed besides those that are kept, to add up blocks of so many.
+    /// The number of temporary vectors to add up blocks of `unroll` vectors.
     pub(super) fn temporaries(self, unroll: usize) -> usize {
         match self {
             Sums::Halves => 1,
@@ -43,7 +43,7 @@ impl Sums {
         }
     }
 
-    /// Where what is added up begins in a word.
+    /// The lowest bit of a word that is added up.
     fn bit(self) -> u32 {
         match self {
             Sums::Halves => 32,
@@ -65,7 +65,7 @@ impl Sums {
         asm.vaddul(words, words, x);
     }
 
-    /// Adds what is high in vectors, a power of two of them.
+    /// Adds the high parts of vectors, a power of two of them.
     pub(super) fn add_high<M: VectorMachine>(
         self,
         asm: &mut Asm<'_, M>,
@@ -92,7 +92,7 @@ impl Sums {
         }
     }
 
-    /// Makes one sum of all, in the elements of `words`, after blocks of `unroll` vectors.
+    /// Combines all sums in the elements of `words`, after blocks of `unroll` vectors.
     pub(super) fn close<M: VectorMachine>(
         self,
         asm: &mut Asm<'_, M>,
@@ -120,7 +120,7 @@ impl Sums {
         asm.vsubul(*words, *words, temporary(0));
     }
 
-    /// By how much the sum of what is above the bit may be too high in an element.
+    /// The maximum excess of the sum of high parts in an element.
     //
     // Each level of the tree rounds up by a half at most, and levels add up; what lower bits contribute is less than one.
     fn max_excess(self, unroll: usize, width: usize) -> u64 {

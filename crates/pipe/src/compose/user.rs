@@ -1,7 +1,7 @@
-//! Users' steps as code: in integer registers element by element, in vectors all at once.
+//! Code of user-defined steps: in integer registers element by element, in vectors all elements at once.
 //!
-//! In integer registers the step's own registers lie in the frame: this is the path of machines without vectors and of
-//! last bytes, and it has no register to spare.
+//! In integer registers the step's own registers lie in the frame: this path serves machines without vectors and the
+//! tail, and it has no free register.
 
 use quaject_vcode::{Asm, Core, Extension, Machine, VectorMachine, Vectors};
 
@@ -13,7 +13,7 @@ impl<M: Machine> Scalar<'_, M>
 where
     for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    /// Does a step to every element of a register that holds `bytes` bytes, a multiple of the element's.
+    /// Applies a step to every element of a register that holds `bytes` bytes, a multiple of the element size.
     pub(super) fn user(&self, asm: &mut Asm<'_, M>, user: &Checked, total: Option<usize>, x: M::Reg, bytes: usize) {
         let size = user.element.bytes;
         for index in 0..bytes / size {
@@ -65,8 +65,8 @@ where
         }
     }
 
-    /// Counts what is in `a` towards the total in an accumulator. In a register the total may have more bits than it
-    /// should; they are cut off in the end, but comparisons must not see them.
+    /// Adds `a` to the total in an accumulator. In a register the total may have excess high bits; they are removed at
+    /// the end, but comparisons must not see them.
     pub(super) fn total(&self, asm: &mut Asm<'_, M>, operation: Operation, at: usize) {
         let slot = self.slot(frame::ACCUMULATORS + at);
         let register = match self.accumulators[at] {
@@ -87,7 +87,7 @@ where
         (frame::SPILL + 8 * (usize::from(register.0) % REGISTERS)) as i32
     }
 
-    /// Cuts a number to so many bytes.
+    /// Truncates a number to `bytes` bytes.
     fn cut(&self, asm: &mut Asm<'_, M>, register: M::Reg, bytes: usize) {
         if bytes < Self::WORD {
             let bits = 8 * (Self::WORD - bytes) as u64;
@@ -96,7 +96,7 @@ where
         }
     }
 
-    /// Between the machine's order of bytes and the element's.
+    /// Converts between the byte order of the machine and of the element.
     fn order(&self, asm: &mut Asm<'_, M>, element: Element, x: M::Reg) {
         let native = if M::LITTLE_ENDIAN { Order::Little } else { Order::Big };
         if element.order == native {
@@ -121,7 +121,7 @@ where
         }
     }
 
-    /// `a` becomes what an operation makes of it and an operand.
+    /// `a` becomes the result of an operation on `a` and an operand.
     fn compute(&self, asm: &mut Asm<'_, M>, operation: Operation, t: Operand) {
         match (operation, t) {
             (Operation::Shl, Operand::Constant(count)) => asm.lshuli(self.a, self.a, count),
@@ -149,7 +149,7 @@ where
     }
 }
 
-/// Whether vectors have all that a step needs.
+/// Whether vector instructions exist for all operations of a step.
 pub(super) fn has_vectors(user: &Checked) -> bool {
     let bytes = user.element.bytes;
     let has = |operation| match operation {
@@ -190,7 +190,7 @@ impl<V: Copy> UserVectors<V> {
     }
 }
 
-/// Does a step to every element of `x`.
+/// Applies a step to every element of `x`.
 pub(super) fn write<M: VectorMachine>(
     asm: &mut Asm<'_, M>,
     user: &Checked,

@@ -1,25 +1,26 @@
-//! The composer for vectors: a loop over blocks of several vectors, then one vector at a time; what is left is less than
-//! a vector and goes through integer registers.
+//! The composer for vectors: a loop over blocks of several vectors, then one vector at a time; the tail, which is
+//! shorter than a vector, goes through integer registers.
 //!
 //! ```text
 //! |  block: U vectors  |  block  |  ...  |  vector  | vector | eight bytes ... 4 2 1 |
 //!    load all U; each step on all U; store all U
 //! ```
 //!
-//! Where small data are summed up on their way, a block is stored after the next one was loaded and summed up:
+//! If small data are summed, a block is stored after the next one was loaded and summed (software pipelining):
 //!
 //! ```text
 //! load, sum | swap, store, load, sum | swap, store, load, sum | swap, store
 //! ```
 //!
-//! A processor takes longer to store than to do anything else, and holds dozens of stores ready; but none of what comes
-//! after the sum, which takes as long as folding it does. So the earlier the sum is ready, the less it costs.
+//! Stores take longest, and a processor buffers dozens of them; but the folding of the sum, a long dependency chain,
+//! can only start when the sum is complete. So the earlier the sum is complete, the more of the chain overlaps with
+//! stores.
 //!
 //! Sums are kept in vectors and added to the accumulators after the loops. A CRC is kept as `U` vectors that are
-//! congruent to the data so far: each block multiplies them, without carries, by what moves them a block further, and
-//! adds its data ("Fast CRC computation for generic polynomials using PCLMULQDQ", Gopal et al. 2009; we fold all vectors
-//! by the same distance, and what remains goes through the processor's own CRC instruction, so no constant but this
-//! distance's is needed).
+//! congruent to the data so far: each block multiplies them, without carries, by a constant that advances them by a
+//! block, and adds its data ("Fast CRC computation for generic polynomials using PCLMULQDQ", Gopal et al. 2009; we fold
+//! all vectors by the same distance, and reduces the rest with the processor's CRC instruction, so that only the
+//! constants of this distance are needed).
 
 use quaject_vcode::{Asm, Core, Error, Extension, VectorMachine, Vectors};
 
@@ -32,19 +33,20 @@ use crate::ir::{Checked, REGISTERS};
 use crate::plan::{Action, Plan};
 use crate::policy::Store;
 
-/// How far ahead of the loads source and target are prefetched.
+/// The prefetch distance of source and target, ahead of the loads.
 const AHEAD_BYTES: usize = 2048;
 /// Bytes of a line of the caches.
 const LINE_BYTES: usize = 64;
 
-/// From how many bytes on a target that is not aligned to lines is aligned to vectors as long as a line, if that aligns the source too:
-/// every store would lie in two lines. Where loads then lie in two lines, it gains nothing below many kilobytes.
+/// The minimum length for which an unaligned target is aligned to vectors of a cache line, if that aligns the source
+/// too: otherwise every store would cross a line. If loads would cross lines instead, alignment gains nothing below
+/// many kilobytes.
 const ALIGNING_BYTES: u64 = 1024;
 
-/// How many vectors are changed before the first of a block is stored, where blocks overlap.
+/// The number of vectors that are transformed before the first of a block is stored, if blocks overlap.
 const CHANGED_AHEAD: usize = 3;
 
-/// How the vector code is laid out.
+/// The shape of the vector code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shape {
     pub(super) bits: u32,
@@ -57,14 +59,14 @@ pub(super) struct Shape {
 /// When a block is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Timing {
-    /// When all steps are done with it.
+    /// After all steps.
     AtOnce,
-    /// After the next one was loaded and summed up. Steps after the last sum wait until then, too.
+    /// After the next block was loaded and summed; so are the steps after the last sum.
     Later,
 }
 
 impl Timing {
-    /// Gains where there are sums of small data; steps that are long themselves, or read a stream, gain nothing.
+    /// Overlap helps sums of small data; it does not help long steps or steps that read a stream.
     fn choose(plan: &Plan, store: Store) -> Timing {
         let sums = plan.actions().iter().any(|action| matches!(action, Action::Checksum { .. }));
         let short = plan.actions().iter().all(|action| match action {
@@ -102,12 +104,13 @@ impl Shape {
         shapes.into_iter().find(|shape| shape.unroll <= max_unroll && shape.registers(plan) <= M::FLOAT.temp.len())
     }
 
-    /// How many vectors more a checksum takes: one, if it is the first, and its words can be added up that quickly.
+    /// The number of additional vectors of a checksum: one, if it is the first and its words are added fast enough to
+    /// need a second accumulator.
     fn others(&self, accumulator: usize) -> usize {
         usize::from(accumulator == 0 && self.timing == Timing::Later)
     }
 
-    /// How many vector registers the code takes.
+    /// The number of vector registers of the code.
     fn registers(&self, plan: &Plan) -> usize {
         let mut temporaries = 0;
         let mut count = self.unroll;
@@ -152,12 +155,12 @@ fn usable(plan: &Plan, processor: &Processor, bits: u32) -> bool {
     })
 }
 
-/// What a step keeps in vectors during the loops.
+/// The vectors that a step keeps during the loops.
 #[derive(Debug, Clone, Copy)]
 enum Kept<V> {
     Nothing,
     Words(Words<V>),
-    /// Which byte of each sixteen comes where.
+    /// The shuffle of the bytes of each sixteen.
     Swap(V),
     Key(V),
     Stream(usize),
@@ -167,7 +170,7 @@ enum Kept<V> {
         total: Option<usize>,
         vectors: UserVectors<V>,
     },
-    /// The vectors congruent to the data so far, and what is still to be added to the first: the remainder before.
+    /// The vectors congruent to the data so far, and the earlier remainder, which is still to be added to the first.
     Fold {
         at: usize,
         parts: [V; 4],
@@ -179,11 +182,11 @@ enum Kept<V> {
 #[derive(Debug, Clone, Copy)]
 struct Shared<V> {
     temporaries: [Option<V>; 3],
-    /// The constants that move a CRC one block further.
+    /// The constants that advance a CRC by a block.
     distance: Option<V>,
 }
 
-/// What the loops are written from.
+/// The state from which the loops are written.
 struct Loops<'s, 'p, M: VectorMachine> {
     scalar: &'s Scalar<'p, M>,
     store: Store,
@@ -203,7 +206,7 @@ pub(super) fn write<M: VectorMachine>(
 where
     for<'a> Asm<'a, M>: Extension + Vectors<Vector = M::Vector> + Core<Reg = M::Reg, Float = M::Float>,
 {
-    // Without a target nothing is streamed to.
+    // Without a target there are no streaming stores.
     let store = if scalar.plan.writes || store == Store::Cached { store } else { Store::Prefetching };
     asm.vector_width(shape.bits)?;
     let width = asm.vector_bytes() as usize;
@@ -258,7 +261,7 @@ impl<'s, 'p, M: VectorMachine> Loops<'s, 'p, M>
 where
     for<'a> Asm<'a, M>: Extension + Vectors<Vector = M::Vector> + Core<Reg = M::Reg, Float = M::Float>,
 {
-    /// Takes registers and sets them to what the loops start from.
+    /// Allocates registers and initialises them.
     fn open(asm: &mut Asm<'_, M>, scalar: &'s Scalar<'p, M>, shape: Shape, store: Store) -> Result<Self, Error> {
         let first = asm.getvector()?;
         let mut data = [first; 8];
@@ -317,7 +320,7 @@ where
         Ok(Loops { scalar, store, shape, data, kept, shared })
     }
 
-    /// A loop over blocks of `unroll` vectors, while there are as many bytes.
+    /// A loop over blocks of `unroll` vectors, while enough bytes are left.
     fn repeat(&self, asm: &mut Asm<'_, M>, unroll: usize, width: usize) {
         let bytes = (unroll * width) as u64;
         let (again, done) = (asm.label(), asm.label());
@@ -408,7 +411,7 @@ where
         asm.bind(done);
     }
 
-    /// Asks for lines that come later.
+    /// Prefetches later lines.
     fn prefetch(&self, asm: &mut Asm<'_, M>, bytes: usize) {
         match self.store {
             Store::Cached => {}
@@ -436,12 +439,12 @@ where
         }
     }
 
-    /// One step on vectors of a block; the first is where the pointers are, if that matters to the step.
+    /// One step on vectors of a block, the first of which is at the pointers.
     fn step(&self, asm: &mut Asm<'_, M>, kept: &Kept<M::Vector>, data: &[M::Vector], width: i32) {
         match *kept {
             Kept::Nothing => {}
             Kept::Words(words) => {
-                // What is high takes longer, and is waited for at the end.
+                // The high parts take longer, and are needed at the end.
                 self.shape.sums.add_high(asm, &words, data, &self.shared.temporaries);
                 (0..data.len()).for_each(|index| self.shape.sums.add_words(asm, &words, data[index], index));
             }
@@ -466,7 +469,7 @@ where
                     asm.vxor(low, low, high);
                     asm.vxor(part, low, *x);
                 }
-                // The remainder before the loop counts with the first four bytes of the first block.
+                // The remainder before the loop is combined with the first four bytes of the first block.
                 asm.vxor(parts[0], parts[0], seed);
                 asm.vzero(seed);
             }
@@ -504,7 +507,7 @@ where
         self.shared.temporaries[which].expect("`open` took it for this step")
     }
 
-    /// Adds what is in vectors to the accumulators. Data stay where they are.
+    /// Adds the sums in vectors to the accumulators. The data registers are not changed.
     fn close(&self, asm: &mut Asm<'_, M>, block: usize) {
         let scalar = self.scalar;
         for kept in self.kept {

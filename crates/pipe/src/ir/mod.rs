@@ -60,7 +60,7 @@ pub enum Operation {
     Shr,
 }
 
-/// How values of all elements become one; the order of elements does not matter.
+/// The reduction of the values of all elements to one; it is commutative and associative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Total {
     /// Their sum, which wraps.
@@ -117,34 +117,34 @@ pub enum Order {
 pub enum Instruction {
     /// `d` becomes a number.
     Set {
-        /// What is written.
+        /// The destination.
         d: Register,
         /// The number.
         value: Operand,
     },
-    /// `d` becomes what an operation makes of `s` and `t`.
+    /// `d` becomes the result of an operation on `s` and `t`.
     Compute {
         /// The operation.
         operation: Operation,
-        /// What is written.
+        /// The destination.
         d: Register,
         /// The first.
         s: Register,
         /// The second.
         t: Operand,
     },
-    /// Steps: `s` counts towards the total.
+    /// Steps: `s` is added to the total.
     Total {
         /// How.
         total: Total,
         /// What counts.
         s: Register,
     },
-    /// Handlers: `d` becomes what is in the message at a place. A place that is not in the message rejects it.
+    /// Handlers: loads `d` from an offset of the message. An offset outside of the message rejects it.
     Load {
         /// How it is written.
         element: Element,
-        /// What is written.
+        /// The destination.
         d: Register,
         /// Bytes from the start of the message.
         at: Operand,
@@ -165,8 +165,8 @@ pub enum Instruction {
         /// An instruction, by number.
         to: usize,
     },
-    /// Handlers: leads a part of the message through a pipe to its place. A part that is not in the message, or a place
-    /// that is not in the buffer, rejects the message.
+    /// Handlers: passes a part of the message through a pipe to a buffer. A part outside of the message, or a
+    /// destination outside of the buffer, rejects the message.
     Deliver {
         /// Which pipe.
         pipe: usize,
@@ -181,7 +181,7 @@ pub enum Instruction {
     },
     /// Handlers: `d` becomes the result of a step of the last pipe: sum, CRC, count or total; otherwise 0.
     StepResult {
-        /// What is written.
+        /// The destination.
         d: Register,
         /// Which step, from 0.
         step: usize,
@@ -206,7 +206,7 @@ pub enum Instruction {
     Drop,
 }
 
-/// Instructions and what they are called.
+/// A named list of instructions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
     /// The name.
@@ -215,15 +215,14 @@ pub struct Program {
     pub instructions: Vec<Instruction>,
 }
 
-/// A checked step of a user's: what it does to each element of the data. The element is in `r0`, and what `r0` holds in
-/// the end replaces it; all other registers begin as zero. Bytes of a last element that is not complete stay as they
-/// are, and do not count.
+/// A verified user-defined step: the operation on each element of the data. The element is in `r0`, and the final value
+/// of `r0` replaces it; all other registers start as zero. An incomplete last element is unchanged and does not count.
 #[derive(Clone, PartialEq, Eq)]
 pub struct UserStep {
     pub(crate) inner: Arc<Checked>,
 }
 
-/// What a user's step is made of.
+/// The parts of a user-defined step.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Checked {
     pub(crate) program: Program,
@@ -279,7 +278,7 @@ pub(crate) fn mask(bytes: usize) -> u64 {
 }
 
 impl Operation {
-    /// The result, not yet cut to a width.
+    /// The result, not yet truncated to a width.
     pub(crate) fn apply(self, s: u64, t: u64) -> u64 {
         match self {
             Operation::Add => s.wrapping_add(t),
@@ -297,7 +296,7 @@ impl Operation {
 }
 
 impl Total {
-    /// The total of nothing, for elements of so many bytes.
+    /// The identity of the reduction, for elements of `bytes` bytes.
     pub(crate) fn of_nothing(self, bytes: usize) -> u64 {
         match self {
             Total::Add | Total::Xor | Total::Or | Total::Max => 0,
@@ -332,7 +331,7 @@ impl Condition {
 }
 
 impl Element {
-    /// Reads the first bytes of `bytes`, which has them.
+    /// Reads the first bytes of `bytes`, which is long enough.
     pub(crate) fn read(self, bytes: &[u8]) -> u64 {
         let own = bytes[..self.bytes].iter();
         let add = |value: u64, byte: &u8| value << 8 | u64::from(*byte);
@@ -352,7 +351,7 @@ impl Element {
 }
 
 impl UserStep {
-    /// Does the step to data and returns the total.
+    /// Applies the step to data and returns the total.
     pub(crate) fn apply(&self, data: &mut [u8]) -> u64 {
         let Checked { program, element, total, .. } = &*self.inner;
         let mask = mask(element.bytes);

@@ -1,4 +1,4 @@
-//! Checks programs before anything runs: what passes here touches no memory but its own, and steps always end. Knows
+//! Verifies programs before they run: a verified program accesses its own memory only, and steps terminate. Knows
 //! neither text nor code.
 
 use std::fmt;
@@ -15,7 +15,7 @@ pub struct VerifyError {
     pub instruction: Option<usize>,
     /// What is wrong.
     pub message: String,
-    /// The way out.
+    /// The help text.
     pub help: String,
 }
 
@@ -30,7 +30,7 @@ impl fmt::Display for VerifyError {
 
 impl std::error::Error for VerifyError {}
 
-/// What is known at an instruction.
+/// The state of verification at an instruction.
 struct Checker {
     at: usize,
     /// Bytes of the numbers that registers hold.
@@ -85,7 +85,7 @@ impl Checker {
         Ok(())
     }
 
-    /// What steps and handlers have in common.
+    /// The checks that steps and handlers share.
     fn computes(&mut self, operation: Operation, d: Register, s: Register, t: Operand) -> Result<(), VerifyError> {
         self.reads(s)?;
         self.reads_operand(t)?;
@@ -106,7 +106,7 @@ impl Checker {
     }
 }
 
-/// Checks a step and gathers what code for it needs to know.
+/// Verifies a step and collects the properties that code generation needs.
 pub(super) fn step(program: Program, element: Element) -> Result<Checked, VerifyError> {
     let mut checker = Checker { at: 0, bytes: element.bytes, written: [false; REGISTERS] };
     checker.written[0] = true;
@@ -164,7 +164,7 @@ pub(super) fn step(program: Program, element: Element) -> Result<Checked, Verify
     Ok(Checked { program, element, writes, total: totals, registers, constants })
 }
 
-/// Checks a handler that is given so many pipes and buffers. Its registers all hold zero in the beginning, but for `r0`.
+/// Verifies a handler with these numbers of pipes and buffers. All registers but `r0` start as zero.
 pub(crate) fn handler(program: &Program, pipes: usize, buffers: usize) -> Result<(), VerifyError> {
     too_long(program, MAX_HANDLER_INSTRUCTIONS)?;
     let count = program.instructions.len();

@@ -1,4 +1,4 @@
-//! Memory between guard pages, and what every test of a pipe checks.
+//! Memory between guard pages, and the checks that all tests of a pipe share.
 
 use quaject_test_support::Random;
 use std::ptr::null_mut;
