@@ -94,7 +94,7 @@ pub trait Abi {
     const RED_ZONE: u32 = 0;
     /// The offset of a float within its eight bytes of stack.
     const SINGLE_AT: u32 = 0;
-    /// The number of the register in which a float is passed, less that of the register in which it is used (SPARC).
+    /// The number of the register in which a float is passed minus that of the register in which it is used (SPARC).
     const SINGLE_SHIFT: u8 = 0;
     /// Whether values of 32 bits must be extended before they leave the function.
     const EXTENDS: bool = false;

@@ -52,14 +52,14 @@ impl<'a> Region<'a> {
     }
 }
 
-/// A place in the code, known or not yet.
+/// A position in the code, bound or not yet bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Label(pub(crate) u32);
 
 impl Label {
-    /// Where `ret` goes.
+    /// The label of the epilogue, the target of `ret`.
     pub(crate) const EPILOGUE: Label = Label(MAX_LABELS);
-    /// Where a tail call goes: an epilogue that ends with a jump instead of a return.
+    /// The label of the tail epilogue, the target of tail calls: it ends with a jump instead of a return.
     pub(crate) const TAIL: Label = Label(MAX_LABELS - 1);
 }
 
@@ -107,7 +107,7 @@ pub(crate) struct Constant {
     pub(crate) size: u32,
 }
 
-/// A table in memory of the caller.
+/// A bounded table in memory of the caller.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pool<T> {
     first: *mut T,
@@ -137,7 +137,7 @@ impl<T: Copy> Pool<T> {
         self.count = self.count.saturating_sub(1);
     }
 
-    /// Forgets what was pushed after there were `count`.
+    /// Truncates the table to `count` elements.
     pub(crate) fn truncate(&mut self, count: u32) {
         self.count = self.count.min(count);
     }
@@ -171,7 +171,7 @@ impl<T: Copy> Pool<T> {
     }
 }
 
-/// What is known of the function being written.
+/// The state of the function under construction.
 #[derive(Debug)]
 pub(crate) struct FunctionState {
     pub(crate) start: *mut u8,
@@ -187,11 +187,10 @@ pub(crate) struct FunctionState {
     pub(crate) last_bound: u32,
     pub(crate) error: Option<Error>,
     pub(crate) features: Features,
-    /// Whether ending it takes more than turning its last jump into a return: it has a frame besides saved registers,
-    /// constants, or an error.
+    /// Whether `end` must take the general path: the function has locals, constants, or an error.
     pub(crate) special: bool,
     pub(crate) leaf: bool,
-    /// Whether there are tail calls, and in the end where their epilogue is.
+    /// Whether there are tail calls, and finally the offset of their epilogue.
     pub(crate) tail: Option<u32>,
     pub(crate) calls: bool,
     pub(crate) incoming: bool,
@@ -260,7 +259,7 @@ impl<M, const LABELS: usize, const FIXUPS: usize, const CONSTANTS: usize> Worksp
     }
 }
 
-/// A function that was written.
+/// A finished function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Code {
     /// The address to call.
@@ -278,14 +277,14 @@ pub struct Code {
 pub struct Asm<'a, M> {
     pub(crate) cursor: Cursor,
     pub(crate) left: usize,
-    /// The start of the region, here too: distances from it are then constants for the compiler where lengths are.
+    /// The start of the region, copied here so that the compiler can fold distances from it.
     pub(crate) start: *mut u8,
     /// Whether a short branch reaches all of the region.
     pub(crate) small: bool,
-    /// The last jump to the epilogue, which is no jump if nothing follows it.
+    /// The last jump to the epilogue, which is removed if nothing follows it.
     pub(crate) last_return: Fixup,
-    /// The last reference to a label that is not bound: most often it is to the label that is bound next. Kept here, not
-    /// in the table, so that the compiler, which often knows its kind, can drop table and search.
+    /// The last reference to an unbound label, which is usually the label that is bound next. Kept here instead of in
+    /// the table, so that the compiler, which often knows its kind, can eliminate the search.
     pub(crate) forward: Fixup,
     pub(crate) f: &'a mut FunctionState,
     pub(crate) machine: PhantomData<M>,
@@ -304,9 +303,9 @@ impl FunctionState {
         self.special = true;
     }
 
-    /// More space for the cursor at `ip`. When there is none, the error sticks and writing starts over: harmlessly,
-    /// because `end` will not return that code. It is a part of what is left, so that code out of line, which a layer
-    /// calls between, finds some too without taking back what was promised here.
+    /// Reserves more space for the cursor at `ip`. If the region is full, the error is recorded and the cursor returns
+    /// to the start, which is safe because `end` does not return that code. Reserves only a part of the rest, so that
+    /// out-of-line code of a layer can reserve some without invalidating this reservation.
     #[cold]
     #[inline(never)]
     fn refill(&mut self, ip: *mut u8, bytes: usize) -> (*mut u8, usize) {
@@ -318,7 +317,7 @@ impl FunctionState {
         (self.start, self.limit as usize - self.start as usize)
     }
 
-    /// Notes a reference to resolve in the end.
+    /// Records a reference that `end` resolves.
     #[inline(always)]
     pub(crate) fn add_fixup(&mut self, fixup: Fixup) {
         if self.fixups.push(fixup).is_none() {
@@ -326,7 +325,7 @@ impl FunctionState {
         }
     }
 
-    /// Resolves all references; false if one is not plainly to a label that is bound and in reach.
+    /// Resolves all references on the fast path; false if a label is unbound or out of reach.
     #[inline(always)]
     pub(crate) fn resolve_plain<M: Architecture>(&mut self) -> bool {
         for index in 0..self.fixups.len() {
@@ -367,7 +366,7 @@ impl<'a, M: Architecture> Asm<'a, M> {
         (ip as usize).wrapping_sub(self.start as usize) as u32
     }
 
-    /// Makes sure that `bytes` more can be stored.
+    /// Reserves `bytes` bytes.
     #[inline(always)]
     pub(crate) fn space(&mut self, bytes: usize) {
         if self.left < bytes {
@@ -376,8 +375,8 @@ impl<'a, M: Architecture> Asm<'a, M> {
         self.left -= bytes;
     }
 
-    /// Checks once that `bytes` are free. Instructions that follow in straight line are then not checked one by one:
-    /// the compiler sees that they fit. Without it, or beyond it, each instruction checks for itself.
+    /// Checks once that `bytes` are free, so that the compiler eliminates the checks of the following straight-line
+    /// instructions. Instructions beyond the reservation check for themselves.
     ///
     /// # Errors
     /// [`Error::Overflow`] if the region has no such space; nothing is written.
@@ -392,8 +391,8 @@ impl<'a, M: Architecture> Asm<'a, M> {
         Ok(())
     }
 
-    /// Writes for processors with these features from here on. A function begins with none: what it is written in runs
-    /// on every processor of the machine.
+    /// Allows instructions of these features from here on. A function starts with none, so that it runs on every
+    /// processor of the machine.
     pub fn use_features(&mut self, features: Features) {
         self.f.features = features;
     }
@@ -404,7 +403,8 @@ impl<'a, M: Architecture> Asm<'a, M> {
         self.f.features.contains(Features::bit(bit))
     }
 
-    /// The first error so far. Errors stick: instructions after one are harmless, and [`Asm::end`] reports it.
+    /// The first error so far. Errors are sticky: further instructions have no effect, and [`Asm::end`] reports the
+    /// error.
     pub fn error(&self) -> Option<Error> {
         self.f.error
     }
@@ -450,7 +450,7 @@ impl<'a, M: Architecture> Asm<'a, M> {
         self.f.at(self.cursor.ip) as usize
     }
 
-    /// Has `write` write with a copy of this assembler, so that the cursor of this one can stay in a register.
+    /// Calls `write` with a copy of this assembler, so that the cursor of this one can stay in a register.
     #[inline(always)]
     pub(crate) fn out_of_line(&mut self, write: impl FnOnce(&mut Asm<'_, M>)) {
         let mut copy = Asm {
@@ -468,25 +468,25 @@ impl<'a, M: Architecture> Asm<'a, M> {
         (self.last_return, self.forward) = (copy.last_return, copy.forward);
     }
 
-    /// Remembers an error.
+    /// Records an error.
     #[inline]
     pub(crate) fn fail(&mut self, error: Error) {
         self.f.fail(error);
     }
 
-    /// Where a label is; `UNBOUND` if that is not known yet.
+    /// The offset of a label; `UNBOUND` if it is not bound yet.
     #[inline(always)]
     pub(crate) fn target(&self, label: Label) -> u32 {
         self.f.labels.get(label.0).unwrap_or(UNBOUND)
     }
 
-    /// Whether a label is yet to be bound.
+    /// Whether a label is not bound yet.
     #[inline]
     pub(crate) fn is_ahead(&self, label: Label) -> bool {
         self.target(label) == UNBOUND
     }
 
-    /// Notes that the instruction at `site` refers to a label, which is at `target`.
+    /// Records that the instruction at `site` refers to a label, whose offset is `target`.
     #[inline(always)]
     pub(crate) fn refer(&mut self, site: *mut u8, kind: u8, label: Label, target: u32) {
         if label == Label::EPILOGUE {
@@ -507,7 +507,7 @@ impl<'a, M: Architecture> Asm<'a, M> {
         self.forward = Fixup::new(site, label, kind);
     }
 
-    /// Puts the last reference to an unbound label into the table, with the others.
+    /// Moves the last reference to an unbound label to the table.
     #[inline(always)]
     pub(crate) fn record_forward(&mut self) {
         if self.forward != Fixup::NONE {
@@ -515,7 +515,7 @@ impl<'a, M: Architecture> Asm<'a, M> {
         }
     }
 
-    /// Whether a short branch from here certainly reaches a label at `target`: it is nearby, or the whole region is
+    /// Whether a short branch from here certainly reaches a label at `target`: the label is near, or the region is
     /// small.
     #[inline(always)]
     pub(crate) fn near(&self, target: u32) -> bool {
@@ -560,7 +560,7 @@ impl<'a, M: Architecture> Asm<'a, M> {
         i64::from(value as i32)
     }
 
-    /// Notes that the function calls others.
+    /// Records that the function makes calls.
     #[inline]
     pub(crate) fn note_call(&mut self) {
         if self.f.leaf {
@@ -573,7 +573,7 @@ impl<'a, M: Architecture> Asm<'a, M> {
         self.f.special = true;
     }
 
-    /// What this function must preserve and a function of C would destroy is saved.
+    /// Marks the registers that this function must preserve and C functions may destroy as saved.
     #[cold]
     #[inline(never)]
     fn preserve_from_calls(&mut self) {

@@ -25,7 +25,7 @@ pub enum Argument<M: Machine> {
 }
 
 impl<M: Machine> Argument<M> {
-    /// The argument as it is found after the stack pointer was lowered by `bytes`.
+    /// The argument after the stack pointer was lowered by `bytes`.
     fn raised(self, bytes: u32) -> Self {
         match self {
             Argument::Local(local) => Argument::Local(local.plus(bytes as i32)),
@@ -35,7 +35,7 @@ impl<M: Machine> Argument<M> {
     }
 }
 
-/// What to call.
+/// The callee.
 #[derive(Debug, Clone, Copy)]
 pub enum Target<M: Machine> {
     /// The function at this address.
@@ -116,7 +116,7 @@ impl<M: Machine> Asm<'_, M> {
     ///
     /// # Errors
     /// [`Error::Signature`] and [`Error::Arguments`] if the arguments do not match the signature; [`Error::Place`] if a
-    /// convention of the client's has one travel where it cannot. Nothing is written then, and the error does not stick.
+    /// convention of the client assigns an invalid location. Nothing is written then, and the error is not recorded.
     pub fn call<'s>(
         &mut self,
         signature: impl Into<Signature<'s>>,
@@ -152,7 +152,7 @@ impl<M: Machine> Asm<'_, M> {
         Ok(())
     }
 
-    /// Where the arguments of a call go, if they are of the types of the signature.
+    /// The locations of the arguments, after a check that their types match the signature.
     fn check_arguments(&self, signature: Signature<'_>, arguments: &[Argument<M>]) -> Result<Places, Error> {
         let places = self.f.convention.places::<M>(signature)?;
         let mut arguments = arguments.iter();
@@ -173,8 +173,8 @@ impl<M: Machine> Asm<'_, M> {
         Ok(places)
     }
 
-    /// Puts the arguments of a call where the convention wants them, and a target that is in a register into the
-    /// scratch register; returns how many floats are in registers.
+    /// Moves the arguments of a call to the locations of the convention, and a target in a register to the scratch
+    /// register; returns the number of floats in registers.
     fn place_arguments(
         &mut self,
         signature: Signature<'_>,
@@ -187,8 +187,8 @@ impl<M: Machine> Asm<'_, M> {
         if let Target::Reg(register) = target {
             moves.int.push(register.number(), M::SCRATCH.number())?;
         }
-        // First the stack, which may need the scratch register; then the registers of a file as one parallel move;
-        // then moves between the files, and constants: their destinations are then the source of no move.
+        // First the stack, which may need the scratch register; then the registers of each file as one parallel move;
+        // then moves between the files, and constants, whose destinations are no longer the source of a move.
         let floats_in_registers = self.store_stack_arguments(signature, arguments, pushed, &mut moves)?;
         while let Some(step) = moves.int.next() {
             match step {
@@ -220,8 +220,8 @@ impl<M: Machine> Asm<'_, M> {
         Ok(floats_in_registers)
     }
 
-    /// Stores the arguments that travel on the stack and collects the moves of those that stay in their register file;
-    /// returns how many floats travel in floating registers.
+    /// Stores the arguments that are passed on the stack and collects the moves of those that stay in their register
+    /// file; returns the number of floats in floating registers.
     fn store_stack_arguments(
         &mut self,
         signature: Signature<'_>,
@@ -300,9 +300,9 @@ impl<M: Machine> Asm<'_, M> {
     /// function. It may end a leaf. All its arguments travel in registers.
     ///
     /// # Errors
-    /// Those of [`Asm::call`], and [`Error::Arguments`] if one would travel on the stack or in a register that this
-    /// function preserves. [`Error::RegisterTaken`] in a function that preserves the scratch registers: the target needs one.
-    /// Nothing is written then, and the error does not stick.
+    /// Those of [`Asm::call`], and [`Error::Arguments`] if one would be passed on the stack or in a register that this
+    /// function preserves. [`Error::RegisterTaken`] in a function that preserves the scratch registers: the target
+    /// needs one. Nothing is written then, and the error does not stick.
     pub fn tail_call<'s>(
         &mut self,
         signature: impl Into<Signature<'s>>,
@@ -346,7 +346,7 @@ impl<M: Machine> Asm<'_, M> {
         Ok(())
     }
 
-    /// Does to arguments in registers what the convention wants of values shorter than a register.
+    /// Extends arguments that are shorter than a register, if the convention requires it.
     fn finish_arguments(&mut self, signature: Signature<'_>) -> Result<(), Error> {
         if !M::EXTENDS && M::SINGLE_SHIFT == 0 {
             return Ok(());
@@ -367,7 +367,7 @@ impl<M: Machine> Asm<'_, M> {
         Ok(())
     }
 
-    /// Makes a long of a shorter value where the convention demands it.
+    /// Extends a shorter value to a long.
     fn extend(&mut self, ty: Type, d: M::Reg, s: M::Reg) {
         match ty {
             Type::I | Type::S | Type::C => M::extend_int(self, d, s),
@@ -376,17 +376,17 @@ impl<M: Machine> Asm<'_, M> {
         }
     }
 
-    /// Where a call leaves an integer or pointer.
+    /// The register of an integer or pointer result of a call.
     pub fn result(&self) -> M::Reg {
         M::RESULT
     }
 
-    /// Where a call leaves a float or double.
+    /// The register of a float or double result of a call.
     pub fn float_result(&self) -> M::Float {
         M::FLOAT_RESULT
     }
 
-    /// A float in a local that travels in integer registers is loaded first.
+    /// Loads a float in a local that is passed in integer registers.
     fn loaded_to_cross(&mut self, place: Place, argument: Argument<M>) -> Argument<M> {
         match (place, argument) {
             (Place::Int(_) | Place::Pair(..), Argument::FloatLocal(local)) => {

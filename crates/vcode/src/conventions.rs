@@ -13,7 +13,7 @@ use crate::signature::{Signature, Type};
 const MAX_STACK: u32 = 1 << 20;
 
 impl Convention {
-    /// Whether functions can be written with this convention on `M`.
+    /// Checks that functions can be written with this convention on `M`.
     pub(crate) fn check<M: Architecture>(&self) -> Result<(), Error> {
         if !self.int.is_within(&M::INT) || !self.float.is_within(&M::FLOAT) {
             return Err(Error::RegisterTaken);
@@ -27,7 +27,7 @@ impl Convention {
         }
     }
 
-    /// Where arguments travel, if all can travel there: a client's `place` may say anything.
+    /// The locations of the arguments, checked, because a client's `place` may return invalid ones.
     pub(crate) fn places<M: Architecture>(&self, signature: Signature<'_>) -> Result<Places, Error> {
         let mut places = Places::default();
         for ty in signature.types() {
@@ -56,7 +56,7 @@ impl Convention {
     }
 }
 
-/// Has a register carry an argument, if it may and carries no other.
+/// Assigns an argument to a register; false if the register may not carry one or carries another.
 fn carries(lists: &Lists, taken: &mut Set, number: u8) -> bool {
     let bit = 1_u64.checked_shl(u32::from(number)).unwrap_or(0);
     let is_free = lists.argument_registers & !*taken & bit != 0;
@@ -101,8 +101,8 @@ fn overflow_to_int(int: &Lists, float: &Lists, counters: &mut Counters, ty: Type
 }
 
 /// Position decides; integers and floats have a register each per position (Alpha).
-// A match on the kind, not a choice of list and of constructor: the compiler then folds all of it for a signature that
-// it knows, and with it what registers are free.
+// A match on the kind instead of a choice of list and constructor, so that the compiler folds it for a constant
+// signature, together with the set of free registers.
 #[inline(always)]
 fn by_position(int: &Lists, float: &Lists, counters: &mut Counters, ty: Type) -> Place {
     let register = if ty.is_float() {

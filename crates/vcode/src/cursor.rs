@@ -10,7 +10,8 @@ pub(crate) struct Cursor {
     pub(crate) ip: *mut u8,
 }
 
-/// Stores are eight bytes wide where that is fastest, so that many bytes past the last instruction may be written.
+/// The number of bytes past the last instruction that may be overwritten: stores are eight bytes wide where that is
+/// fastest.
 pub(crate) const SLACK: usize = 16;
 
 impl Cursor {

@@ -1,4 +1,4 @@
-//! The decoder: reads code back, by tables that are generated from the rows that the emitters are generated from.
+//! The decoder: decodes machine code, by tables that are generated from the same specification as the emitters.
 
 pub(crate) mod table;
 

@@ -28,7 +28,7 @@ mod probe {
     fn saved_state(os_says: bool) -> u64 {
         #[target_feature(enable = "xsave")]
         fn read() -> u64 {
-            // SAFETY: register 0 is there wherever the instruction is.
+            // SAFETY: register 0 exists wherever the instruction does.
             unsafe { _xgetbv(0) }
         }
         // SAFETY: when OSXSAVE is set, the operating system has turned the instruction on.

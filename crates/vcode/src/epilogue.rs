@@ -268,7 +268,7 @@ impl<M: Machine> Asm<'_, M> {
         if interrupt && M::CLOBBERS_SPECIAL_REGISTERS {
             M::save_special(self, held);
         }
-        // Last: a large frame is entered by way of the scratch register.
+        // Last: entering a large frame uses the scratch register.
         if self.f.incoming {
             M::frame_address(self, M::SCRATCH, i64::from(size));
         }

@@ -26,7 +26,7 @@ use crate::signature::{Signature, Type};
 /// Whether a function calls others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It does not: parameters stay where they arrive, all registers are persistent, a call is an error.
+    /// It does not: parameters stay in their registers, all registers are persistent, a call is an error.
     Leaf,
     /// It may: parameters are moved to registers that survive calls.
     Calls,
@@ -35,7 +35,7 @@ pub enum Kind {
 /// Where a parameter is.
 #[derive(Debug, Clone, Copy)]
 pub enum Param<M: Machine> {
-    /// Nowhere yet.
+    /// Not assigned yet.
     None,
     /// In an integer register.
     Reg(M::Reg),
@@ -79,7 +79,7 @@ pub struct Local {
 }
 
 impl Local {
-    /// The place `bytes` further up, inside what [`Asm::local_bytes`] made.
+    /// The address `bytes` higher, within a block of [`Asm::local_bytes`].
     #[must_use]
     pub const fn plus(self, bytes: i32) -> Local {
         Local { offset: self.offset.saturating_add(bytes) }
@@ -92,8 +92,8 @@ const MIN_BODY: usize = 64;
 /// The size of the save area of special registers.
 pub(crate) const SPECIAL_REGISTER_BYTES: u32 = 32;
 
-/// Bytes reserved in front of the body for the prologue. Functions that preserve more than the machine's own convention
-/// asks for, such as interrupt handlers, need more than others: ten bytes is the longest store of a register.
+/// Bytes reserved in front of the body for the prologue. Functions that preserve more registers than the machine's own
+/// convention, such as interrupt handlers, need more: the longest store of a register is ten bytes.
 #[inline(always)]
 pub(crate) fn prologue_room<M: Machine>(convention: &Convention) -> usize {
     let (ints, floats) = (convention.int.saved.len(), convention.float.saved.len());
@@ -124,13 +124,13 @@ impl<'a, M: Machine> Asm<'a, M> {
     }
 
     /// Begins a function with a calling convention or register classes of the client's. It calls others by the same one, an
-    /// interrupt handler functions of C; registers that it must preserve and functions of C destroy are then saved in any
-    /// case.
+    /// interrupt handler functions of C; registers that it must preserve and C functions may destroy are then always
+    /// saved.
     ///
     /// # Errors
     /// Those of [`Asm::begin`], and [`Error::RegisterTaken`] if the convention names a register twice, or one that the
     /// machine's own does not hand out, such as the stack pointer; [`Error::ResultPreserved`] if it preserves the register
-    /// of results and is not for handlers; [`Error::Place`] if it has a parameter travel where it cannot.
+    /// of results and is not for handlers; [`Error::Place`] if it assigns a parameter an invalid location.
     #[inline(always)]
     pub fn begin_with<'s, const L: usize, const F: usize, const C: usize>(
         region: Region<'a>,
@@ -168,7 +168,7 @@ impl<'a, M: Machine> Asm<'a, M> {
         f.float.free = convention.float.all;
         f.special |= prologue != M::PROLOGUE;
         let cursor = Cursor { ip: f.start.wrapping_add(prologue) };
-        // The check above promises this much; more is looked up when it is used.
+        // The check above guarantees this much; further space is checked at its use.
         let mut asm = Asm {
             cursor,
             left: MIN_BODY,
@@ -198,7 +198,7 @@ impl<'a, M: Machine> Asm<'a, M> {
     fn parameters(&mut self, signature: Signature<'_>, params: &mut [Param<M>]) -> Result<(), Error> {
         let mut arrivals = Arrivals { counters: Counters::default(), elsewhere: false };
         match signature {
-            // A list known to the compiler is a loop that it unrolls, and then folds.
+            // The compiler unrolls and folds this loop for a constant list.
             Signature::Types(types) => {
                 if types.len() != params.len() {
                     return Err(Error::Arguments);
@@ -223,7 +223,7 @@ impl<'a, M: Machine> Asm<'a, M> {
         Ok(())
     }
 
-    /// Where a parameter arrives; nowhere if it has to be moved before it can be used.
+    /// The register in which a parameter arrives; none if it has to be moved before its use.
     #[inline(always)]
     fn parameter(&mut self, ty: Type, arrivals: &mut Arrivals) -> Param<M> {
         let convention = self.f.convention;
@@ -265,7 +265,7 @@ impl<'a, M: Machine> Asm<'a, M> {
     fn move_parameters(&mut self, signature: Signature<'_>, params: &mut [Param<M>]) -> Result<(), Error> {
         let convention = self.f.convention;
         let class = if self.f.leaf { Class::Temporary } else { Class::Persistent };
-        // Registers first: they are free again for what arrives on the stack.
+        // Registers first: they are then free for parameters that arrive on the stack.
         let mut counters = Counters::default();
         for (ty, param) in signature.types().zip(params.iter_mut()) {
             let ty = ty?;
@@ -356,21 +356,21 @@ impl<'a, M: Machine> Asm<'a, M> {
         (M::BIAS + M::BOTTOM + self.save_area() - 8) as i32
     }
 
-    /// The stack slot in which a call parks a value, or moves it between register files. It is the last of the save
-    /// area, so the frame now needs all of that.
+    /// The stack slot in which a call parks a value, or through which it moves one between register files. It is the
+    /// last slot of the save area, so that the frame needs the complete area.
     pub(crate) fn transfer(&mut self) -> i32 {
         self.f.locals = self.f.locals.max(8);
         self.f.special = true;
         self.transfer_slot()
     }
 
-    /// Makes a variable on the stack, aligned to its size.
+    /// Allocates a variable on the stack, aligned to its size.
     pub fn local(&mut self, ty: Type) -> Local {
         let size = ty.bytes(M::LONG_BITS);
         self.local_bytes(size, size)
     }
 
-    /// Makes `bytes` of stack, aligned to `align`, a power of two up to sixteen.
+    /// Allocates `bytes` of stack, aligned to `align`, a power of two up to sixteen.
     pub fn local_bytes(&mut self, bytes: u32, align: u32) -> Local {
         let base = M::BOTTOM + self.save_area();
         let align = align.clamp(1, 16).next_power_of_two();

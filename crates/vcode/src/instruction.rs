@@ -1,4 +1,4 @@
-//! The portable instructions as data: what layers, readers and debuggers work on. Knows no machine.
+//! The portable instructions as data, for layers, readers and debuggers. Knows no machine.
 
 use crate::asm::Label;
 use crate::frame::Local;
@@ -6,7 +6,7 @@ use crate::generated::core::Extension;
 use crate::generated::instructions::{INSTRUCTIONS, emit};
 use crate::signature::Type;
 
-/// What an instruction does with a register.
+/// The access of an instruction to a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// It reads it.
@@ -17,7 +17,7 @@ pub enum Access {
     Updated,
 }
 
-/// What an operand must be.
+/// The required kind of an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OperandKind {
     /// A register for integers and pointers.
@@ -34,7 +34,7 @@ pub enum OperandKind {
     Label,
 }
 
-/// The kind of an operation, which says what its operands are.
+/// The kind of an operation, which determines its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
     /// `d, s, t` or `d, s, i`.
@@ -61,24 +61,24 @@ pub enum Family {
     Register,
     /// Nothing.
     Nullary,
-    /// `d, s, t`: `d` becomes `t`, or stays.
+    /// `d, s, t`: a conditional move of `t` to `d`.
     Select,
-    /// `d, s, t, label` or `d, s, i, label`: the label is where an overflow goes.
+    /// `d, s, t, label` or `d, s, i, label`: an overflow branches to the label.
     Checked,
-    /// `d, s, t`: what is expected and was there, an address, what is stored.
+    /// `d, s, t`: the expected and then the previous value, an address, the new value (compare-and-swap).
     Exchange,
     /// `d, base, index, offset`: the index counts elements of the type.
     IndexedLoad,
     /// `d, base, index, offset`, likewise.
     IndexedStore,
-    /// Base and offset of what nothing is done to.
+    /// Base and offset of a hint, which has no effect.
     Hint,
 }
 
 /// An instruction of the portable set.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Instruction {
-    /// Its place in [`Instruction::all`].
+    /// Its index in [`Instruction::all`].
     pub number: u16,
     /// Its name, `addii`.
     pub name: &'static str,
@@ -86,11 +86,11 @@ pub struct Instruction {
     pub op: &'static str,
     /// The kind of the operation.
     pub family: Family,
-    /// The type of its result, of what it stores or compares; `None` for void.
+    /// The type of its result, or of the values that it stores or compares; `None` for void.
     pub ty: Option<Type>,
     /// The type of its sources, which differs in conversions.
     pub source: Option<Type>,
-    /// What its operands must be.
+    /// The required kinds of its operands.
     pub operands: &'static [OperandKind],
 }
 
@@ -110,13 +110,13 @@ impl Instruction {
         INSTRUCTIONS.get(usize::from(number))
     }
 
-    /// Whether `values` are of the kinds that the instruction wants.
+    /// Whether `values` are of the required kinds.
     pub fn accepts<R, F>(&self, values: &[Value<R, F>]) -> bool {
         self.operands.len() == values.len()
             && self.operands.iter().zip(values).all(|(operand, value)| operand.accepts(value))
     }
 
-    /// Emits the instruction; false if `values` are not what it wants, and then nothing is emitted.
+    /// Emits the instruction; if `values` are not of the required kinds, emits nothing and returns false.
     pub fn emit<A: Extension>(&self, asm: &mut A, values: &[Value<A::Reg, A::Float>]) -> bool {
         let accepted = self.accepts(values);
         if accepted {
@@ -148,7 +148,7 @@ impl OperandKind {
     }
 }
 
-/// Whether an immediate is one of the type, whose unsigned values are held as the signed ones of 64 bits.
+/// Whether an immediate fits the type; unsigned values are held as signed ones of 64 bits.
 pub(crate) fn fits(ty: Type, value: i64) -> bool {
     match ty {
         Type::C | Type::Uc | Type::S | Type::Us | Type::I => i32::try_from(value).is_ok(),
@@ -172,7 +172,7 @@ pub enum Value<R, F> {
     Label(Label),
 }
 
-/// The operands of an instruction, which accepted them.
+/// Operands that an instruction has accepted.
 pub(crate) struct Operands<'a, R, F> {
     values: &'a [Value<R, F>],
 }

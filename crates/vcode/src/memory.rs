@@ -44,16 +44,16 @@ const MAP_FIXED_NOREPLACE: c_int = 0x10_0000;
 const MADV_DONTNEED: c_int = 4;
 const MFD_CLOEXEC: u32 = 1;
 pub(crate) const PAGE: usize = 4096;
-/// Functions start at multiples of this, except where a debugger may write.
+/// The alignment of functions, except in memory for a debugger.
 const ALIGN: usize = 16;
-/// Between the program and the execute view, and what addresses of that are a multiple of.
+/// The distance between the program and the execute view, and the alignment of the latter.
 const GAP: usize = 1 << 26;
-/// How many places for an execute view are tried, each below the one before.
+/// The number of addresses that are tried for an execute view, each below the one before.
 const PLACES: usize = 64;
-/// The lowest place for an execute view.
+/// The lowest address of an execute view.
 const LOWEST: usize = 1 << 28;
 
-/// Memory that functions are written to and run from, packed one after the other, given back one by one.
+/// Code memory: functions are packed one after the other and freed individually.
 ///
 /// Functions must not be called after their region was freed or the memory dropped. Pages that were never written take
 /// no memory, so it may be as large as the client can ever need. After `fork` both processes see the same bytes.
@@ -144,8 +144,8 @@ impl Memory {
         Ok(unsafe { Region::from_raw(self.write.add(offset), bytes, self.execute as usize + offset) })
     }
 
-    /// Copies a finished function in, behind the others: `buffer` is what it was written to. This packs best, because
-    /// the room for the longest prologue stays in the buffer, which can be used again at once.
+    /// Installs a finished function: copies it from `buffer`, in which it was written. This packs best, because the
+    /// room for the longest prologue stays in the buffer, which can be used again at once.
     ///
     /// The code must not contain its own address: it must not have used [`Asm::address`](crate::Asm::address).
     ///
@@ -168,8 +168,8 @@ impl Memory {
         Ok(Installed { entry: start + pad, length })
     }
 
-    /// Gives back the part of a region that the function ended up not using, so that functions are packed. `execute`
-    /// and `length` are those of what [`Memory::region`] returned; `used` counts from its start.
+    /// Frees the unused rest of a region, so that functions are packed. `execute` and `length` are those of what
+    /// [`Memory::region`] returned; `used` counts from its start.
     pub fn keep(&self, execute: usize, length: usize, used: usize) {
         let used = used.next_multiple_of(self.unit).min(length);
         if let Some(offset) = execute.checked_sub(self.execute as usize)
@@ -189,7 +189,7 @@ impl Memory {
         }
     }
 
-    /// Where the byte that is executed at `address` is writable, if it is in this memory.
+    /// The writable address of the byte that is executed at `address`, if it is in this memory.
     pub fn writable(&self, address: usize) -> Option<*mut u8> {
         let offset = address.checked_sub(self.execute as usize)?;
         (offset < self.length).then(|| self.write.wrapping_add(offset))
@@ -203,8 +203,8 @@ impl Memory {
     fn allocate(&self, bytes: usize) -> Result<usize, Error> {
         let offset = self.extents().allocate(bytes).ok_or(Error::Memory)?;
         if self.unit == PAGE {
-            // What a debugger wrote to its copies of these pages goes with the function that was there.
-            // SAFETY: the extent was free and is whole pages of the execute view, which then shows the file again.
+            // Discards the private copies of these pages that a debugger has written. SAFETY: the extent was free and
+            // is whole pages of the execute view, which then shows the file again.
             unsafe { madvise(self.execute.add(offset).cast(), bytes, MADV_DONTNEED) };
         }
         Ok(offset)
@@ -227,7 +227,8 @@ unsafe fn map_near(length: usize, sharing: c_int, file: c_int) -> *mut c_void {
         (program - program % GAP).checked_sub(below).filter(|at| *at >= LOWEST)
     });
     for place in places {
-        // SAFETY: nothing that is mapped is replaced; a mapping that is elsewhere, as old systems give, is unmapped.
+        // SAFETY: no existing mapping is replaced; old systems ignore the flag and may map elsewhere, which is then
+        // unmapped.
         unsafe {
             let at = mmap(place as *mut c_void, length, PROT_READ | PROT_EXEC, sharing | MAP_FIXED_NOREPLACE, file, 0);
             if at as usize == place {
@@ -254,7 +255,7 @@ struct Extents {
     fresh: usize,
     /// Holes: length by offset.
     holes: BTreeMap<usize, usize>,
-    /// The same as (length, offset): the smallest that is long enough is taken.
+    /// The same as (length, offset), for best fit.
     by_length: BTreeSet<(usize, usize)>,
 }
 

@@ -8,10 +8,12 @@
 //! ```
 //!
 //! On x86-64 both are atomic with respect to threads that execute the code: a thread executes the old instruction or the
-//! new one. AMD's manual guarantees it for aligned quadwords (volume 2, 7.6.1); Intel's processors behave the same. On
-//! the other machines a jump is one aligned word, stored atomically; other processors may execute the old one until they
-//! next synchronise their instruction fetch (AArch64 `isb`, RISC-V `fence.i`). A constant is several words there, so no
-//! thread may be inside the function while it is changed.
+//! new one. AMD's manual guarantees it for aligned quadwords (volume 2, 7.6.1). Intel's does not: for cross-modifying
+//! code it requires a serialising instruction on the processor that executes it (volume 3, "Handling Self- and
+//! Cross-Modifying Code"); its processors are only observed to behave the same. On the other machines a jump is one
+//! aligned word, stored atomically; other processors may execute the old one until they next synchronise their
+//! instruction fetch (AArch64 `isb`, RISC-V `fence.i`). A constant is several words there, so no thread may be inside
+//! the function while it is changed.
 //!
 //! No encoding is known here: the machine's emitter writes the instruction, and its bytes are inspected.
 
@@ -34,12 +36,12 @@ const CONSTANT_BYTES: usize = 64;
 /// A jump whose target can be changed.
 #[derive(Debug, Clone, Copy)]
 pub struct PatchJump {
-    /// Of the instruction, from the start of the region.
+    /// The offset of the instruction, from the start of the region.
     at: u32,
-    /// Of its label field.
+    /// The offset of its label field.
     site: u32,
     kind: u8,
-    /// Of what follows it, delay slot included.
+    /// The offset behind it, delay slot included.
     next: u32,
 }
 
@@ -80,7 +82,7 @@ impl Placed {
 
 #[cfg(all(feature = "std", target_os = "linux"))]
 impl crate::memory::Memory {
-    /// Where a function is that was written to a region of this memory, or installed at `entry`.
+    /// The addresses of a function that was written to a region of this memory, or installed at `entry`.
     pub fn placed(&self, code: &Code, entry: usize) -> Option<Placed> {
         let write = self.writable(entry)?;
         Some(Placed { entry, write, offset: code.offset })
@@ -123,7 +125,7 @@ where
         }
         self.f.labels.pop();
         if M::SITE_BACK != 0 {
-            // The rest of the eight bytes is stored with the jump, so it must be the function's own.
+            // The rest of the eight bytes is stored with the jump, so that it must belong to the function.
             while !self.executed_here().is_multiple_of(UNIT) {
                 self.nop();
             }
@@ -135,7 +137,7 @@ where
     pub fn patch_constant(&mut self, d: M::Reg, value: u64) -> PatchConstant {
         let mut buffer = [0_u8; CONSTANT_BYTES + SLACK];
         let length = constant_bytes::<M>(d, PLACEHOLDER, &mut buffer);
-        // Where the machine has the immediate in one piece, that piece is aligned.
+        // If the immediate is contiguous, it is aligned.
         let aligned = if has_whole(&buffer[..length]) { UNIT } else { 4 };
         while !(self.executed_here() + length).is_multiple_of(aligned) {
             self.nop();
@@ -158,7 +160,7 @@ where
         self.f.execute.wrapping_add(self.f.at(self.cursor.ip) as usize)
     }
 
-    /// Where a bound label is, from the start of the function at `code.entry` once that is known: `offset - code.offset`.
+    /// The offset of a bound label in the region; `offset - code.offset` is its distance from `code.entry`.
     pub fn label_offset(&self, label: Label) -> Option<usize> {
         Some(self.address(label)? - self.f.execute)
     }
@@ -276,8 +278,8 @@ fn constant_bytes<M: Machine>(d: M::Reg, value: u64, buffer: &mut [u8; CONSTANT_
     write_to_buffer::<M>(buffer, |asm| M::constant(asm, d, value))
 }
 
-/// Writes the instructions that load `value`, and as many that do nothing as make up `length`: that of the placeholder,
-/// whose form is used as it is where only its immediate will be changed.
+/// Writes the instructions that load `value`, padded with `nop`s to `length`, the length of the placeholder; if only
+/// the immediate will be changed, uses the form of the placeholder.
 fn fill_constant<M: Machine>(
     d: M::Reg,
     value: u64,

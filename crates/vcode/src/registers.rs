@@ -27,7 +27,7 @@ pub trait Register: Copy + PartialEq + core::fmt::Debug + 'static {
     fn mark(self) -> u32;
 }
 
-/// The most registers of one file that can be handed out.
+/// The maximum number of allocatable registers of one file.
 const MAX_REGISTERS: usize = 64;
 
 /// The registers of one file, by number, in order of allocation.
@@ -41,17 +41,17 @@ pub struct Lists {
     pub saved: &'static [u8],
     /// Registers that carry arguments; they may be in `temp` too.
     pub args: &'static [u8],
-    /// All that can be handed out, by position.
+    /// All allocatable registers, by position.
     pub(crate) all: Set,
     /// Those in `saved`, by position.
     pub(crate) preserved: Set,
-    /// Those in `saved` that carry no arguments, by position: what is in them outlives calls.
+    /// Those in `saved` that carry no arguments, by position: their values survive calls.
     pub(crate) surviving: Set,
     /// Those in `args`, by number.
     pub(crate) argument_registers: Set,
     /// The number at each position: first `temp`, then `saved`.
     order: [u8; MAX_REGISTERS],
-    /// The set of each number: empty for those that are not handed out.
+    /// The set of each number: empty for a register that is not allocatable.
     bits: [Set; MAX_REGISTERS],
 }
 
@@ -90,7 +90,7 @@ impl Lists {
         lists
     }
 
-    /// Whether every register is handed out by `own` too, and none is named twice.
+    /// Whether every register is allocatable in `own` too, and none is listed twice.
     pub(crate) fn is_within(&self, own: &Lists) -> bool {
         let count = self.temp.len() + self.saved.len();
         let positions = self.order.iter().take(count).enumerate();
@@ -99,7 +99,7 @@ impl Lists {
             && self.argument_registers.count_ones() as usize == self.args.len()
     }
 
-    /// The set of one register; empty if it is not handed out.
+    /// The set of one register; empty if it is not allocatable.
     #[inline(always)]
     pub(crate) fn bit(&self, number: u8) -> Set {
         self.bits[number as usize % MAX_REGISTERS]
@@ -127,15 +127,15 @@ impl Lists {
 /// The state of one register file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct File {
-    /// Not handed out.
+    /// The free registers.
     pub(crate) free: Set,
-    /// Callee-saved registers that were handed out at some time.
+    /// The callee-saved registers that were allocated at some time.
     pub(crate) touched: Set,
-    /// Registers that stand in for those that outlive calls: saved around every call.
+    /// Temporaries that substitute for persistent registers: saved around every call.
     pub(crate) saved_around_calls: Set,
 }
 
-/// A register that was handed out.
+/// An allocated register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Allocated {
     pub(crate) number: u8,
@@ -144,9 +144,9 @@ pub(crate) struct Allocated {
 }
 
 impl File {
-    /// Takes a register. In a leaf nothing destroys temporaries, so they serve as persistent ones and come first.
-    /// Elsewhere those come first that are `surviving`, which outlive calls; and the register of results cannot stand in for
-    /// one of them: restoring it would destroy the result.
+    /// Allocates a register. In a leaf nothing destroys temporaries, so that they serve as persistent registers and
+    /// come first. In other functions the `surviving` ones, which survive calls, come first; the result register cannot
+    /// substitute for one of them, because restoring it would destroy the result.
     #[inline(always)]
     pub(crate) fn allocate(
         &mut self,
@@ -173,7 +173,7 @@ impl File {
         Some(Allocated { number: lists.at(bit.trailing_zeros()), saved_around_calls })
     }
 
-    /// Takes a particular register; false if it is taken or not ours to give.
+    /// Allocates a particular register; false if it is in use or not allocatable.
     pub(crate) fn claim(&mut self, lists: &Lists, number: u8) -> bool {
         let bit = lists.bit(number);
         if self.free & bit == 0 {
@@ -184,7 +184,7 @@ impl File {
         true
     }
 
-    /// Gives a register back.
+    /// Frees a register.
     pub(crate) fn free(&mut self, lists: &Lists, number: u8) {
         let bit = lists.bit(number);
         self.free |= bit;

@@ -85,8 +85,8 @@ impl<'a> Signature<'a> {
     }
 }
 
-/// The types of a type string, read when the program is compiled: a `&'static [Type; N]`. A malformed string does not
-/// compile, and a function with a signature of this kind begins faster than one with a string.
+/// The types of a type string, parsed at compile time: a `&'static [Type; N]`. A malformed string does not compile, and
+/// [`Asm::begin`](crate::Asm::begin) is faster with it than with a string.
 ///
 /// ```
 /// use quaject_vcode::{Type, signature};
@@ -192,7 +192,7 @@ impl Iterator for Types<'_> {
 }
 
 impl Types<'_> {
-    /// What the fast path of `next` leaves: unsigned types, blanks, errors.
+    /// The cases outside of the fast path of `next`: unsigned types, blanks, errors.
     #[inline(never)]
     fn unusual(&mut self) -> Option<Result<Type, Error>> {
         while let [b' ', rest @ ..] = self.text {

@@ -1,7 +1,7 @@
-/* vcode: machine code in place, for C11 and C++17. Header only; nothing to link.
+/* vcode: in-place generation of machine code, for C11 and C++17. Header only; nothing to link.
 
-   Two faces. The explicit cursor is fast: keep a qjv_asm in a local variable and pass its address; every emitter is
-   inlined, so the cursor stays in a register.
+   Two interfaces. The explicit cursor is fast: keep a qjv_asm in a local variable and pass its address; every emitter
+   is inlined, so the cursor stays in a register.
 
        qjv_function f; qjv_asm a; v_reg x;
        qjv_begin(&a, &f, storage, "%i", &x, QJV_LEAF);
@@ -9,8 +9,8 @@
        qjv_reti(&a, x);
        int (*plus1)(int) = (int (*)(int))qjv_end(&a);
 
-   The names of the paper (v_lambda, v_addii, v_reti, v_end ...) work on a cursor per thread, of this file that
-   includes the header. The emitters come from the folder machines, in the header of the machine compiled for. */
+   The names of the paper (v_lambda, v_addii, v_reti, v_end ...) work on one cursor per thread and including file. The
+   emitters are generated from the specification of the machine that is compiled for. */
 #ifndef QUAJECT_VCODE_H
 #define QUAJECT_VCODE_H
 
@@ -50,7 +50,7 @@
 #endif
 
 #define QJV_INLINE static inline __attribute__((always_inline, unused))
-/* Inline, so that compilers drop those that are not called, even where they do not optimise. */
+/* Inline, so that compilers omit uncalled ones even without optimisation. */
 #define QJV_COLD static inline __attribute__((noinline, cold, unused))
 #define QJV_OUTLINE static inline __attribute__((noinline, unused))
 #pragma GCC diagnostic push
@@ -72,12 +72,12 @@ typedef enum {
     QJV_ERROR_FRAME,
     QJV_ERROR_FEATURE,
     QJV_ERROR_ARGUMENTS,
-    /* A convention has a register twice, or one that the machine's own does not hand out; or a handler ends in a call. */
+    /* A convention has a register twice, or one that is not allocatable; or a handler makes a tail call. */
     QJV_ERROR_REGISTER_TAKEN,
-    /* A convention preserves the register of results, so callers would not see them: classify it V_TEMP. */
+    /* A convention preserves the result register, so that callers would not get the result: classify it V_TEMP. */
     QJV_ERROR_RESULT_PRESERVED,
-    /* A convention has an argument travel in a register that is not in args, is of the wrong file or size or carries
-       another, or on stack that it has not counted. */
+    /* A convention assigns an argument an invalid location: a register that is not in args, is of the wrong file or
+       size or carries another argument, or stack that it has not counted. */
     QJV_ERROR_PLACE
 } qjv_error;
 
@@ -97,11 +97,11 @@ enum { V_NLEAF, V_LEAF };
 
 #define QJV_UNBOUND UINT32_MAX
 #define QJV_EPILOGUE 0xffffffu
-/* Where a tail call goes: an epilogue that ends with a jump instead of a return. */
+/* The label of the tail epilogue, which ends with a jump instead of a return. */
 #define QJV_TAIL 0xfffffeu
 #define QJV_NO_RETURN UINT64_MAX
 #define QJV_SLACK 16
-/* Without optimisation nothing is folded. */
+/* Without optimisation the compiler folds nothing. */
 #ifdef __OPTIMIZE__
 #define QJV_FOLDS 1
 #else
@@ -117,7 +117,7 @@ typedef struct qjv_function {
     uintptr_t execute;
     uint64_t int_free, int_touched, float_free, float_touched;
     uint32_t labels, fixups, constants, locals, last_bound, tail_at;
-    /* Whether ending it takes more than turning its last jump into a return. */
+    /* Whether qjv_end must take the general path. */
     uint8_t special;
     uint8_t leaf, calls, incoming, tail, stands, client;
     qjv_error error;
@@ -125,17 +125,17 @@ typedef struct qjv_function {
     uint32_t label[QJV_MAX_LABELS];
     qjv_fixup fixup[QJV_MAX_FIXUPS];
     qjv_constant constant[QJV_MAX_CONSTANTS];
-    /* Temporaries that stand in for callee-saved registers, and where calls keep them; known only where stands is set. */
+    /* Temporaries that substitute for callee-saved registers, and their save area; valid only if stands is set. */
     uint64_t int_standing, float_standing;
     int32_t stand_in_area;
-    /* A client's convention, and what registers are free there, of each file; known only where client is set. Of the
-       machine's own none is free then, so what looks for one and finds none asks here. */
+    /* A client's convention, and its free registers of each file; valid only if client is set. The machine's own sets
+       are empty then, so that the slow path of allocation uses these. */
     const struct qjv_convention *convention;
     uint64_t client_free[2];
 } qjv_function;
 
-/* last_return is the last jump to the epilogue, which is no jump if nothing follows it; forward the last reference to a
-   label that is not bound, most often that which is bound next. */
+/* last_return is the last jump to the epilogue, which is removed if nothing follows it; forward is the last reference
+   to an unbound label, which is usually the label that is bound next. */
 typedef struct qjv_asm { uint8_t *ip; size_t left; qjv_function *f; qjv_fixup last_return, forward; } qjv_asm;
 
 QJV_COLD void qjv_failed(qjv_function *f, qjv_error error) {
@@ -147,8 +147,8 @@ QJV_INLINE void qjv_fail(qjv_asm *c, qjv_error error) { qjv_failed(c->f, error);
 
 typedef struct { uint8_t *ip; size_t left; } qjv_room;
 
-/* More space at ip. If there is none the error sticks and writing starts over: harmlessly, because qjv_end will not
-   return that code. */
+/* Reserves more space at ip. If the region is full, the error is recorded and the cursor returns to the start, which is
+   safe because qjv_end does not return that code. */
 QJV_COLD qjv_room qjv_refill(qjv_function *f, uint8_t *ip, size_t bytes) {
     qjv_room room = {ip, f->limit > ip ? (size_t)(f->limit - ip) : 0};
     if (room.left >= bytes) return room;
@@ -167,7 +167,8 @@ QJV_INLINE void qjv_space(qjv_asm *c, size_t bytes) {
     c->left -= bytes;
 }
 
-/* Checks once that so many bytes are free; instructions that follow in straight line are then not checked one by one. */
+/* Checks once that this number of bytes is free, so that the compiler eliminates the checks of the following
+ * straight-line instructions. */
 QJV_INLINE int qjv_reserve(qjv_asm *c, size_t bytes) {
     if ((size_t)(c->f->limit - c->ip) < bytes) {
         qjv_failed(c->f, QJV_ERROR_OVERFLOW);
@@ -188,8 +189,8 @@ QJV_INLINE int qjv_fits_unsigned(int64_t value, unsigned bits, unsigned scale) {
     return (uint64_t)value >> bits == 0 && (value & ((1 << scale) - 1)) == 0;
 }
 
-/* Code is stored as words of a type of its own, not as bytes: a store of bytes might change the cursor itself, as far as
-   compilers know, and they would load it again after each. One type, because stores overlap. */
+/* Code is stored as words of a distinct type, not as bytes: a store of bytes may alias the cursor, so that compilers
+   would reload it after each. One type, because stores overlap. */
 typedef union __attribute__((packed, aligned(1))) { uint32_t narrow; unsigned long long wide; } qjv_code_word;
 
 QJV_INLINE uint8_t *qjv_word(uint8_t *ip, uint32_t word) {
@@ -259,7 +260,7 @@ QJV_INLINE qjv_fixup qjv_make_fixup(uint32_t site, unsigned kind, uint32_t label
     return (uint64_t)(label | kind << 24) << 32 | site;
 }
 
-/* Notes a reference to resolve in the end. */
+/* Records a reference that qjv_end resolves. */
 QJV_INLINE void qjv_wait(qjv_function *f, qjv_fixup fixup) {
     if (f->fixups == QJV_MAX_FIXUPS) qjv_failed(f, QJV_ERROR_FIXUPS);
     else f->fixup[f->fixups++] = fixup;
@@ -267,14 +268,14 @@ QJV_INLINE void qjv_wait(qjv_function *f, qjv_fixup fixup) {
 
 QJV_INLINE uint32_t qjv_label_of(qjv_fixup fixup) { return (uint32_t)(fixup >> 32) & QJV_EPILOGUE; }
 
-/* Where a label is; QJV_UNBOUND if that is not known yet. */
+/* The offset of a label; QJV_UNBOUND if it is not bound yet. */
 QJV_INLINE uint32_t qjv_label_at(qjv_asm *c, v_label label) {
-    /* Compilers warn when they see that such a label is in no table. */
+    /* Suppresses a warning about the index of such a label. */
     if (__builtin_constant_p(label.index) && label.index >= QJV_TAIL) return QJV_UNBOUND;
     return label.index < c->f->labels ? c->f->label[label.index] : QJV_UNBOUND;
 }
 
-/* Notes that the instruction at ip refers to a label, which is at target. */
+/* Records that the instruction at ip refers to a label, whose offset is target. */
 QJV_INLINE void qjv_refer(qjv_asm *c, uint8_t *ip, unsigned kind, v_label label, uint32_t target) {
     qjv_function *f = c->f;
     uint32_t site = qjv_at(f, ip);
@@ -292,13 +293,13 @@ QJV_INLINE void qjv_refer(qjv_asm *c, uint8_t *ip, unsigned kind, v_label label,
     }
 }
 
-/* Whether a short branch, which reaches so many bytes, certainly reaches a label at target. */
+/* Whether a short branch of this range certainly reaches a label at target. */
 QJV_INLINE int qjv_within(qjv_asm *c, uint32_t target, uint32_t reach) {
     const qjv_function *f = c->f;
     if (target != QJV_UNBOUND) return qjv_at(f, c->ip) - target < reach;
     return (size_t)(f->limit - f->start) < reach;
 }
-/* The machine, whose header is included below, says how far its short branches reach. */
+/* The range of short branches is in the header of the machine, included below. */
 #define qjv_near(c, target) qjv_within(c, target, QJV_SHORT_BRANCH_RANGE)
 
 QJV_INLINE v_label qjv_new_label(qjv_function *f) {
@@ -312,7 +313,7 @@ QJV_INLINE v_label qjv_new_label(qjv_function *f) {
     return label;
 }
 
-/* A label for data after the code; equal data of vectors share their place. */
+/* A label for data after the code; equal vector constants share an entry. */
 QJV_OUTLINE v_label qjv_new_data(qjv_function *f, uint64_t high, uint64_t bits, uint32_t size) {
     for (uint32_t index = 0; size > 8 && index < f->constants; index++) {
         const qjv_constant *known = &f->constant[index];
@@ -361,7 +362,7 @@ QJV_INLINE int64_t qjv_count(qjv_asm *c, int64_t count, int64_t width) {
     return 0;
 }
 
-/* Writes for processors with these features (V_HAS_...) from here on; a function begins with none. */
+/* Allows instructions of these features (V_HAS_...) from here on; a function starts with none. */
 QJV_INLINE void qjv_use_features(qjv_asm *c, uint64_t features) { c->f->features = features; }
 QJV_INLINE int qjv_has(const qjv_asm *c, unsigned bit) { return (int)(c->f->features >> bit & 1); }
 

@@ -1,5 +1,5 @@
-//! An ELF object in memory that describes one function: symbol, lines, how to unwind. The code is not in it; its section
-//! says where the code is.
+//! An ELF object in memory that describes one function: its symbol, line table and unwind information. It does not
+//! contain the code; its section has the address of the code.
 
 use std::vec;
 use std::vec::Vec;

@@ -13,7 +13,7 @@ use std::vec::Vec;
 use crate::asm::Code;
 use crate::machine::Machine;
 
-/// A finished function, as it is described to a tool.
+/// The description of a finished function for a tool.
 #[derive(Debug, Clone, Copy)]
 pub struct FunctionInfo<'a> {
     /// Its name.
@@ -22,11 +22,11 @@ pub struct FunctionInfo<'a> {
     pub entry: usize,
     /// Its bytes: instructions, without the constants behind them.
     pub code: &'a [u8],
-    /// How many of them are prologue: [`prologue_bytes`].
+    /// The length of the prologue: [`prologue_bytes`].
     pub prologue: usize,
-    /// The files that lines are of, by their paths, at least one: that of the function comes first.
+    /// The paths of the source files, at least one: that of the function comes first.
     pub sources: &'a [&'a str],
-    /// Where the instructions came from, by offset.
+    /// The line table, by offset.
     pub lines: &'a [Line],
 }
 
@@ -37,7 +37,7 @@ impl FunctionInfo<'_> {
     }
 }
 
-/// Where instructions came from, those up to the next one's.
+/// A row of the line table: the source of the instructions up to the next row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line {
     /// Bytes from the function's start: [`Asm::position`](crate::Asm::position) less the offset of the [`Code`].
@@ -53,11 +53,11 @@ pub fn prologue_bytes<M: Machine>(code: &Code) -> usize {
     M::PROLOGUE.saturating_sub(code.offset)
 }
 
-/// How a function for machine `M` is unwound: a section `.eh_frame` with it alone. Given to `__register_frame` of libgcc in
-/// the program that runs the function, exceptions and backtraces go through it, until `__deregister_frame`; both want the
-/// bytes where they stay.
+/// The call frame information of a function for machine `M`, as a section `.eh_frame`. After `__register_frame` of
+/// libgcc in the program that runs the function, exceptions and backtraces unwind through it, until
+/// `__deregister_frame`; the bytes must not move between the two.
 ///
-/// `None` if it is not known how frames of the machine are unwound: it is for x86-64, AArch64 and RISC-V 64.
+/// `None` for machines other than x86-64, AArch64 and RISC-V 64.
 pub fn call_frames<M: Machine>(described: &FunctionInfo<'_>) -> Option<Vec<u8>> {
     unwind::eh_frame::<M>(described)
 }

@@ -1,5 +1,5 @@
-//! What `perf` reads of code made at run time: the map of symbols, and jitdump files with bytes and lines. `perf` asks the
-//! map for names in anonymous memory alone, which that of [`Memory`](crate::Memory) is not: its code wants a jitdump file.
+//! The two interfaces of `perf` for generated code: the map of symbols, and jitdump files with bytes and lines. `perf`
+//! uses the map for anonymous memory only, which [`Memory`](crate::Memory) is not: its code needs a jitdump file.
 //!
 //! ```text
 //! perf record -k mono ./program; perf inject --jit -i perf.data -o perf.jit; perf annotate -i perf.jit
@@ -138,7 +138,7 @@ impl Dump {
 
 impl Drop for Dump {
     fn drop(&mut self) {
-        // SAFETY: mapped by `create` with this length, and accessed by no one else.
+        // SAFETY: mapped by `create` with this length, and accessed by this value only.
         unsafe { munmap(self.marker, PAGE) };
     }
 }

@@ -1,5 +1,5 @@
-//! How to find the caller at every instruction: call frame information for `.eh_frame`, read off the code itself by the
-//! decoder. The prologue, calls with arguments on the stack and the epilogues are all that moves the stack pointer.
+//! Call frame information for `.eh_frame`, derived from the code by the decoder. Only the prologue, calls with
+//! arguments on the stack and the epilogues move the stack pointer.
 
 use std::string::{String, ToString};
 use std::vec::Vec;
@@ -9,28 +9,28 @@ use super::bytes::{put_u32, put_uleb};
 use crate::decode::{self, Table};
 use crate::machine::Machine;
 
-/// What an unwinder has to know of a machine, and how its code says what happens to the stack.
+/// The properties of a machine that unwinding needs, and the effect of its instructions on the stack.
 struct Frames {
     table: &'static Table,
-    /// What DWARF calls the stack pointer.
+    /// The DWARF number of the stack pointer.
     stack: u64,
-    /// What DWARF calls the return address: the register that it arrives in, or one of its own.
+    /// The DWARF number of the return address: that of the link register, or a separate one.
     return_address: u8,
-    /// How many bytes a call pushes: the return address, if it is in no register.
+    /// The number of bytes that a call pushes: the return address, unless it is in a register.
     pushed: u64,
-    /// What an instruction does to the frame. The number is what the scratch register holds, by which a large frame is
-    /// entered.
+    /// The effect of an instruction on the frame. The number is the value of the scratch register, by which a large
+    /// frame is entered.
     effect: fn(&str, u64) -> Option<Effect>,
 }
 
-/// What an instruction does to the frame.
+/// The effect of an instruction on the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Effect {
     /// The stack pointer is lowered by so many bytes, or raised by the complement.
     Lower(u64),
-    /// A register, by what DWARF calls it, is stored so many bytes above the stack pointer.
+    /// A register, by its DWARF number, is stored at this offset from the stack pointer.
     Store(u8, u64),
-    /// The scratch register holds this.
+    /// The scratch register is set to this value.
     Scratch(u64),
     /// The function returns.
     Return,

@@ -6,13 +6,13 @@ use core::fmt;
 /// A part of the assembler text of an instruction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Segment {
-    /// Itself.
+    /// A literal text.
     Text(&'static str),
-    /// An operand, as a name set spells it if it is a register.
+    /// An operand, spelled by a name set if it is a register.
     Operand { operand: usize, set: usize },
 }
 
-/// What an operand is.
+/// The kind of an operand.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum FieldKind {
     Register,
@@ -22,7 +22,7 @@ pub(crate) enum FieldKind {
     Relative { scale: u32, origin: i32 },
 }
 
-/// An operand: what it is, and where in a word its bits are.
+/// An operand: its kind, and its bits in a word.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Field {
     pub(crate) kind: FieldKind,
@@ -117,7 +117,7 @@ impl Table {
         self.layout != Layout::Bytes
     }
 
-    /// Decodes the instruction at the start of `code`; `None` if it is none that this crate emits.
+    /// Decodes the instruction at the start of `code`; `None` if it is not an instruction that this crate emits.
     pub fn decode(&'static self, code: &[u8]) -> Option<Decoded> {
         match self.layout {
             Layout::Bytes => self.insns.iter().find_map(|insn| self.bytes(insn, code)),
@@ -140,7 +140,7 @@ impl Table {
         }
         let mut values = [0; MAX_OPERANDS];
         for (field, value) in insn.operands.iter().zip(&mut values) {
-            // A register that is in several places is the same in all.
+            // A register in several fields has the same number in all of them.
             if let (FieldKind::Register, [(_, first), rest @ ..]) = (field.kind, field.pieces) {
                 let number = |low: u32| word >> low & 31;
                 if rest.iter().any(|(_, low)| number(*low) != number(*first)) {
@@ -194,7 +194,7 @@ impl Table {
         self.checked(insn, values, at)
     }
 
-    /// Refuses register numbers that the name set does not have.
+    /// Rejects register numbers that the name set does not have.
     fn checked(&'static self, insn: &'static Insn, values: [i64; MAX_OPERANDS], length: usize) -> Option<Decoded> {
         for segment in insn.text {
             if let Segment::Operand { operand, set } = *segment

@@ -4,7 +4,7 @@
 //! Granlund and Montgomery, "Division by invariant integers using multiplication" (1994); the search for the least
 //! shift is Warren's, "Hacker's Delight", chapter 10.
 
-/// How to divide unsigned numbers of some width by a constant.
+/// A plan for the division of unsigned numbers of some width by a constant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unsigned {
     /// `n >> shift`.
@@ -15,7 +15,7 @@ pub(crate) enum Unsigned {
     MultiplyAdd { multiplier: u64, after: u32 },
 }
 
-/// How to divide signed numbers of some width by the magnitude of a constant.
+/// A plan for the division of signed numbers of some width by the magnitude of a constant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Signed {
     /// `n`.
@@ -102,7 +102,8 @@ impl Digit {
 /// The most digits of a multiplier of 64 bits.
 pub(crate) const MAX_DIGITS: usize = 33;
 
-/// The non-adjacent form of a multiplier, which has the minimum number of non-zero digits, lowest first; and their number.
+/// The non-adjacent form of a multiplier (Reitwiesner 1960), which has the minimum number of non-zero digits, lowest
+/// first; and their number.
 pub(crate) fn digits(multiplier: u64) -> ([Digit; MAX_DIGITS], usize) {
     let mut digits = [Digit::Plus(0); MAX_DIGITS];
     let mut count = 0;

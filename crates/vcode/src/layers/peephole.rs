@@ -49,7 +49,7 @@ pub(crate) enum Form {
     Local,
 }
 
-/// What an instruction is.
+/// The description of an instruction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) op: Op,
@@ -68,7 +68,7 @@ pub(crate) struct Held {
     pub(crate) number: u16,
     /// The register it writes.
     pub(crate) to: u8,
-    /// The registers it reads, as its operands go.
+    /// The registers it reads, in the order of its operands.
     pub(crate) from: [u8; 3],
 }
 
@@ -77,13 +77,13 @@ pub(crate) const NONE: u8 = 0xff;
 /// Added to the number of a floating register.
 pub(crate) const FLOAT: u8 = 0x80;
 
-/// The register that is held as `number`.
+/// The integer register with this held number.
 #[inline(always)]
 pub(crate) fn int<M: Machine>(number: u8) -> M::Reg {
     M::Reg::from_number(number)
 }
 
-/// The floating register that is held as `number`.
+/// The floating register with this held number.
 #[inline(always)]
 pub(crate) fn float<M: Machine>(number: u8) -> M::Float {
     M::Float::from_number(number & !FLOAT)
@@ -116,7 +116,7 @@ impl<'a, M: Machine> Peephole<'a, M>
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    /// Goes on with a function that was begun.
+    /// Wraps a function under construction.
     pub fn new(asm: Asm<'a, M>) -> Self {
         Peephole { asm, window: Window::new(M::LONG_BITS) }
     }
@@ -136,7 +136,7 @@ where
         &mut self.asm
     }
 
-    /// Takes a register, as [`Asm::getreg`].
+    /// Allocates a register, as [`Asm::getreg`].
     ///
     /// # Errors
     /// [`Error::Registers`] when all are taken; it does not stick.
@@ -144,7 +144,7 @@ where
         self.asm.getreg(class)
     }
 
-    /// Takes a floating register, as [`Asm::getfloat`].
+    /// Allocates a floating register, as [`Asm::getfloat`].
     ///
     /// # Errors
     /// [`Error::Registers`] when all are taken; it does not stick.
@@ -152,10 +152,10 @@ where
         self.asm.getfloat(class)
     }
 
-    /// Takes a particular register, as [`Asm::claim`].
+    /// Allocates a particular register, as [`Asm::claim`].
     ///
     /// # Errors
-    /// [`Error::RegisterTaken`] if it is taken or not available to functions; it does not stick.
+    /// [`Error::RegisterTaken`] if it is in use or not allocatable; it is not recorded.
     pub fn claim(&mut self, register: M::Reg) -> Result<(), Error> {
         self.asm.claim(register)
     }
@@ -182,12 +182,12 @@ where
         self.asm().bind(label);
     }
 
-    /// Makes a variable on the stack, as [`Asm::local`].
+    /// Allocates a variable on the stack, as [`Asm::local`].
     pub fn local(&mut self, ty: Type) -> Local {
         self.asm.local(ty)
     }
 
-    /// Makes `bytes` of stack, as [`Asm::local_bytes`].
+    /// Allocates `bytes` of stack, as [`Asm::local_bytes`].
     pub fn local_bytes(&mut self, bytes: u32, align: u32) -> Local {
         self.asm.local_bytes(bytes, align)
     }

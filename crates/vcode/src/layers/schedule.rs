@@ -5,11 +5,12 @@ use crate::asm::{Asm, Fixup};
 use crate::cursor::Cursor;
 use crate::machine::Machine;
 
-/// Writes a branch or jump with an instruction that is executed whether it is taken or not: in the delay slot on machines
-/// that have one, where it takes the place of a `nop`, and in front of the branch elsewhere, or when it does not fit: it
-/// has to be one word that refers to no label. Either may be called twice.
+/// Writes a branch or jump with an instruction that is executed whether it is taken or not: in the delay slot, instead
+/// of a `nop`, on machines that have one; in front of the branch elsewhere, or if the instruction is not one word
+/// without a label. Either closure may be called twice.
 ///
-/// The instruction must not change what the branch reads: some machines execute it first, others after.
+/// The instruction must not change what the branch reads: some machines execute the instruction before the branch,
+/// others after it.
 ///
 /// ```
 /// # use quaject_vcode::{Asm, Class, Core, Error, Kind, Param, Region, Workspace, layers::schedule};
@@ -47,8 +48,8 @@ pub fn delay<M: Machine>(
     branch(asm);
 }
 
-/// Writes a load whose result is first used by the instruction after the `distance` next ones, with as many instructions
-/// that do nothing as the machine needs until then. All machines there are wait by themselves, so there are none yet.
+/// Writes a load whose result is first used after `distance` further instructions, and pads with as many `nop`s as the
+/// machine requires. All present machines have interlocks, so that none are needed.
 pub fn load<M: Machine>(asm: &mut Asm<'_, M>, distance: u32, load: impl FnOnce(&mut Asm<'_, M>)) {
     load(asm);
     for _ in 0..missing(M::LOAD_DELAY, distance) {
@@ -56,7 +57,7 @@ pub fn load<M: Machine>(asm: &mut Asm<'_, M>, distance: u32, load: impl FnOnce(&
     }
 }
 
-/// A point in the writing of a function to which it can go back.
+/// A checkpoint of the assembler, which can be restored.
 #[derive(Debug, Clone, Copy)]
 struct Moment {
     cursor: Cursor,
@@ -79,7 +80,7 @@ impl Moment {
         }
     }
 
-    /// Forgets what was written since.
+    /// Discards the instructions written since.
     fn restore<M: Machine>(self, asm: &mut Asm<'_, M>) {
         (asm.cursor, asm.left) = (self.cursor, self.left);
         (asm.last_return, asm.forward) = (self.last_return, self.forward);
@@ -87,7 +88,7 @@ impl Moment {
         asm.f.constants.truncate(self.constants);
     }
 
-    /// The bytes of what was written since, if that is one word that refers to nothing.
+    /// The instruction written since, if it is one word without a reference.
     fn lone_word<M: Machine>(self, asm: &Asm<'_, M>) -> Option<[u8; 4]> {
         let refers = (asm.last_return, asm.forward) != (self.last_return, self.forward)
             || (asm.f.fixups.len(), asm.f.constants.len()) != (self.fixups, self.constants);
@@ -98,7 +99,7 @@ impl Moment {
         Some(unsafe { self.cursor.ip.cast::<[u8; 4]>().read() })
     }
 
-    /// Puts an instruction in the place of the last one, if more than that was written since and it does nothing.
+    /// Replaces the last instruction, if it is a `nop` and not the only one written since.
     fn fill_slot<M: Machine>(self, asm: &mut Asm<'_, M>, word: [u8; 4]) -> bool {
         let after = Moment::of(asm);
         let slot = asm.cursor.back(4).cast::<[u8; 4]>();
@@ -117,7 +118,7 @@ impl Moment {
     }
 }
 
-/// How many instructions are missing between a load and the use of its result.
+/// The number of instructions missing between a load and the use of its result.
 fn missing(needed: u32, distance: u32) -> u32 {
     needed.saturating_sub(distance)
 }

@@ -1,8 +1,8 @@
 //! Multiplication, division and remainder by constants, as shifts, additions and multiplications: exact for every
 //! constant of both signs ("VCODE", 5.4).
 //!
-//! Where too few registers are free for the intermediate values, the machine's own instruction is written, so these
-//! never fail. Division by zero is left to the machine.
+//! If too few registers are free for the intermediate values, the machine's own instruction is written, so that these
+//! functions never fail. Division by zero has the behaviour of the machine.
 
 use crate::layers::client::Client;
 use crate::layers::division::{Digit, Signed, Unsigned, digits, signed, unsigned};
@@ -93,7 +93,7 @@ fn held<A: Client>(ty: Integer, constant: i64) -> i64 {
 pub fn multiply<A: Client>(asm: &mut A, ty: Integer, d: A::Reg, s: A::Reg, constant: i64) {
     let constant = held::<A>(ty, constant);
     let bits = ty.bits(A::LONG_BITS);
-    // Modulo two to the width a large multiplier is a small negative one.
+    // Modulo 2^width, a large multiplier is a small negative one.
     let value = if bits == 32 { i64::from(constant as i32) } else { constant };
     let magnitude = value.unsigned_abs();
     let (digits, count) = digits(magnitude);
@@ -188,7 +188,7 @@ fn set<A: Client>(asm: &mut A, ty: Integer, d: A::Reg, value: i64) {
     }
 }
 
-/// Writes the quotient by a constant that is not zero; false if registers are missing, and then nothing is written.
+/// Writes the quotient by a constant that is not zero; if registers are missing, writes nothing and returns false.
 fn quotient<A: Client>(asm: &mut A, ty: Integer, d: A::Reg, s: A::Reg, constant: i64) -> bool {
     let bits = ty.bits(A::LONG_BITS);
     if ty.is_signed() {

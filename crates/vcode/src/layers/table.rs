@@ -4,12 +4,12 @@
 use crate::asm::Label;
 use crate::generated::core::Extension;
 
-/// What becomes of an index that the table has no label for.
+/// The treatment of an index without a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outside {
-    /// The client knows that there is none: nothing is checked.
+    /// The client guarantees that there is none: the index is not checked.
     Never,
-    /// It goes to this label.
+    /// It branches to this label.
     To(Label),
 }
 

@@ -1,4 +1,4 @@
-//! Virtual registers: an unlimited number, of which those without a machine register are in stack slots.
+//! Virtual registers: their number is unlimited, and those without a machine register are in stack slots.
 //!
 //! Allocation is one-pass and final: a virtual register gets its location, a machine register or a stack slot, when it is
 //! created, and keeps it until it is released. So control flow and calls need no treatment: a value has one location at
@@ -18,13 +18,13 @@ use crate::machine::Machine;
 use crate::registers::{Class, Register};
 use crate::signature::{Signature, Type};
 
-/// Registers set aside for operands on the stack, in each file.
+/// The registers of each file that are reserved for operands on the stack.
 const TEMPORARIES: usize = 3;
 
 /// A virtual register. `R` is the register of the machine that it may be in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VirtualReg<R> {
-    /// A register, or what stands for a place on the stack: so a virtual register is no larger than one of the machine.
+    /// A register, or the encoding of a stack slot, so that a virtual register is not larger than a machine register.
     pub(crate) register: R,
 }
 
@@ -122,7 +122,7 @@ pub enum VirtualArgument<M: Machine> {
     Constant(i64),
 }
 
-/// What to call.
+/// The callee.
 #[derive(Debug, Clone, Copy)]
 pub enum VirtualTarget<M: Machine> {
     /// The function at this address.
@@ -158,8 +158,8 @@ impl<'f, 'a, M: Machine> Virtual<'f, 'a, M>
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    /// Goes on with a function that was begun. `slots` is memory to remember released stack slots in, as many as it
-    /// holds; more are not used again.
+    /// Wraps a function under construction. `slots` is memory for the list of released stack slots; slots beyond its
+    /// length are not reused.
     pub fn new(asm: Asm<'a, M>, slots: &'f mut [u32]) -> Self {
         let temporaries = Temporaries { int: [M::RESULT; TEMPORARIES], float: [M::FLOAT_RESULT; TEMPORARIES] };
         Virtual { asm, temporaries, int: Reserve::Open, float: Reserve::Open, slots, free_slots: 0 }
@@ -346,7 +346,7 @@ where
         self.asm.reserve(bytes)
     }
 
-    /// The function itself, for what this layer does not offer.
+    /// The function itself, for operations that this layer does not offer.
     pub fn asm(&mut self) -> &mut Asm<'a, M> {
         &mut self.asm
     }

@@ -1,4 +1,4 @@
-//! Assembles functions for a machine, and remembers which bytes each instruction became.
+//! Assembles functions for a machine, and records the bytes of each portable instruction.
 
 use std::boxed::Box;
 use std::string::String;
@@ -22,7 +22,7 @@ use crate::registers::Class;
 pub struct TargetMachine {
     /// The name of its specification.
     pub name: &'static str,
-    /// How its instructions are read back.
+    /// Its decoder table.
     pub table: &'static Table,
     /// Assembles a function for it.
     pub assemble: fn(&Function) -> Result<Listing, Error>,
@@ -39,23 +39,23 @@ pub const MACHINES: [TargetMachine; 7] = [
     TargetMachine { name: "ppc64le", table: &decode::PPC64LE, assemble: assemble::<crate::ppc64le::Ppc64le> },
 ];
 
-/// What a part of a function's bytes is.
+/// The origin of a part of a function's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// What comes before the first instruction.
+    /// The prologue.
     Prologue,
     /// The statement with this number.
     Statement(usize),
-    /// What comes after the last.
+    /// The epilogue.
     Epilogue,
     /// Floating constants.
     Constants,
 }
 
-/// Some bytes of a function.
+/// A range of bytes of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
-    /// What they are.
+    /// Their origin.
     pub part: Part,
     /// The first, from the function's entry.
     pub start: usize,
@@ -68,14 +68,14 @@ pub struct Entry {
 pub struct Listing {
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// What they are, in order and without gaps.
+    /// Their origins, in order and without gaps.
     pub entries: Vec<Entry>,
     /// Bytes of instructions; constants follow.
     pub instructions: usize,
 }
 
 impl Listing {
-    /// The function, one row per machine instruction. `?` is what is no instruction of the machine.
+    /// The function, one row per machine instruction. `?` stands for bytes that are no instruction of the machine.
     pub fn rows(&self, table: &'static Table) -> Vec<Row<'_>> {
         let mut rows = Vec::new();
         let mut at = 0;
@@ -100,13 +100,13 @@ impl Listing {
 /// A machine instruction of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row<'l> {
-    /// What it belongs to.
+    /// The part it belongs to.
     pub part: Part,
     /// Its offset from the function's entry.
     pub at: usize,
     /// Its bytes.
     pub bytes: &'l [u8],
-    /// As an assembler takes it.
+    /// Its assembler text.
     pub text: String,
 }
 
@@ -192,7 +192,7 @@ fn list(buffer: &[u8], code: &Code, marks: &[usize], body: usize) -> Listing {
             entries.push(Entry { part, start, end });
         }
     };
-    // What `end` took back of a last jump belongs to the epilogue.
+    // A last jump that `end` has removed belongs to the epilogue.
     let within = |at: usize| at.saturating_sub(code.offset).min(code.instructions);
     add(Part::Prologue, 0, within(body));
     let first = marks.first().copied().unwrap_or(body);

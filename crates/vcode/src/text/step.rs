@@ -1,7 +1,7 @@
 //! The symbolic debugger whose absence "VCODE" 6.2 names: it executes a function one portable instruction at a time and shows
 //! variables by name. Each instruction is generated as a function of its own, which loads the operands, executes the
-//! instruction and stores its results. So the values are those that this machine computes, and an instruction that is added
-//! to a specification needs no code here.
+//! instruction and stores its results. So the values are those that this machine computes, and an instruction that is
+//! added to a specification needs no code here.
 //!
 //! Undefined behaviour is reported instead of executed: accesses outside the memory of the stepper, division by zero, and
 //! shifts by too many bits.
@@ -27,7 +27,7 @@ use crate::signature::Type;
 type Reg = <Native as Architecture>::Reg;
 type Float = <Native as Architecture>::Float;
 
-/// Memory that a function may use.
+/// Memory that the function may access.
 #[derive(Debug)]
 struct Span {
     name: String,
@@ -46,7 +46,7 @@ impl Span {
 pub struct Stepper<'f> {
     function: &'f Function,
     memory: Memory,
-    /// One per variable, then the address of the local that an instruction is about.
+    /// One per variable, then the address of the local that the instruction uses.
     values: Vec<u64>,
     types: Vec<Option<Type>>,
     spans: Vec<Span>,
@@ -60,16 +60,16 @@ enum State {
     Ended,
 }
 
-/// What an instruction did.
+/// The effect of an instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// The number of the statement.
     pub statement: usize,
     /// Variables it wrote, with their values.
     pub written: Vec<(String, String)>,
-    /// Whether it went elsewhere than to the next statement.
+    /// Whether it branched.
     pub jumped: bool,
-    /// What it returned, if it returned a value.
+    /// The returned value, if any.
     pub returned: Option<String>,
 }
 
@@ -331,7 +331,7 @@ impl<'f> Stepper<'f> {
                 Operand::Immediate(value) => Value::Immediate(value),
                 Operand::Label(_) => Value::Label(taken),
                 Operand::Local(index) => {
-                    // A local of the function lies elsewhere here: it is reached by its address.
+                    // The locals of the stepped function are in other memory: they are accessed by address.
                     let by_offset = instruction.name.replace("_local", "i");
                     instruction = Instruction::named(&by_offset).ok_or(Error::Arguments)?;
                     let place = self.values.len() - 1;
@@ -385,7 +385,7 @@ impl<'f> Stepper<'f> {
         })
     }
 
-    /// A value as its type reads it; pointers by what they point into.
+    /// A value formatted by its type; pointers relative to the memory that they point into.
     fn show(&self, ty: Option<Type>, value: u64) -> String {
         match ty {
             Some(Type::C | Type::Uc | Type::S | Type::Us | Type::I) => (value as i32).to_string(),

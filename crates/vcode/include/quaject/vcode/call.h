@@ -1,5 +1,5 @@
-/* Calls built at run time: any number and kind of arguments, put where the convention wants them; and tail calls. The
-   same as call.rs of the Rust crate, which explains it. Knows places, not encodings.
+/* Calls built at run time: any number and kind of arguments, moved to the locations of the convention; and tail calls.
+   The same as call.rs of the Rust crate, which explains it. Knows locations, not encodings.
 
        qjv_argument arguments[] = {qjv_in(x), qjv_value(7)};
        qjv_call(&a, "%l%l", qjv_at_address((uintptr_t)labs_of_sum), arguments, 2);      result in V_RESULT or V_FRESULT
@@ -22,7 +22,7 @@ enum { QJV_OUTGOING = 0, QJV_HOME = 0, QJV_EXTENDS = 0, QJV_COUNTS_FLOATS = 0 };
 /* A register, of the file that the type says, or an integer or pointer constant. */
 typedef enum { QJV_REGISTER, QJV_CONSTANT } qjv_operand;
 typedef struct { qjv_operand kind; v_reg reg; int64_t value; } qjv_argument;
-/* What to call: the function at an address, or whose address is in a register. */
+/* The callee: the function at an address, or whose address is in a register. */
 typedef qjv_argument qjv_target;
 
 QJV_INLINE qjv_argument qjv_in(v_reg reg) {
@@ -38,7 +38,7 @@ QJV_INLINE qjv_argument qjv_value(int64_t value) {
 QJV_INLINE qjv_target qjv_at_address(uintptr_t address) { return qjv_value((int64_t)address); }
 
 enum { QJV_MAX_MOVES = 40, QJV_PARKED = 255 };
-/* Moves between registers of one file that are to happen at once. */
+/* A parallel move: moves between registers of one file that happen at once. */
 typedef struct { uint8_t source[QJV_MAX_MOVES], destination[QJV_MAX_MOVES]; unsigned count; } qjv_moves;
 
 QJV_INLINE void qjv_move(qjv_asm *c, qjv_moves *moves, uint32_t source, uint32_t destination) {
@@ -81,7 +81,7 @@ QJV_OUTLINE void qjv_make_moves(qjv_asm *c, qjv_moves *moves, int is_float, v_va
     }
 }
 
-/* Makes a long of a shorter value where the convention demands it. */
+/* Extends a shorter value to a long, if the convention requires it. */
 QJV_INLINE void qjv_extend(qjv_asm *c, char type, v_reg reg) {
     if (type == 'i' || type == 's' || type == 'c') qjv_cvi2l(c, reg, reg);
     else if (type == 'u') qjv_cvu2l(c, reg, reg);
@@ -108,7 +108,7 @@ QJV_OUTLINE void qjv_push_argument(qjv_asm *c, char type, v_variable at, qjv_arg
 }
 
 /* Bytes of stack that arguments take; -1 if they are not as many as the types, the types are malformed, or a client's
-   convention has one travel where it cannot. */
+   convention assigns an invalid location. */
 QJV_OUTLINE int64_t qjv_argument_bytes(qjv_asm *c, const char *types, size_t count) {
     const qjv_convention *client = qjv_client(c->f);
     qjv_places places = {{0, 0, 0}, 0, 0, 0};
@@ -134,9 +134,10 @@ QJV_OUTLINE int64_t qjv_argument_bytes(qjv_asm *c, const char *types, size_t cou
     return places.counters.stack;
 }
 
-/* Puts the arguments where the convention wants them, and a target in a register into the scratch register; returns how
-   many floats are in registers. First the stack, which may need the scratch register; then all registers at once; then
-   moves between the files, and constants: their destinations are then the source of no move. */
+/* Moves the arguments to the locations of the convention, and a target in a register to the scratch register; returns
+   the number of floats in registers. First the stack, which may need the scratch register; then the registers of each
+   file as one parallel move; then moves between the files, and constants, whose destinations are no longer the source
+   of a move. */
 QJV_OUTLINE long qjv_place_arguments(qjv_asm *c, const char *types, qjv_target target, const qjv_argument *arguments,
                                      v_variable transfer) {
     qjv_moves ints = {{0}, {0}, 0}, floats = {{0}, {0}, 0};
@@ -191,7 +192,7 @@ QJV_OUTLINE long qjv_place_arguments(qjv_asm *c, const char *types, qjv_target t
     return in_registers;
 }
 
-/* Stores ('s') or loads the temporaries that stand in for callee-saved registers. */
+/* Stores ('s') or loads the temporaries that substitute for callee-saved registers. */
 QJV_OUTLINE void qjv_save_around_call(qjv_asm *c, int what) {
     for (unsigned number = 0; c->f->stands && number < 64; number++) {
         v_variable at = {c->f->stand_in_area + 8 * (int32_t)number};
@@ -206,8 +207,8 @@ QJV_OUTLINE void qjv_save_around_call(qjv_asm *c, int what) {
     }
 }
 
-/* Calls a function. Its result is then in V_RESULT or V_FRESULT; temporaries do not survive, except those that stand in
-   for persistent registers. */
+/* Calls a function. Its result is then in V_RESULT or V_FRESULT; temporaries do not survive, except those that
+   substitute for persistent registers. */
 QJV_OUTLINE void qjv_call_outlined(qjv_asm *c, const char *types, qjv_target target, const qjv_argument *arguments, size_t count) {
     int64_t bytes = qjv_argument_bytes(c, types, count), pushed;
     long floats;
@@ -228,7 +229,7 @@ QJV_OUTLINE void qjv_call_outlined(qjv_asm *c, const char *types, qjv_target tar
     qjv_save_around_call(c, 'l');
 }
 
-/* Whether an argument outlives the epilogue: it is in a register that the function need not preserve. */
+/* Whether an argument survives the epilogue: it is in a register that the function need not preserve. */
 QJV_OUTLINE int qjv_is_carried_out(const qjv_function *f, qjv_place place) {
     uint64_t bits = qjv_register_bit(f, place.at & 31, place.kind == QJV_IN_FLOAT);
     if (place.kind == QJV_ON_STACK) return 0;
@@ -236,9 +237,9 @@ QJV_OUTLINE int qjv_is_carried_out(const qjv_function *f, qjv_place place) {
     return !f->client || !(bits & qjv_class(qjv_client_registers(f, place.kind == QJV_IN_FLOAT), V_VAR));
 }
 
-/* Calls a function in place of returning: the frame is gone when it begins, and it returns to the caller of this one. It
-   may end a leaf. All its arguments travel in registers that this function does not preserve, and it is no interrupt
-   handler, or it is an error. */
+/* A tail call: the frame is released before the jump, and the callee returns to the caller of this function. It may end
+   a leaf. It is an error in an interrupt handler, or if an argument is passed on the stack or in a register that this
+   function preserves. */
 QJV_OUTLINE void qjv_tail_call_outlined(qjv_asm *c, const char *types, qjv_target target, const qjv_argument *arguments, size_t count) {
     const v_label tail = {QJV_TAIL};
     qjv_counters counters = {0, 0, 0};

@@ -1,5 +1,5 @@
-/* Calling conventions: the machine's own, and those of a client, which decide per function where arguments travel and
-   which registers it preserves. The same as abi.rs of the Rust crate. Knows register numbers, not encodings.
+/* Calling conventions: the machine's own, and those of a client, which determine per function the locations of
+   arguments and the preserved registers. The same as abi.rs of the Rust crate. Knows register numbers, not encodings.
 
        qjv_convention mine = qjv_own_convention();
        qjv_classify(&mine.ints, V_T0, V_VAR);                        functions preserve it now
@@ -35,7 +35,7 @@ enum { QJV_INCOMING = 0, QJV_BOTTOM = 0, QJV_BIAS = 0, QJV_SINGLE_AT = 0, QJV_SI
 #endif
 
 typedef struct { uint32_t integer, floating, stack; } qjv_counters;
-/* Where a parameter travels: registers by number, or bytes of stack. */
+/* The location of a parameter: registers by number, or bytes of stack. */
 enum { QJV_IN_INT, QJV_IN_FLOAT, QJV_IN_PAIR, QJV_ON_STACK };
 typedef struct { int kind; uint32_t at, second; } qjv_place;
 
@@ -46,7 +46,7 @@ QJV_INLINE qjv_place qjv_make_place(int kind, uint32_t at, uint32_t second) {
     return place;
 }
 
-/* Where the machine's own convention has the next argument travel, given the registers for arguments. */
+/* The location of the next argument by the machine's own convention, given the argument registers. */
 QJV_INLINE qjv_place qjv_place_among(qjv_counters *counters, char type, const uint8_t *int_args, uint32_t ints,
                                      const uint8_t *float_args, uint32_t floats) {
     uint32_t at;
@@ -127,35 +127,37 @@ QJV_INLINE char qjv_next_type(const char **text) {
     return letter;
 }
 
-/* Neither class, for qjv_classify: functions leave the register alone. */
+/* Neither class, for qjv_classify: functions do not use the register. */
 enum { V_UNAVAILABLE = -1 };
 /* Positions of registers by class: first those that calls may destroy, then those that functions preserve. */
 enum { QJV_MAX_REGISTERS = 32 };
 
-/* The registers of one file by class, in the order in which they are handed out, and those of arguments. Empty if zero. */
+/* The registers of one file by class, in order of allocation, and those of arguments. Empty if zero. */
 typedef struct {
     uint8_t order[2 * QJV_MAX_REGISTERS], args[QJV_MAX_REGISTERS];
-    /* By class; and how many are in args. */
+    /* Counts by class, and of args. */
     uint8_t count[2];
     uint8_t arguments;
 } qjv_registers;
 
-/* Who preserves the scratch registers, and what else instructions change but the processor does not keep for a handler. */
+/* Whether a function preserves the scratch registers and the other state that instructions change and the processor
+ * does not save for a handler. */
 typedef enum { QJV_SCRATCH_FREE, QJV_SCRATCH_PRESERVED } qjv_scratch;
 
 /* A calling convention. Functions whose scratch registers are preserved are interrupt handlers: they return nothing, may
-   be entered on the stack of what they interrupt, and call functions of C. Of floating registers they preserve the eight
-   bytes that doubles are in: who enters one that uses floats from code that uses vectors preserves those. On x86-64 the
-   return address is in the red zone of what was interrupted: who enters steps over it before that. */
+   be entered on the stack of what they interrupt, and call functions of C. Of floating registers they preserve the
+   eight bytes of a double: code that uses vectors must save these before it enters a handler that uses floats. On
+   x86-64 the return address would overlap the red zone of the interrupted code: the code that enters a handler must
+   lower the stack pointer before. */
 typedef struct qjv_convention {
     qjv_registers ints, floats;
-    /* Where the next argument travels, of a type by the last letter of its name: in a register of args, or in the bytes
-       that it adds to the stack. Null is the rule of the machine, which takes args in order. */
+    /* The location of the next argument, of a type by the last letter of its name: a register of args, or the bytes
+       that it adds to the stack. Null selects the rule of the machine, which uses args in order. */
     qjv_place (*place)(const struct qjv_convention *convention, qjv_counters *counters, char type);
     qjv_scratch scratch;
 } qjv_convention;
 
-/* Where a register is; -1 if it is in no class. */
+/* The position of a register; -1 if it is in no class. */
 QJV_OUTLINE int qjv_position(const qjv_registers *registers, unsigned number) {
     for (int class_ = V_TEMP; class_ <= V_VAR; class_++)
         for (int index = 0; index < registers->count[class_]; index++)
@@ -184,7 +186,7 @@ QJV_COLD void qjv_classify(qjv_registers *registers, v_reg reg, int class_) {
         registers->order[QJV_MAX_REGISTERS * class_ + registers->count[class_]++] = (uint8_t)number;
 }
 
-/* Says which registers carry arguments, in order. */
+/* Sets the argument registers, in order. */
 QJV_COLD void qjv_carry_arguments(qjv_registers *registers, const v_reg *args, size_t count) {
     registers->arguments = (uint8_t)(count < QJV_MAX_REGISTERS ? count : (size_t)QJV_MAX_REGISTERS);
     for (size_t index = 0; index < registers->arguments; index++) registers->args[index] = (uint8_t)qjv_number(args[index]);
@@ -201,7 +203,7 @@ QJV_COLD void qjv_own_registers(qjv_registers *registers, const uint8_t *temp, s
     registers->arguments = (uint8_t)arguments;
 }
 
-/* The convention of C, to begin with. */
+/* The convention of C, as a starting point. */
 QJV_COLD qjv_convention qjv_own_convention(void) {
     qjv_convention own;
     memset(&own, 0, sizeof own);
@@ -213,7 +215,7 @@ QJV_COLD qjv_convention qjv_own_convention(void) {
     return own;
 }
 
-/* That of interrupt handlers: every register is preserved that functions may use. */
+/* The convention of interrupt handlers: every allocatable register is preserved. */
 QJV_COLD qjv_convention qjv_handler_convention(void) {
     qjv_convention handler = qjv_own_convention();
     while (handler.ints.count[V_TEMP]) qjv_classify(&handler.ints, qjv_reg(handler.ints.order[0]), V_VAR);
@@ -222,7 +224,7 @@ QJV_COLD qjv_convention qjv_handler_convention(void) {
     return handler;
 }
 
-/* Whether every register is one that the machine's own convention hands out, and none is named twice. */
+/* Whether every register is allocatable in the machine's own convention, and none is listed twice. */
 QJV_COLD int qjv_registers_are_own(const qjv_registers *registers, const uint64_t *own) {
     uint64_t seen[2] = {0, 0};
     for (unsigned at = 0; at < 3 * QJV_MAX_REGISTERS; at++) {
@@ -255,7 +257,7 @@ QJV_COLD qjv_place qjv_client_place(const qjv_convention *convention, qjv_counte
     return qjv_place_among(counters, type, ints->args, ints->arguments, floats->args, floats->arguments);
 }
 
-/* Has a register carry an argument, if it may and carries no other. */
+/* Assigns an argument to a register; 0 if the register may not carry one or carries another. */
 QJV_COLD int qjv_carries(const qjv_registers *registers, uint64_t *taken, uint32_t number) {
     for (unsigned index = 0; index < registers->arguments; index++) {
         if (registers->args[index] != number) continue;
@@ -266,10 +268,10 @@ QJV_COLD int qjv_carries(const qjv_registers *registers, uint64_t *taken, uint32
     return 0;
 }
 
-/* Where the arguments of a signature travel, all together; registers by number. */
+/* The locations of all arguments of a signature; registers by number. */
 typedef struct { qjv_counters counters; uint64_t ints, floats; size_t count; } qjv_places;
 
-/* Whether all arguments can travel where a client's convention has them. */
+/* Checks the locations that a client's convention assigns. */
 QJV_COLD qjv_error qjv_check_places(const qjv_convention *convention, const char *types, qjv_places *places) {
     char type;
     memset(places, 0, sizeof *places);

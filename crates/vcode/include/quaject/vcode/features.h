@@ -1,5 +1,5 @@
-/* What the processor that runs this program has besides what every processor of its machine has: a set of V_HAS_...
-   bits for qjv_use_features. Asks the processor itself, and on Linux the kernel behind it. */
+/* Detection of the features of the running processor beyond the baseline of its machine: a set of V_HAS_... bits for
+   qjv_use_features. Uses CPUID on x86-64 and the identification registers on AArch64, whose reads Linux emulates. */
 #ifndef QUAJECT_VCODE_FEATURES_H
 #define QUAJECT_VCODE_FEATURES_H
 
@@ -16,13 +16,13 @@ static inline __attribute__((unused)) uint64_t qjv_ask_features(void) {
     if (__get_cpuid(0x80000001u, &eax, &ebx, &ecx, &edx)) extended = ecx;
     ecx = 0;
     if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx)) return 0;
-    /* Which parts of the state the operating system saves. */
+    /* The components of the processor state that the operating system saves (XCR0). */
     if (ecx >> 27 & 1) __asm__("xgetbv" : "=a"(saved), "=d"(edx) : "c"(0));
     if (ecx >> 23 & 1) found |= V_HAS_POPCNT;
     if (extended >> 5 & 1) found |= V_HAS_LZCNT;
     if (seven_ebx >> 3 & 1) found |= V_HAS_BMI1;
     if (ecx >> 22 & 1) found |= V_HAS_MOVBE;
-    /* It stands for SSSE3 and SSE4.1 too. */
+    /* It represents SSSE3 and SSE4.1 too. */
     if ((ecx >> 20 & 1) && (ecx >> 19 & 1) && (ecx >> 9 & 1)) found |= V_HAS_SSE42;
     if ((seven_ebx >> 5 & 1) && (saved & 0x6) == 0x6) found |= V_HAS_AVX2;
     if (ecx >> 1 & 1) found |= V_HAS_PCLMUL;
@@ -34,8 +34,8 @@ static inline __attribute__((unused)) uint64_t qjv_ask_features(void) {
     return found;
 }
 
-/* Asks once in each file that includes this: a question to the processor leaves a virtual machine. Every thread finds the
-   same, so the word orders nothing. */
+/* Cached per including file, because CPUID exits a virtual machine. Every thread computes the same value, so that no
+   ordering is needed. */
 static inline __attribute__((unused)) uint64_t qjv_detect_features(void) {
     static const uint64_t asked = UINT64_C(1) << 63;
     static uint64_t found;
@@ -57,7 +57,7 @@ static inline __attribute__((unused)) uint64_t qjv_detect_features(void) {
     return found;
 }
 #else
-/* What the program was compiled for, it runs on. */
+/* The features that the program was compiled for. */
 static inline __attribute__((unused)) uint64_t qjv_detect_features(void) {
 #if defined(__riscv_zbb)
     return V_HAS_ZBB;

@@ -3,7 +3,7 @@
 #ifndef QUAJECT_VCODE_FUNCTION_H
 #define QUAJECT_VCODE_FUNCTION_H
 
-/* Delay slots, as layers/schedule.rs explains: a point in the writing of a function to which it can go back. */
+/* Delay slots, as layers/schedule.rs explains: a checkpoint of the assembler, which can be restored. */
 typedef struct { uint8_t *ip; size_t left; qjv_fixup last_return, forward; uint32_t fixups, constants; } qjv_moment;
 
 QJV_INLINE qjv_moment qjv_now(const qjv_asm *c) {
@@ -20,7 +20,7 @@ QJV_INLINE void qjv_go_back(qjv_asm *c, const qjv_moment *to) {
     c->f->constants = to->constants;
 }
 
-/* Reads what was written since, if that is one word that refers to nothing. */
+/* Reads the instruction written since, if it is one word without a reference. */
 QJV_OUTLINE int qjv_lone_word(qjv_asm *c, const qjv_moment *since, uint8_t *word) {
     if (c->ip != since->ip + 4 || c->last_return != since->last_return || c->forward != since->forward ||
         c->f->fixups != since->fixups || c->f->constants != since->constants)
@@ -29,7 +29,7 @@ QJV_OUTLINE int qjv_lone_word(qjv_asm *c, const qjv_moment *since, uint8_t *word
     return 1;
 }
 
-/* Puts an instruction in the place of the last one, if more than that was written since and it does nothing. */
+/* Replaces the last instruction, if it is a nop and not the only one written since. */
 QJV_OUTLINE int qjv_fill_slot(qjv_asm *c, const qjv_moment *since, const uint8_t *word) {
     qjv_moment after = qjv_now(c);
     qjv_nop(c);
@@ -59,8 +59,8 @@ QJV_OUTLINE int qjv_fill_slot(qjv_asm *c, const qjv_moment *since, const uint8_t
         branch;                                                                   \
     } while (0)
 
-/* A load whose result is first used by the instruction after the count next ones. The machines there are wait for loads
-   by themselves, so nothing is inserted. */
+/* A load whose result is first used by the instruction after the count next ones. All present machines have interlocks,
+   so that no nops are inserted. */
 enum { QJV_LOAD_DELAY = 0 };
 #define qjv_raw_load(c, load, count)                                              \
     do {                                                                          \
@@ -68,10 +68,10 @@ enum { QJV_LOAD_DELAY = 0 };
         for (int qjv_done = (int)(count); qjv_done < QJV_LOAD_DELAY; qjv_done++) qjv_nop(c); \
     } while (0)
 
-/* How far the stack pointer is lowered while so many registers are borrowed. */
+/* The bytes by which the stack pointer is lowered while count registers are borrowed. */
 QJV_OUTLINE int64_t qjv_borrowed_bytes(size_t count) { return (int64_t)((QJV_BOTTOM + 8 * count + 15) & ~(size_t)15); }
 
-/* Borrows registers other than those taken, for the length of a row; their values are kept on the stack. */
+/* Spills registers other than those taken, for the length of a row, and returns them. */
 QJV_OUTLINE void qjv_borrow_registers(qjv_asm *c, const v_reg *taken, size_t count, v_reg *borrowed, size_t wanted) {
     v_variable at = {QJV_BIAS + QJV_BOTTOM};
     size_t found = 0;
@@ -94,7 +94,7 @@ QJV_OUTLINE void qjv_return_registers(qjv_asm *c, const v_reg *borrowed, size_t 
 }
 
 /* Jumps to the label that the unsigned long in index counts from zero: a row of jumps in the code. An index without a
-   label goes to outside, if that is not null; otherwise the client knows that there is none. */
+   label goes to outside, if that is not null; otherwise the client guarantees that there is none. */
 QJV_OUTLINE void qjv_jump_table(qjv_asm *c, v_reg index, const v_label *labels, size_t count, const v_label *outside) {
     if (outside) qjv_bgeuli(c, index, (unsigned long)count, *outside);
     qjv_jtab(c, index);
@@ -103,17 +103,17 @@ QJV_OUTLINE void qjv_jump_table(qjv_asm *c, v_reg index, const v_label *labels, 
 
 static void qjv_move_parameters(qjv_asm *outer, const char *types, v_reg *params);
 
-/* Where the convention of the function has the next argument travel. */
+/* The location of the next argument by the convention of the function. */
 QJV_INLINE qjv_place qjv_place_of(const qjv_function *f, qjv_counters *counters, char type) {
     return f->client ? qjv_client_place(f->convention, counters, type) : qjv_next_place(counters, type);
 }
 
-/* What is known of the parameters while a function begins. */
+/* The state of parameters while a function begins. */
 typedef struct { qjv_counters counters; const char *text; int elsewhere; } qjv_arrivals;
 
 enum { QJV_OWN, QJV_ANY };
 
-/* Where the next parameter arrives, by the machine's own convention or any; 0 after the last. */
+/* The location of the next parameter, by the machine's own convention or any; 0 after the last. */
 QJV_INLINE int qjv_parameter(qjv_asm *c, qjv_arrivals *arrivals, v_reg *param, int whose) {
     qjv_function *f = c->f;
     char type = qjv_next_type(&arrivals->text);
@@ -141,7 +141,7 @@ QJV_INLINE int qjv_parameter(qjv_asm *c, qjv_arrivals *arrivals, v_reg *param, i
     return 1;
 }
 
-/* Parameters of a type string that the compiler does not know. */
+/* Parameters of a type string that is not constant. */
 QJV_OUTLINE int qjv_parameters(qjv_asm *c, const char *types, v_reg *params) {
     qjv_arrivals arrivals = {{0, 0, 0}, types, !c->f->leaf};
     while (qjv_parameter(c, &arrivals, params, QJV_ANY)) params++;
@@ -177,7 +177,7 @@ QJV_INLINE void qjv_open(qjv_asm *c, qjv_function *f, qjv_region region, int kin
 
 QJV_INLINE void qjv_arrive(qjv_asm *c, const char *types, v_reg *params) {
     qjv_arrivals arrivals = {{0, 0, 0}, types, !c->f->leaf};
-    /* A literal is read when the program is compiled: hence steps, not a loop. */
+    /* Unrolled, so that the compiler folds it for a literal. */
     if (__builtin_constant_p(types[0]) && QJV_FOLDS) {
         if (qjv_parameter(c, &arrivals, params, QJV_OWN) && qjv_parameter(c, &arrivals, params + 1, QJV_OWN) &&
             qjv_parameter(c, &arrivals, params + 2, QJV_OWN) && qjv_parameter(c, &arrivals, params + 3, QJV_OWN) &&
@@ -210,8 +210,8 @@ QJV_OUTLINE uint32_t qjv_prologue_room(const qjv_function *f) {
     return (QJV_PROLOGUE + 80 + 10 * (ints + floats) + 15) & ~15u;
 }
 
-/* Makes a convention that of a function that was opened; registers of parameters are preserved if they have to be, for the
-   client may change them. */
+/* Sets the convention of an open function; parameter registers are preserved if necessary, because the client may
+   change them. */
 QJV_COLD void qjv_adopt(qjv_asm *c, size_t length, const char *types, const qjv_convention *convention) {
     qjv_function *f = c->f;
     qjv_places places;
@@ -245,7 +245,7 @@ QJV_COLD void qjv_arrive_with(qjv_asm *c, size_t length, const char *types, v_re
 }
 
 /* Begins a function with a client's convention, which is there until qjv_end. It calls others by the same one, an interrupt
-   handler functions of C; registers that it must preserve and functions of C destroy are then saved in any case. */
+   handler functions of C; registers that it must preserve and C functions may destroy are then always saved. */
 QJV_INLINE void qjv_begin_with(qjv_asm *c, qjv_function *f, qjv_region region, const char *types, v_reg *params, int kind,
                                const qjv_convention *convention) {
     qjv_asm copy;
@@ -320,11 +320,11 @@ QJV_OUTLINE uint32_t qjv_used_slots(const qjv_function *f) {
 
 typedef enum { QJV_SAVE, QJV_RESTORE } qjv_way;
 
-/* What handlers preserve besides. */
+/* The additional state that handlers preserve. */
 QJV_COLD void qjv_scratch_slots(qjv_asm *c, qjv_way way, int32_t at) {
     v_variable first = {at}, second = {at + 8}, real = {at + 16};
     int has_second = qjv_number(QJV_SCRATCH) != qjv_number(QJV_SECOND_SCRATCH);
-    /* A load of eight bytes clears the rest of a vector register, so a function without floats leaves it alone. */
+    /* A load of eight bytes clears the rest of a vector register, so a function without floats does not reload it. */
     int has_floats = QJV_DIVIDES_IN_FLOATS || c->f->float_touched;
     if (way == QJV_SAVE) {
         qjv_stl_local(c, QJV_SCRATCH, first);
@@ -347,7 +347,7 @@ QJV_OUTLINE void qjv_each_saved(qjv_asm *c, qjv_way way) {
         else qjv_restore_link(c, first);
     }
     first += 8;
-    /* Sets are by position: in this order, the preserved ones behind each other. */
+    /* Sets are by position: the preserved registers are consecutive. */
     for (uint64_t touched = f->int_touched >> preserved.position; touched; touched &= touched - 1) {
         int index = __builtin_ctzll(touched);
         v_variable at = {first + 8 * index};
@@ -385,7 +385,7 @@ QJV_COLD uint32_t qjv_frame(qjv_asm *c) {
     uint32_t used = qjv_used_slots(f);
     int is_handler = qjv_is_handler(f);
     uint32_t own = f->locals || is_handler ? qjv_save_area(f) + f->locals : 8 * used;
-    /* Who is interrupted may have no frame, and keep things below its stack pointer. */
+    /* Interrupted code may have no frame and use its red zone. */
     uint32_t above = QJV_BOTTOM + own + QJV_MISALIGNED + (is_handler ? (uint32_t)QJV_RED_ZONE : 0);
     uint32_t size = own || f->calls ? ((above + 15) & ~15u) - QJV_MISALIGNED : 0, room = qjv_prologue_room(f);
     uint8_t buffer[2048];
@@ -408,7 +408,7 @@ QJV_COLD uint32_t qjv_frame(qjv_asm *c) {
 #if QJV_CLOBBERS_SPECIAL_REGISTERS
     if (is_handler) qjv_save_special(c, held);
 #endif
-    /* Last: a large frame is entered by way of the scratch register. */
+    /* Last: entering a large frame uses the scratch register. */
     if (f->incoming) qjv_frame_address(c, QJV_SCRATCH, (int64_t)size);
     length = (size_t)(c->ip - buffer);
     *c = saved;
@@ -436,7 +436,7 @@ QJV_COLD void qjv_place_constants(qjv_asm *c) {
     }
 }
 
-/* Without a frame, returning is one instruction: it replaces the jump to the epilogue. */
+/* Replaces a jump to the epilogue by a return, in a function without a frame. */
 QJV_COLD void qjv_return_at(qjv_asm *c, uint32_t at) {
     uint8_t buffer[32 + QJV_SLACK];
     qjv_asm there = {buffer, 32, c->f, QJV_NO_RETURN, QJV_NO_RETURN};
@@ -445,7 +445,7 @@ QJV_COLD void qjv_return_at(qjv_asm *c, uint32_t at) {
     memcpy(c->f->start + at, buffer, QJV_JUMP_BYTES);
 }
 
-/* Resolves all references; 0 if one is not plainly to a label that is bound and in reach. */
+/* Resolves all references on the fast path; 0 if a label is unbound or out of reach. */
 QJV_INLINE int qjv_resolve_plain(qjv_function *f) {
     for (uint32_t index = 0; index < f->fixups; index++) {
         uint32_t site = (uint32_t)f->fixup[index], label = qjv_label_of(f->fixup[index]);
@@ -456,8 +456,8 @@ QJV_INLINE int qjv_resolve_plain(qjv_function *f) {
     return 1;
 }
 
-/* Takes back the last word but one, a jump, and the last too if it does nothing: what it does comes in front of the
-   epilogue, as it did. */
+/* Removes the jump that is the last word but one, and the word in its delay slot if that is a nop; otherwise the slot's
+   instruction moves before the epilogue. */
 QJV_COLD void qjv_drop_jump_before_slot(qjv_asm *c) {
     qjv_moment after = qjv_now(c);
     qjv_nop(c);
@@ -469,7 +469,7 @@ QJV_COLD void qjv_drop_jump_before_slot(qjv_asm *c) {
     c->ip += 4;
 }
 
-/* What a function must preserve by a client's convention and a function of C would destroy is saved. */
+/* Marks the registers that a function must preserve by a client's convention and C functions may destroy as saved. */
 QJV_COLD void qjv_preserve_from_calls(qjv_function *f) {
     for (unsigned index = 0; index < QJV_COUNT(qjv_int_temp); index++)
         f->int_touched |= qjv_register_bit(f, qjv_int_temp[index], 0) & qjv_class(&f->convention->ints, V_VAR);
@@ -533,10 +533,10 @@ QJV_OUTLINE void *qjv_end_at(qjv_function *f, uint8_t *cursor, size_t left) {
 /* Ends the function; its address, or null after an error, which is in f.error. */
 QJV_INLINE void *qjv_end(qjv_asm *c) {
     qjv_function *f = c->f;
-    /* Where a jump executes the instruction after it, that stays where it is. */
+    /* On machines with delay slots, the instruction in the slot stays in its place. */
     const uint32_t ip = qjv_at(f, c->ip), slot = QJV_DELAY_SLOTS ? 4 : 0;
     if (c->forward != QJV_NO_RETURN) qjv_wait(f, c->forward);
-    /* The common small function: no frame, no constants, its last return at the end. Should a reference not be resolved
+    /* The common small function: no frame, no constants, its last return at the end. If a reference cannot be resolved
        here, the general path resolves all of them again. */
     if (__builtin_expect(!f->special && !(f->int_touched | f->float_touched) && c->last_return != QJV_NO_RETURN &&
                              (uint32_t)c->last_return + 4 + slot == ip && f->last_bound != ip && qjv_resolve_plain(f), 1)) {

@@ -1,6 +1,6 @@
-/* The names of the paper, on one cursor per thread: a layer of macros over the explicit cursor. Storage is any memory
-   that is writable and executable, whose size only its owner knows; or memory from v_code_new, which is never writable
-   and executable through one mapping, and in which overflow is an error. */
+/* The names of the paper, on one cursor per thread: a layer of macros over the explicit cursor. Storage is any writable
+   and executable memory, whose size is not known here; or memory from v_code_new, which is never writable and
+   executable through one mapping, and in which overflow is detected. */
 #ifndef QUAJECT_VCODE_PAPER_H
 #define QUAJECT_VCODE_PAPER_H
 
@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 #if defined(__STRICT_ANSI__) && !defined(__cplusplus)
-/* In strict C the system's headers have them only if asked by macros, which would have to come before any header. */
+/* In strict C the system's headers declare them only under feature-test macros, which would have to precede any
+ * header. */
 long syscall(long number, ...);
 int ftruncate(int file, off_t length);
 #endif
@@ -49,7 +50,7 @@ static inline __attribute__((unused)) struct v_code *v_code_new(size_t bytes) {
     return code;
 }
 
-/* Gives memory from v_code_new back; its function must not be called any more. */
+/* Frees memory from v_code_new; its function must not be called any more. */
 static inline __attribute__((unused)) void v_code_free(struct v_code *code) {
     munmap((void *)code->execute, code->length);
     munmap(code, code->length);
@@ -71,10 +72,12 @@ QJV_COLD void v_open_code(qjv_function *f, const struct v_code *ip) {
 }
 
 QJV_INLINE void v_begin(const char *types, v_reg *args, int leaf, struct v_code *ip) {
-    /* What is at ip is read before anything is written, and kept: memory from v_code_new is used again. */
+    /* The header at ip is read before anything is written, and preserved, because memory from v_code_new can be
+     * reused. */
     qjv_region region = {(uint8_t *)(ip + 1), (uintptr_t)(ip + 1), QJV_NO_LIMIT};
     qjv_open(&v_self, &v_function, region, leaf);
-    /* So much is free in every memory: that of v_code_new has whole pages. Compilers see it, and drop the first checks. */
+    /* This much is free in any storage (v_code_new allocates whole pages), so that compilers eliminate the first
+     * checks. */
     v_self.left = QJV_PAGE - sizeof *ip - QJV_PROLOGUE - QJV_SLACK;
     if (__builtin_expect(ip->self == ip, 0)) v_open_code(&v_function, ip);
     qjv_arrive(&v_self, types, args);
@@ -90,7 +93,7 @@ QJV_COLD void v_begin_with(const char *types, v_reg *args, int leaf, struct v_co
 
 /* Begins a function: the registers of its parameters are written to args. */
 #define v_lambda(types, args, leaf, ip) v_begin(types, args, leaf, (struct v_code *)(ip))
-/* The same with a calling convention of the client's, a pointer to which is given and which is there until v_end. */
+/* The same with a calling convention of the client, by pointer; it must live until v_end. */
 #define v_lambda_with(types, args, leaf, ip, convention) v_begin_with(types, args, leaf, (struct v_code *)(ip), convention)
 /* Ends it; its address, or null after an error: v_error(). */
 #define v_end() qjv_end(&v_self)

@@ -1,6 +1,6 @@
-/* Registers and variables of a function: what is handed out, by class, and where on the stack things are. The same as
-   registers.rs and frame.rs of the Rust crate, which explain it. Sets of registers are kept by position in the order in
-   which they are handed out; knows no encodings. */
+/* Registers and variables of a function: allocation by class, and the layout of the stack. The same as registers.rs and
+   frame.rs of the Rust crate, which explain it. Sets of registers are by position in the order of allocation. Knows no
+   encodings. */
 #ifndef QUAJECT_VCODE_REGISTERS_H
 #define QUAJECT_VCODE_REGISTERS_H
 
@@ -45,13 +45,13 @@ QJV_INLINE qjv_preserved qjv_preserved_of(const qjv_function *f, int is_float) {
     return preserved;
 }
 
-/* Bytes of the save area: return address, what is preserved, what handlers preserve besides, a slot to move values in. */
+/* Bytes of the save area: return address, preserved registers, the additional state of handlers, a transfer slot. */
 QJV_OUTLINE uint32_t qjv_save_area(const qjv_function *f) {
     uint32_t registers = qjv_preserved_of(f, 0).count + qjv_preserved_of(f, 1).count;
     return 8 * (2 + registers) + (qjv_is_handler(f) ? 24u + (QJV_CLOBBERS_SPECIAL_REGISTERS ? (uint32_t)QJV_SPECIAL_REGISTER_BYTES : 0u) : 0u);
 }
 
-/* So many bytes of stack, aligned to a power of two up to sixteen. */
+/* Allocates bytes of stack, aligned to a power of two up to sixteen. */
 QJV_OUTLINE v_variable qjv_local_bytes(qjv_function *f, uint32_t bytes, uint32_t align) {
     const uint32_t base = QJV_BOTTOM + qjv_save_area(f);
     uint32_t at = (base + f->locals + align - 1) & ~(align - 1);
@@ -74,7 +74,7 @@ QJV_OUTLINE v_variable qjv_transfer(qjv_function *f) {
     return transfer;
 }
 
-/* Notes that a register stands in for one that outlives calls. */
+/* Records that a temporary substitutes for a persistent register. */
 QJV_COLD void qjv_save_around_calls(qjv_function *f, uint64_t bit, int is_float) {
     if (!f->stands) {
         f->stands = 1;
@@ -85,8 +85,8 @@ QJV_COLD void qjv_save_around_calls(qjv_function *f, uint64_t bit, int is_float)
     *(is_float ? &f->float_standing : &f->int_standing) |= bit;
 }
 
-/* The registers of a client's convention that outlive calls. Those that carry arguments do not; handlers call functions
-   of C, which preserve what they preserve. */
+/* The registers of a client's convention that survive calls. Those that carry arguments do not; handlers call C
+   functions, by the C convention. */
 QJV_COLD uint64_t qjv_lasting(const qjv_function *f, int is_float) {
     const qjv_registers *registers = qjv_client_registers(f, is_float);
     uint64_t lasting = qjv_class(registers, V_VAR);
@@ -99,7 +99,7 @@ QJV_COLD uint64_t qjv_lasting(const qjv_function *f, int is_float) {
     return lasting;
 }
 
-/* Takes a register of a client's convention; its number, or -1. */
+/* Allocates a register of a client's convention; its number, or -1. */
 QJV_COLD int qjv_find_classified(qjv_function *f, int class_, int is_float) {
     const qjv_registers *registers = qjv_client_registers(f, is_float);
     uint64_t *free = &f->client_free[is_float], bit;
@@ -115,8 +115,8 @@ QJV_COLD int qjv_find_classified(qjv_function *f, int class_, int is_float) {
     return registers->order[__builtin_ctzll(bit)];
 }
 
-/* Looks further for a register when the first look found none: a client's convention keeps its sets elsewhere, and in
-   functions with calls a temporary that calls save stands in for a callee-saved register: not that of results. */
+/* The slow path of allocation: a client's convention has sets of its own, and in functions with calls a temporary that
+   is saved around calls, other than the result register, substitutes for a callee-saved one. */
 QJV_COLD int qjv_find(qjv_function *f, int class_, int is_float) {
     uint64_t *free = is_float ? &f->float_free : &f->int_free;
     uint64_t result = is_float ? qjv_float_bit[qjv_number(V_FRESULT)] : qjv_int_bit[qjv_number(V_RESULT)];
@@ -128,8 +128,8 @@ QJV_COLD int qjv_find(qjv_function *f, int class_, int is_float) {
     return (is_float ? qjv_float_order : qjv_int_order)[__builtin_ctzll(bit)];
 }
 
-/* Registers of a client's convention in which arguments travel are preserved if they have to be. Sets are by number; says
-   by position which they are. */
+/* Marks argument registers of a client's convention as used, so that they are preserved if necessary. Converts a set by
+   number to one by position. */
 QJV_COLD uint64_t qjv_touch(qjv_function *f, uint64_t numbers, int is_float) {
     const qjv_registers *registers = qjv_client_registers(f, is_float);
     uint64_t set = 0;
@@ -139,7 +139,7 @@ QJV_COLD uint64_t qjv_touch(qjv_function *f, uint64_t numbers, int is_float) {
     return set;
 }
 
-/* Takes the first register of a set. */
+/* Allocates the first register of a set. */
 QJV_INLINE int qjv_take(uint64_t *free, uint64_t *touched, uint64_t from, uint64_t saved, const uint8_t *order, v_reg *reg) {
     uint64_t wanted = *free & from, bit = wanted & (0 - wanted);
     if (!wanted) return 0;
@@ -149,8 +149,8 @@ QJV_INLINE int qjv_take(uint64_t *free, uint64_t *touched, uint64_t from, uint64
     return 1;
 }
 
-/* Takes a register; 0 when all are taken, which is not an error that sticks. In functions with calls a persistent
-   register is a callee-saved one, or, when those are taken, a temporary that calls save. */
+/* Allocates a register; 0 if all are in use, which is not recorded as an error. In functions with calls a persistent
+   register is a callee-saved one, or, if those are in use, a temporary that is saved around calls. */
 QJV_INLINE int qjv_getreg(qjv_asm *c, v_reg *reg, int class_) {
     qjv_function *f = c->f;
     uint64_t from = class_ == V_TEMP || f->leaf ? QJV_INT_ALL : QJV_INT_SAVED;
@@ -171,7 +171,7 @@ QJV_INLINE int qjv_getfloat(qjv_asm *c, v_reg *reg, int class_) {
     return found >= 0;
 }
 
-/* Gives a register back where others stand in for some, or the convention is a client's. */
+/* The slow path of freeing a register: with substitutes, or with a client's convention. */
 QJV_COLD void qjv_put_back(qjv_function *f, unsigned number, int is_float) {
     uint64_t bit = qjv_register_bit(f, number, is_float);
     if (f->client) f->client_free[is_float] |= bit;
@@ -197,8 +197,8 @@ QJV_COLD int qjv_claim_classified(qjv_function *f, unsigned number, int is_float
     return 1;
 }
 
-/* Takes a particular register, such as a hard-coded one, so that it is preserved if it has to be; 0 if it is taken or not
-   available to functions. */
+/* Allocates a particular register, such as a hard-coded one, so that it is preserved if necessary; 0 if it is in use or
+   not allocatable. */
 QJV_INLINE int qjv_claim(qjv_asm *c, v_reg reg) {
     uint64_t bit = qjv_int_bit[qjv_number(reg)];
     if (!(c->f->int_free & bit)) return qjv_claim_classified(c->f, qjv_number(reg), 0);
@@ -215,7 +215,7 @@ QJV_INLINE int qjv_claim_float(qjv_asm *c, v_reg reg) {
     return 1;
 }
 
-/* Makes a variable on the stack of the type that is the last of a type string, such as "%d". */
+/* Allocates a variable on the stack, of the last type of a type string such as "%d". */
 QJV_INLINE v_variable qjv_local(qjv_asm *c, char type) {
     uint32_t size = type == 'c' ? 1 : type == 's' ? 2 : type == 'd' ? 8 : type == 'l' || type == 'p' ? sizeof(long) : 4;
     return qjv_local_bytes(c->f, size, size);

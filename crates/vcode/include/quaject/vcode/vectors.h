@@ -18,12 +18,12 @@
 #error "the machine compiled for has no vectors"
 #endif
 
-/* A width, the feature that stands for it, and the features it needs. */
+/* A width, the feature bit that represents it, and the features that it requires. */
 typedef struct { unsigned bits; uint64_t own, needs; } qjv_width;
 
 static const qjv_width qjv_widths[] = QJV_WIDTHS;
 
-/* Makes vectors this wide from here on, in bits; 0 if the features in use have no such vectors. */
+/* Selects the width of vectors from here on, in bits; 0 if the features in use have no such vectors. */
 QJV_INLINE int qjv_vector_width(qjv_asm *c, unsigned bits) {
     uint64_t all = 0;
     for (size_t index = 0; index < sizeof qjv_widths / sizeof *qjv_widths; index++) all |= qjv_widths[index].own;
@@ -36,7 +36,7 @@ QJV_INLINE int qjv_vector_width(qjv_asm *c, unsigned bits) {
     return 0;
 }
 
-/* How wide vectors are, in bytes; 0 before a width was chosen. */
+/* The width of vectors in bytes; 0 before a width was selected. */
 QJV_INLINE unsigned qjv_vector_bytes(const qjv_asm *c) {
     for (size_t index = 0; index < sizeof qjv_widths / sizeof *qjv_widths; index++)
         if (c->f->features & qjv_widths[index].own) return qjv_widths[index].bits / 8;
@@ -49,7 +49,7 @@ QJV_INLINE int qjv_has_width(qjv_asm *c) {
     return 0;
 }
 
-/* Takes a register for vectors; 0 when all are taken. A call destroys it. */
+/* Allocates a vector register; 0 if all are in use. A call destroys it. */
 QJV_INLINE int qjv_getvector(qjv_asm *c, v_reg *reg) { return qjv_getfloat(c, reg, V_TEMP); }
 QJV_INLINE void qjv_putvector(qjv_asm *c, v_reg reg) { qjv_putfloat(c, reg); }
 

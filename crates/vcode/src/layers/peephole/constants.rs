@@ -61,7 +61,7 @@ pub(super) fn is_short_offset(value: i64) -> bool {
     (-255..256).contains(&value)
 }
 
-/// What a binary operation or shift on integers computes; `None` for those that are undefined or not known here.
+/// The result of a binary operation or shift on integers; `None` if it is undefined or not folded here.
 pub(super) fn binary(op: Op, ty: Type, long: u32, left: i64, right: i64) -> Option<i64> {
     let width = i64::from(bits(ty, long));
     let count = if (0..width).contains(&right) { Some(right as u32) } else { None };
@@ -80,7 +80,7 @@ pub(super) fn binary(op: Op, ty: Type, long: u32, left: i64, right: i64) -> Opti
     Some(canonical(ty, long, value))
 }
 
-/// What a unary operation on integers computes.
+/// The result of a unary operation on integers.
 pub(super) fn unary(op: Op, ty: Type, long: u32, value: i64) -> Option<i64> {
     let value = match op {
         Op::Mov => value,

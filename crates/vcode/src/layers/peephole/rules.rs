@@ -11,7 +11,7 @@ use crate::generated::peephole::Op;
 use crate::instruction::Family;
 use crate::signature::Type;
 
-/// The class of a source of an instruction, by its place among them, if copies of it may be looked through.
+/// The class of a source of an instruction, by its index, if copies may be propagated to it.
 fn source_class(shape: &Shape, place: usize) -> Option<ValueClass> {
     match shape.family {
         // Its sources differ in type.
@@ -74,7 +74,7 @@ impl Window {
         (!self.is_known(&new)).then_some(new)
     }
 
-    /// Whether the core writes it without an error: a constant fits its type, a count its width.
+    /// Whether the core emits it without an error: a constant fits its type, a count its width.
     pub(super) fn is_valid(&self, held: &Held) -> bool {
         let shape = held.shape();
         let Some(ty) = shape.ty.filter(|_| shape.form == Form::Immediate) else { return true };
@@ -101,7 +101,7 @@ impl Window {
         known.then_some(held.constant)
     }
 
-    /// Replaces sources that are copies by what was copied.
+    /// Replaces sources that are copies by their originals.
     fn propagate_copies(&self, new: &mut Held) {
         let shape = new.shape();
         let keeps = has_fixed_registers(new);
@@ -166,7 +166,7 @@ impl Window {
         None
     }
 
-    /// What a held sum or difference adds to its source, if every machine does so in one instruction.
+    /// The constant addend of a held sum or difference, if every machine adds it in one instruction.
     fn addend(&self, held: &Held, wanted: ValueClass) -> Option<i64> {
         let shape = held.shape();
         let fits =
@@ -178,7 +178,7 @@ impl Window {
         }
     }
 
-    /// A sum of a sum: the constants are added now.
+    /// A sum of a sum: the constants are added at emission time.
     fn reassociate(&mut self, new: Held) -> Option<Held> {
         let ty = new.shape().ty?;
         let (at, held) = self.writer(new.from[0])?;
@@ -317,12 +317,12 @@ impl Window {
         }
     }
 
-    /// Whether the base of a place has been the same since the instruction at `at`, which has the same.
+    /// Whether the base register has not been written since the instruction at `at`, which uses it too.
     fn is_base_kept(&self, place: &AccessedMemory, held: &Held, at: usize) -> bool {
         place.base == NONE || held.to != place.base && self.is_kept(place.base, at + 1)
     }
 
-    /// Whether what the access at `at` touches is certainly apart from the place.
+    /// Whether the access at `at` certainly does not overlap this memory.
     fn is_disjoint(&self, place: &AccessedMemory, held: &Held, at: usize) -> bool {
         AccessedMemory::of(held, self.long).is_some_and(|other| {
             other.base == place.base
@@ -331,7 +331,8 @@ impl Window {
         })
     }
 
-    /// A branch that is always or never taken is a jump, or nothing; one on zero says so.
+    /// Turns a branch that is always or never taken into a jump or nothing, and a comparison with zero into its special
+    /// form.
     fn branch(&self, new: Held) -> Option<Held> {
         let shape = new.shape();
         let Some(ty) = shape.ty.filter(|ty| !ty.is_float()) else { return Some(new) };
@@ -351,7 +352,7 @@ impl Window {
             return Some(new);
         }
         let on_zero = |op: Option<Op>, from: u8| {
-            // Some machines compare with zero, but not without a sign.
+            // Some machines have a signed comparison with zero only.
             if !is_signed(ty) && !matches!(shape.op, Op::Beq | Op::Bne) {
                 return None;
             }
@@ -414,7 +415,7 @@ impl AccessedMemory {
         Some(AccessedMemory { base, offset: held.constant, bytes: i64::from(ty.bytes(long)), ty })
     }
 
-    /// Whether the other is the same place, as far as registers tell.
+    /// Whether both have the same base and offset.
     fn is(&self, other: &AccessedMemory) -> bool {
         (self.base, self.offset, self.bytes) == (other.base, other.offset, other.bytes)
     }

@@ -32,7 +32,7 @@ pub(super) struct Window {
     count: usize,
     pub(super) long: u32,
     written: Registers,
-    /// Those of the written registers whose value is a copy, a constant or an operation with an immediate.
+    /// The written registers whose value is a copy, a constant or an operation with an immediate.
     traceable: Registers,
 }
 
@@ -65,7 +65,7 @@ impl Held {
         matches!(self.shape().family, Family::Select | Family::Exchange)
     }
 
-    /// Where the register is that the immediate of the other form takes the place of.
+    /// The index of the source that the immediate form replaces.
     fn last_source(&self) -> Option<usize> {
         match self.shape().family {
             Family::Binary | Family::Shift | Family::Load | Family::Branch => Some(1),
@@ -104,12 +104,12 @@ impl Window {
         }
     }
 
-    /// What is held, in order.
+    /// The held instructions, in order.
     pub(super) fn held(&self) -> &[Held] {
         &self.held[..self.count]
     }
 
-    /// Forgets what is held: it was written.
+    /// Clears the window after its instructions were written.
     pub(super) fn clear(&mut self) {
         self.count = 0;
         (self.written, self.traceable) = (Registers::default(), Registers::default());
@@ -124,7 +124,7 @@ impl Window {
         held.iter().rposition(|held| held.to == register).map(|at| (at, &held[at]))
     }
 
-    /// Notes what an instruction that is held writes.
+    /// Records the register that a held instruction writes.
     fn note(&mut self, held: &Held) {
         if held.to == NONE {
             return;
@@ -158,7 +158,7 @@ impl Window {
             | Family::Select
             | Family::Hint => {}
             Family::Branch => return Pushed::Branch,
-            // Nothing is known of memory after a fence, nor where an index leads.
+            // A fence and an indexed access invalidate all knowledge of memory.
             Family::Return
             | Family::Label
             | Family::Register
@@ -245,7 +245,7 @@ impl Window {
         if set.shape().op != Op::Set || shape.form != Form::Register || !self.is_valid(&set) {
             return false;
         }
-        // The types of offsets are those of addresses.
+        // Offsets have the type of addresses.
         let wanted = match shape.family {
             Family::Load | Family::Store => Some(Type::L),
             _ => shape.ty,
@@ -286,7 +286,7 @@ impl Window {
     }
 }
 
-/// Whether some machine encodes an instruction in fewer bytes with the registers that it has, so that none is replaced.
+/// Whether some machine encodes an instruction in fewer bytes with its present registers, so that none may be replaced.
 pub(super) fn has_fixed_registers(held: &Held) -> bool {
     let shape = held.shape();
     match (shape.op, shape.form) {
