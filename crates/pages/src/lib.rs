@@ -1,7 +1,7 @@
-//! Zeroed memory straight from the system, in huge pages where it is long enough: for tables and logs of many mebibytes
-//! that several threads fill at once. The system gives out pages one at a time, and threads of one process wait for
-//! each other when it does; on a virtual machine this can take a tenth of the time of a search. Five hundred times
-//! fewer pages are five hundred times fewer such moments.
+//! Zeroed memory mapped from the system, in huge pages if it is long enough: for tables and logs of many mebibytes that
+//! several threads fill concurrently. Page faults of the threads of a process contend for the lock of its address
+//! space; on a virtual machine they can take a tenth of the time of a search. A huge page replaces 512 page faults by
+//! one.
 
 /// The examples of the README are tests.
 #[cfg(doctest)]
@@ -15,10 +15,10 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::AtomicU32;
 
-/// Bytes of a huge page. Memory of so many bytes, or a multiple, is asked for in huge pages.
+/// Bytes of a huge page. Memory of at least this length is requested in huge pages.
 pub const HUGE: usize = 2 << 20;
 
-/// What zeroed memory can hold.
+/// Types for which zeroed memory is valid.
 ///
 /// # Safety
 ///
@@ -30,8 +30,8 @@ unsafe impl Zeroed for u64 {}
 // SAFETY: as for numbers.
 unsafe impl Zeroed for AtomicU32 {}
 
-/// So many values in memory of their own, all zero at first. The system gives pages when they are first written or read
-/// and takes them back when this is dropped.
+/// An array of values in memory of its own, initially zero. Pages are allocated at their first access and freed when
+/// the array is dropped.
 ///
 /// ```
 /// let mut slots = quaject_pages::Pages::<u64>::zeroed(1 << 18)?;
@@ -40,17 +40,17 @@ unsafe impl Zeroed for AtomicU32 {}
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct Pages<T> {
-    /// None if there are no values: the system gives no empty memory.
+    /// None if the length is zero, because an empty mapping is impossible.
     memory: Option<ZeroedMemory>,
     values: PhantomData<[T]>,
 }
 
 impl<T: Zeroed> Pages<T> {
-    /// Memory for so many values.
+    /// An array of `length` values.
     ///
     /// # Errors
     ///
-    /// What the system says, if it has no such memory, or if it would be longer than addresses go.
+    /// The error of the system if it refuses the memory, or an error if its size exceeds the address space.
     pub fn zeroed(length: usize) -> io::Result<Pages<T>> {
         let bytes = length.checked_mul(size_of::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
         if bytes == 0 {
@@ -79,7 +79,7 @@ mod memory {
             let memory = MmapMut::map_anon(bytes)?;
             #[cfg(target_os = "linux")]
             if bytes.is_multiple_of(super::HUGE) && !cfg!(miri) {
-                // A system without huge pages refuses; the memory is then in small pages.
+                // Fails on a system without huge pages; the memory is then in small pages.
                 let _ = memory.advise(memmap2::Advice::HugePage);
             }
             Ok(ZeroedMemory(memory))
@@ -137,10 +137,10 @@ mod memory {
     }
 }
 
-/// Has the heap of the C library, from which `Box`, `Vec` and the like are, begin with so many bytes (a multiple of a huge
-/// page) in huge pages, as far as the system has any; where another library has the heap, nothing is done. For programs
-/// that run for a few milliseconds, most of which they would spend on getting pages one at a time. To be called once, at
-/// the beginning. Memory that is not used is not taken from others, but for the rest of a huge page.
+/// Places the next `bytes` bytes (a multiple of a huge page) of the C library's heap, which `Box` and `Vec` use, in
+/// huge pages, if the system has any; has no effect with another allocator. For programs that run for a few
+/// milliseconds, most of which would be page faults. Call it once, at the start. Unused memory is not allocated, except
+/// the rest of a huge page.
 pub fn heap_in_huge_pages(bytes: usize) {
     #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
     heap::begin(bytes);
@@ -159,13 +159,13 @@ mod heap {
     use std::hint::black_box;
     use std::mem;
 
-    /// What the C library asks for in addition to what is needed, by default.
+    /// The default of `M_TOP_PAD`: the amount by which the C library extends the heap beyond a request.
     const TOP_PAD: libc::c_int = 128 << 10;
 
     pub(super) fn begin(bytes: usize) {
         let Ok(pad) = libc::c_int::try_from(bytes + HUGE) else { return };
-        // Where the heap is full it grows by so much, once; and what is smaller than that comes from it.
-        // SAFETY: sets numbers of the allocator, which takes its lock.
+        // A full heap grows once by this amount, and smaller requests are served from it.
+        // SAFETY: sets parameters of the allocator, which takes its lock.
         let is_set = unsafe {
             libc::mallopt(libc::M_TOP_PAD, pad) == 1
                 && libc::mallopt(libc::M_MMAP_THRESHOLD, 2 * HUGE as libc::c_int) == 1
@@ -173,29 +173,30 @@ mod heap {
         if !is_set {
             return;
         }
-        // SAFETY: asks where the heap ends, and moves nothing.
+        // SAFETY: reads the end of the heap and does not move it.
         let end = unsafe { libc::sbrk(0) } as usize;
         let boundary = end.next_multiple_of(HUGE);
-        // Up to there pages are small, so that nothing is put there. It is never written, and so takes no memory.
+        // Pages up to the boundary are small: a filler keeps allocations out of them. It is never written, so that it
+        // takes no memory.
         mem::forget(room(boundary - end));
         drop(room(HUGE / 2));
-        // SAFETY: asks where the heap ends, and moves nothing.
+        // SAFETY: reads the end of the heap and does not move it.
         let end = unsafe { libc::sbrk(0) } as usize;
         if boundary + bytes <= end {
-            // A system without huge pages refuses, and serves as well, only later.
+            // Fails on a system without huge pages, which is harmless.
             // SAFETY: this is memory of the heap, which keeps what it holds.
             unsafe { libc::madvise(boundary as *mut libc::c_void, bytes, libc::MADV_HUGEPAGE) };
         } else {
-            // The process may not have so much: it gets what it needs, little by little.
+            // The limit of the process may be lower: the heap then grows in steps.
             // SAFETY: sets a number of the allocator, which takes its lock.
             unsafe { libc::mallopt(libc::M_TOP_PAD, TOP_PAD) };
         }
     }
 
-    /// Room for so many bytes, if there are.
+    /// An empty vector with this capacity, if there is memory.
     fn room(bytes: usize) -> Vec<u8> {
         let mut room = Vec::new();
-        // Without them it is empty, and the heap ends where it did.
+        // If there is none, it has no capacity, and the heap does not grow.
         let _ = room.try_reserve_exact(bytes);
         black_box(room)
     }

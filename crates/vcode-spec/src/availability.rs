@@ -1,4 +1,4 @@
-//! Which machine has which form of a portable instruction, and the numbering of those that all machines have.
+//! The forms of portable instructions that each machine has, and the numbering of those that all machines have.
 
 use crate::model::*;
 use crate::portable::{self, Form};
@@ -11,7 +11,7 @@ pub(crate) fn has(machine: &Machine, op: &PortableOp, ty: Type, form: Form) -> b
 /// Whether `machine` has a row of its own for this form.
 pub(crate) fn has_own(machine: &Machine, op: &PortableOp, ty: Type, form: Form) -> bool {
     let derived = match op.family {
-        // An immediate that does not fit goes through a register, a local has an offset.
+        // An immediate that does not fit is loaded into a register; a local is an offset.
         Family::Binary | Family::Checked | Family::Load | Family::Store | Family::Branch => true,
         Family::Shift
         | Family::Unary
@@ -44,7 +44,7 @@ pub(crate) struct Instruction<'a> {
     pub(crate) name: String,
 }
 
-/// Those, in order of their numbers.
+/// The instructions that all machines have, in order of their numbers.
 pub(crate) fn common<'a>(ops: &'a [PortableOp], machines: &[Machine]) -> Vec<Instruction<'a>> {
     let mut all = Vec::new();
     for op in ops.iter().filter(|op| op.layer != Layer::Vector) {

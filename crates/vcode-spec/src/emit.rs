@@ -44,7 +44,7 @@ enum Node {
     /// Call the portable row of the instruction.
     Portable,
     Fail,
-    /// Report that the processor lacks the instruction.
+    /// Record the error that the processor lacks the instruction.
     Lacks,
 }
 
@@ -54,7 +54,7 @@ pub struct Body {
     nodes: Vec<Node>,
     /// Whether it falls back to the portable row on processors that lack a feature.
     pub falls_back: bool,
-    /// The most bytes one call can store.
+    /// The maximum number of bytes that one call stores.
     pub max_bytes: u32,
     /// Whether it refers to a label.
     pub uses_label: bool,
@@ -63,7 +63,7 @@ pub struct Body {
 /// Builds the emitter of a form of a row.
 ///
 /// # Errors
-/// When a constant of the row does not fit the field it is for.
+/// When a constant of the row does not fit its field.
 pub fn body(machine: &Machine, row: &Row, form: Form) -> Result<Body, SpecError> {
     let build = Build { machine };
     let result = match form {
@@ -153,7 +153,7 @@ impl Build<'_> {
         }]
     }
 
-    /// Whether there is a row in terms of portable instructions for the same.
+    /// Whether there is a portable row for the same instruction.
     fn is_portable(&self, row: &Row, form: Form) -> bool {
         self.machine.portable_row(&row.op, row.ty).is_some_and(|row| !row.form(form).is_empty())
     }
@@ -169,7 +169,7 @@ impl Build<'_> {
         }]
     }
 
-    /// `otherwise` is what happens when no alternative applies.
+    /// `otherwise` is the subtree for the case that no alternative applies.
     fn alternatives(
         &self,
         alternatives: &[Alternative],
@@ -218,7 +218,7 @@ impl Build<'_> {
             let (signed, bits, scale) = match operand.kind {
                 Kind::Signed { bits, scale } => (true, bits, scale),
                 Kind::Unsigned { bits, scale } => (false, bits, scale),
-                // Counts were checked.
+                // Counts are checked by the emitter.
                 Kind::Register(_) | Kind::Down { .. } | Kind::Relative { .. } => continue,
             };
             if bits == 64 {
@@ -317,7 +317,7 @@ fn masked_to(value: &Expr, signed: bool, bits: u32, scale: u32) -> bool {
     }
 }
 
-/// The most bytes an instruction takes.
+/// The maximum length of an instruction in bytes.
 pub(crate) fn insn_bytes(insn: &Insn) -> u32 {
     match &insn.encoding {
         Encoding::Word(_) => 4,

@@ -184,7 +184,7 @@ impl Expr {
         }
     }
 
-    /// Whether it holds only where a short branch reaches.
+    /// Whether it contains `near`.
     pub fn asks_for_near(&self) -> bool {
         match self {
             Expr::Near => true,
@@ -194,7 +194,7 @@ impl Expr {
         }
     }
 
-    /// The features it asks for.
+    /// The features that it tests.
     pub fn features(&self) -> Vec<&str> {
         match self {
             Expr::Has(name) => vec![name],

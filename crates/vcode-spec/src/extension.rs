@@ -32,7 +32,7 @@ pub enum Register {
 pub enum Argument {
     /// A register.
     Register(Register),
-    /// A number, and the type it is passed as.
+    /// A number and its parameter type.
     Number(Expr, Type),
     /// A label of the row, by letter, or `b`, the label of the instruction.
     Label(String),
@@ -45,7 +45,7 @@ pub enum PortableStep {
     Emit {
         /// Its name.
         name: String,
-        /// What it is called with.
+        /// Its arguments.
         arguments: Vec<Argument>,
     },
     /// Bind a label of the row.
@@ -54,30 +54,30 @@ pub enum PortableStep {
     LocalAddress {
         /// The register, by letter.
         to: &'static str,
-        /// How many registers are borrowed: the stack pointer is lowered for them.
+        /// The number of borrowed registers, for which the stack pointer is lowered.
         borrowed: usize,
     },
 }
 
-/// When an alternative applies.
+/// The condition of an alternative.
 #[derive(Debug, Clone)]
 pub enum Guard {
-    /// Where words are stored least significant byte first.
+    /// On little-endian machines.
     Little,
-    /// Where they are stored most significant byte first.
+    /// On big-endian machines.
     Big,
     /// When a comparison of operands holds.
     Test(Expr),
 }
 
-/// One way to do a portable row.
+/// One alternative of a portable row.
 #[derive(Debug, Clone)]
 pub struct PortableAlternative {
-    /// When it applies.
+    /// Its condition.
     pub guard: Option<Guard>,
-    /// What it does.
+    /// Its steps.
     pub steps: Vec<PortableStep>,
-    /// What it does when borrowed registers are given back.
+    /// Its steps after the borrowed registers are reloaded.
     pub after: Vec<PortableStep>,
 }
 
@@ -171,8 +171,9 @@ fn loaded_immediate(op: &PortableOp, ty: Type) -> String {
     format!("set{set} a,i; {}{} d,s,a", op.name, ty.letters())
 }
 
-/// The form for a variable on the stack, by the one with an offset. That one may lower the stack pointer to borrow
-/// registers, so it is given the address in another register: a load in its destination, a store in one it borrows.
+/// The form for a variable on the stack, expressed by the form with an offset. That form may lower the stack pointer to
+/// borrow registers, so the address is passed in another register: for a load in its destination, for a store in a
+/// borrowed one.
 fn from_stack_pointer(op: &PortableOp, ty: Type) -> PortableAlternative {
     let (to, borrowed) = if op.family == Family::Load { ("d", 0) } else { ("a", 1) };
     let letter = |letter: &str| Argument::Register(Register::Letter(letter.into()));

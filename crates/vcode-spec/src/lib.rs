@@ -45,7 +45,7 @@ pub struct SpecError {
     pub file: String,
     /// Line, counted from one.
     pub line: usize,
-    /// What is wrong.
+    /// The message.
     pub message: String,
 }
 
@@ -75,7 +75,8 @@ pub struct Generated {
     pub text: String,
 }
 
-/// The specifications: the portable instruction set, layers above it, machines, and what machines override.
+/// The sources of the specifications: the portable instruction set, the layers above it, the machines, and their
+/// extensions.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
     /// `portable.spec` first, then extension layers.
@@ -84,7 +85,7 @@ pub struct Sources {
     pub machines: Vec<Vec<Source>>,
 }
 
-/// Everything that is read.
+/// All specifications after reading.
 #[derive(Debug, Clone)]
 pub struct Specification {
     /// The portable instructions, extensions last.

@@ -27,7 +27,7 @@ pub struct NameSet {
     pub names: Vec<String>,
 }
 
-/// What a field of an instruction holds.
+/// The content of a field of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A register, named by this set.
@@ -46,7 +46,7 @@ pub enum Kind {
         /// Logarithm of the divisor.
         scale: u32,
     },
-    /// What is missing from two to the power of `bits`.
+    /// Two to the power of `bits` minus the number.
     Down {
         /// Bits of the field.
         bits: u32,
@@ -57,7 +57,7 @@ pub enum Kind {
         bits: u32,
         /// Logarithm of the divisor.
         scale: u32,
-        /// From where the distance counts.
+        /// The origin of the distance, relative to the site.
         origin: i32,
         /// Which part of the distance the field holds.
         part: Part,
@@ -86,16 +86,16 @@ pub type Piece = (u32, u32);
 pub struct Field {
     /// Name in operand texts.
     pub name: String,
-    /// What it holds.
+    /// Its content.
     pub kind: Kind,
-    /// Where its bits are, most significant first.
+    /// Its bits, most significant piece first.
     pub pieces: Vec<Piece>,
 }
 
 /// One operand of a machine instruction.
 #[derive(Debug, Clone)]
 pub struct Operand {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Bits of the word (empty for byte encodings, where tokens say).
     pub pieces: Vec<Piece>,
@@ -104,9 +104,9 @@ pub struct Operand {
 /// A part of the assembler text of an instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Segment {
-    /// Itself.
+    /// A literal text.
     Text(String),
-    /// An operand, as spelt by a name set if it is a register.
+    /// An operand, spelled by a name set if it is a register.
     Operand {
         /// Index into the operands.
         operand: usize,
@@ -199,7 +199,7 @@ pub enum Rm {
     Label(usize),
 }
 
-/// How a machine instruction is laid out.
+/// The encoding of a machine instruction.
 #[derive(Debug, Clone)]
 pub enum Encoding {
     /// The fixed bits of a word.
@@ -264,17 +264,17 @@ pub enum Step {
     },
 }
 
-/// One way to do a row.
+/// One alternative of a row.
 #[derive(Debug, Clone)]
 pub struct Alternative {
-    /// When it applies, besides its immediates fitting.
+    /// Its condition, in addition to the fit of its immediates.
     pub guard: Option<Expr>,
     /// What it does.
     pub steps: Vec<Step>,
 }
 
 impl Alternative {
-    /// Whether it is for some processors of the machine alone.
+    /// Whether it requires features that not every processor of the machine has.
     pub fn asks_for_features(&self) -> bool {
         self.guard.as_ref().is_some_and(|guard| !guard.features().is_empty())
     }
@@ -308,7 +308,7 @@ pub struct Row {
 pub struct Special {
     /// The stack pointer.
     pub stack: u32,
-    /// Where calls leave the return address, if in a register of the files.
+    /// The link register, if the machine has one in a register file.
     pub link: Option<u32>,
     /// Scratch of rows.
     pub x: u32,
@@ -316,9 +316,9 @@ pub struct Special {
     pub y: u32,
     /// Floating scratch.
     pub z: u32,
-    /// Where functions return integers.
+    /// The register of integer results.
     pub result: u32,
-    /// Where functions return floats and doubles.
+    /// The register of float and double results.
     pub fresult: u32,
 }
 
@@ -333,7 +333,7 @@ pub struct Machine {
     pub code: Code,
     /// Bits of long.
     pub long: u32,
-    /// What the assembler wants before a register name.
+    /// The assembler's prefix of register names.
     pub prefix: String,
     /// Register names; the first of each class is canonical.
     pub sets: Vec<NameSet>,
@@ -353,26 +353,26 @@ pub struct Machine {
     pub fargs: Vec<u32>,
     /// Registers with a fixed role.
     pub special: Special,
-    /// What not every processor of this machine has, by bit.
+    /// The optional features of processors of this machine, by bit.
     pub features: Vec<String>,
-    /// Widths of vectors in bits, with what a processor needs for them.
+    /// Widths of vectors in bits, with the features that they require.
     pub widths: Vec<(u32, Vec<String>)>,
     /// Machine instructions.
     pub insns: Vec<Insn>,
     /// The mapping.
     pub rows: Vec<Row>,
-    /// Rows of extensions that the machine has nothing better for.
+    /// Portable rows of extensions, for instructions without a row of the machine.
     pub portable_rows: Vec<PortableRow>,
 }
 
 impl Machine {
-    /// Whether calls leave the return address anywhere but on the stack.
+    /// Whether calls leave the return address in a register instead of on the stack.
     pub fn has_link(&self) -> bool {
         self.special.link.is_some() || self.row("save_link", Type::V).is_some()
     }
 
-    /// How far, in bytes, a branch certainly reaches whose alternative asks for `near`; anywhere if none does. A row may be
-    /// as long as the difference to the field's range.
+    /// The distance in bytes that a branch in an alternative with `near` certainly reaches; unlimited if there is none.
+    /// The margin to the range of the field allows for the length of a row.
     pub fn reach(&self) -> u32 {
         let alternatives = self.rows.iter().flat_map(|row| row.register.iter().chain(&row.immediate));
         let near = alternatives.filter(|alternative| alternative.guard.as_ref().is_some_and(Expr::asks_for_near));
@@ -437,8 +437,8 @@ impl Machine {
         self.sets.iter().find(|set| set.class == class).map_or(&[], |set| &set.names)
     }
 
-    /// Where the fields of words hold registers of this file: lowest bits, ascending. A register is kept with its number
-    /// at all of them, so that an emitter only masks.
+    /// The lowest bits of all fields that hold registers of this file, ascending. A register value has its number at
+    /// all of these positions, so that an emitter only masks it.
     pub fn register_places(&self, class: Class) -> Vec<u32> {
         let mut places: Vec<u32> = Vec::new();
         for field in &self.fields {
@@ -453,7 +453,7 @@ impl Machine {
         places
     }
 
-    /// What multiplies a register number to put it at all its places.
+    /// The factor that copies a register number to all its positions.
     pub fn register_spread(&self, class: Class) -> u32 {
         self.register_places(class).iter().fold(0, |spread, low| spread | 1 << low)
     }
@@ -465,7 +465,7 @@ impl Machine {
             .find_map(|set| set.names.iter().position(|own| own == name).map(|number| (number as u32, set.class)))
     }
 
-    /// The distinct label fields: these are the kinds of back-patching the machine needs.
+    /// The distinct label fields, which are the kinds of fixups of the machine.
     pub fn relative_kinds(&self) -> Vec<(Kind, Vec<Piece>)> {
         let mut kinds: Vec<(Kind, Vec<Piece>)> = Vec::new();
         for operand in self.insns.iter().flat_map(|insn| &insn.operands) {

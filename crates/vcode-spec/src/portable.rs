@@ -28,17 +28,17 @@ pub enum Family {
     Register,
     /// Nothing.
     Nullary,
-    /// `d, s, t`, the destination being read too.
+    /// `d, s, t`; the destination is read too.
     Select,
     /// `d, s, t, b` or `d, s, i, b`.
     Checked,
-    /// `d, s, t`: a value in and out, an address, a value.
+    /// `d, s, t`: the expected and then the previous value, an address, the new value (compare-and-swap).
     Exchange,
     /// `d, s, t, i`: value, base, index in elements of the type, offset.
     IndexedLoad,
     /// `d, s, t, i`, likewise.
     IndexedStore,
-    /// `s, i`: base and offset, nothing else.
+    /// `s, i`: base and offset of a hint.
     Hint,
     /// A vector instruction.
     Vector(Shape),
@@ -51,11 +51,11 @@ pub enum Family {
 pub enum Shape {
     /// `d, s, t`.
     Binary,
-    /// `d, s, t`, the destination being read too.
+    /// `d, s, t`; the destination is read too.
     Accumulate,
     /// `d, s`.
     Unary,
-    /// `d, s`, the destination being read too.
+    /// `d, s`; the destination is read too.
     Widen,
     /// `d, s, i`: a count below the width of an element.
     Shift,
@@ -77,14 +77,14 @@ pub enum Shape {
     Branch,
 }
 
-/// How far above the machine an instruction is.
+/// The layer that an instruction belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layer {
-    /// On every machine, by rows of its own.
+    /// The core: on every machine, by rows of the machine.
     Core,
-    /// On every machine, perhaps in terms of the core.
+    /// Extensions: on every machine, by rows of the machine or by portable rows.
     Extension,
-    /// On the machines that have vectors.
+    /// Vectors: on the machines that have them.
     Vector,
 }
 
@@ -145,7 +145,7 @@ impl Type {
         Type::ALL.into_iter().find(|ty| ty.letters() == letters)
     }
 
-    /// Which registers hold it.
+    /// The register file that holds it.
     pub fn class(self) -> Class {
         match self {
             Type::F | Type::D => Class::Float,
@@ -171,20 +171,20 @@ impl Type {
 /// A line of `portable.spec`.
 #[derive(Debug, Clone)]
 pub struct PortableOp {
-    /// What its operands are.
+    /// The kind of its operands.
     pub family: Family,
     /// Base name, `add`.
     pub name: String,
     /// The types it takes, in the order of the table.
     pub types: Vec<Type>,
-    /// What it does.
+    /// Its meaning, for the documentation.
     pub doc: String,
     /// The layer it belongs to.
     pub layer: Layer,
 }
 
 impl PortableOp {
-    /// An operation that no instruction of the portable set stands for: what prologues and epilogues consist of.
+    /// An operation outside of the portable set, for prologues and epilogues.
     pub fn internal(family: Family, name: &str, ty: Type) -> PortableOp {
         PortableOp { family, name: name.into(), types: vec![ty], doc: String::new(), layer: Layer::Core }
     }
@@ -242,7 +242,7 @@ impl Class {
     }
 }
 
-/// Which form of a row.
+/// The form of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// The last operand is a register, or there is only one form.

@@ -21,7 +21,7 @@ pub(crate) fn machine(ops: &[PortableOp], machine: &Machine) -> Result<String, S
     patch(&mut out, machine);
     set_long(&mut out, ops, machine)?;
     let mut names = String::new();
-    // Rows in terms of portable instructions come after all of those.
+    // Portable rows follow all the instructions that they use.
     let mut late = String::new();
     for op in ops.iter().filter(|op| op.layer != Layer::Vector) {
         for &ty in &op.types {
@@ -35,7 +35,7 @@ pub(crate) fn machine(ops: &[PortableOp], machine: &Machine) -> Result<String, S
                     names.push_str(&paper_name(op, ty, form, &name));
                     continue;
                 };
-                // What falls back to a portable row comes after that.
+                // Emitters that fall back to a portable row follow it.
                 let late_too = emit::body(machine, row, form)?.falls_back;
                 if late_too {
                     portable_emitter(&mut late, machine, op, ty, form, &format!("portable_{name}"));
@@ -159,7 +159,7 @@ fn patch(out: &mut String, machine: &Machine) {
             }
         }
         if part != Part::Low {
-            // Instructions are whole words, so a distance is always a multiple of its unit.
+            // Instructions are complete words, so that a distance is always a multiple of its unit.
             let _ = writeln!(out, "        if (!qjv_fits_signed(value, {bits}, 0)) return 0;");
         }
         if pieces.is_empty() {

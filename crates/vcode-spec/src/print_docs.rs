@@ -1,4 +1,4 @@
-//! Prints the reference page: every portable instruction, and what each machine makes of it.
+//! Prints the reference page: every portable instruction, and the machines that have it.
 
 use std::fmt::Write as _;
 

@@ -42,7 +42,7 @@ pub(crate) fn window(ops: &[PortableOp], machines: &[Machine]) -> String {
     out
 }
 
-/// What each instruction is, and the number of each.
+/// The descriptions of the instructions, and their numbers.
 fn tables(out: &mut String, ops: &[PortableOp], all: &[Instruction<'_>]) {
     let present: Vec<&PortableOp> =
         ops.iter().filter(|op| all.iter().any(|instruction| instruction.op.name == op.name)).collect();

@@ -239,7 +239,7 @@ fn architecture_impl(
     Ok(())
 }
 
-/// The rows for frames, which prologues and epilogues are made of.
+/// The frame rows, of which prologues and epilogues consist.
 fn frame_methods(out: &mut String, machine: &Machine) -> Result<(), SpecError> {
     let own = FRAME_ROWS.into_iter().filter_map(|op| machine.row(op, Type::V).map(|row| (op, row)));
     for (op, row) in own {
@@ -271,7 +271,7 @@ fn frame_methods(out: &mut String, machine: &Machine) -> Result<(), SpecError> {
     Ok(())
 }
 
-/// What functions need of the portable set, so that they can be written once for all machines.
+/// The methods of `Machine` that are portable instructions, used by prologues, epilogues and calls of all machines.
 fn portable_methods(out: &mut String) {
     for (name, parameters, call) in [
         ("save", "r: Reg, at: i32", "stl_local(r, Local { offset: at })"),
@@ -383,12 +383,12 @@ fn set_long(out: &mut String, ops: &[PortableOp], machine: &Machine) -> Result<(
 
 /// The body of a method.
 fn body(machine: &Machine, op: &PortableOp, row: &Row, form: Form) -> Result<emit::Body, SpecError> {
-    // A floating constant is placed after the code and found by a label, or is put together from its bits.
+    // A floating constant is in the constant pool, referenced by a label, or is assembled from its bits.
     let from_bits = op.family == Family::Set && row.ty.class() == Class::Float && row.register.is_empty();
     emit::body(machine, row, if from_bits { Form::Immediate } else { form })
 }
 
-/// How many bytes each instruction that all machines have asks for before it writes.
+/// The number of bytes that each common instruction reserves.
 fn spaces(ops: &[PortableOp], machines: &[Machine], machine: &Machine) -> Result<Vec<u32>, SpecError> {
     common(ops, machines)
         .iter()
@@ -399,8 +399,8 @@ fn spaces(ops: &[PortableOp], machines: &[Machine], machine: &Machine) -> Result
         .collect()
 }
 
-/// A method for a row in terms of portable instructions: out of line, on a copy of the assembler, whose cursor need not
-/// leave its register where it is not called.
+/// A method for a portable row: out of line, on a copy of the assembler, so that the cursor of the original can stay in
+/// a register.
 fn portable_method(out: &mut String, machine: &Machine, op: &PortableOp, ty: Type, form: Form, name: &str) {
     let Some(row) = machine.portable_row(&op.name, ty) else { return };
     let parameters = portable::parameters(op, ty, form);

@@ -1,4 +1,4 @@
-//! Prints the tables from which the decoder and disassembler of `quaject-vcode` read machine code.
+//! Prints the tables of the decoder of `quaject-vcode`.
 
 use std::fmt::Write as _;
 
@@ -67,7 +67,7 @@ fn instruction(out: &mut String, insn: &Insn) {
     out.push_str(" },\n");
 }
 
-/// What an operand is. The parts of a split distance are shown as the numbers that they hold.
+/// The kind of an operand. The parts of a split distance are shown as plain numbers.
 fn kind(kind: Kind) -> String {
     match kind {
         Kind::Register(_) => "FieldKind::Register".to_string(),

@@ -1,4 +1,4 @@
-//! Reads specification files. Names are resolved and operands checked here, so that printers cannot fail on them.
+//! Reads specification files: resolves names and checks operands, so that printers cannot fail on them.
 
 mod byte_encoding;
 
@@ -37,7 +37,7 @@ fn logical_lines(text: &str) -> Vec<(usize, String)> {
     lines
 }
 
-/// Reads `portable.spec` and extension layers: operations, and the rows that are couched in other operations.
+/// Reads `portable.spec` and extension layers: operations, and portable rows.
 pub(crate) fn portable(sources: &[Source]) -> Result<(Vec<PortableOp>, Vec<PortableRow>), SpecError> {
     let mut ops: Vec<PortableOp> = Vec::new();
     let mut rows: Vec<PortableRow> = Vec::new();
@@ -46,7 +46,7 @@ pub(crate) fn portable(sources: &[Source]) -> Result<(Vec<PortableOp>, Vec<Porta
             let mut read = || -> Result<(), String> {
                 let (head, body) = text.split_once(":=").map_or((text.as_str(), None), |(head, row)| (head, Some(row)));
                 let words: Vec<&str> = head.split_whitespace().collect();
-                // More types of an operation that is there: `default NAME TYPES := ...`.
+                // Further types of an existing operation: `default NAME TYPES := ...`.
                 let op = match words.first() {
                     Some(&"default") => {
                         let known = words.get(1).and_then(|name| ops.iter().find(|op| op.name == *name)).cloned();
@@ -232,7 +232,7 @@ impl<'a> Reader<'a> {
         Ok(self.machine)
     }
 
-    /// A width of vectors: it is a feature too, which a function has while vectors are that wide.
+    /// A width of vectors: also a feature, which a function has while it is selected.
     fn vector(&mut self, rest: &str) -> Result<(), String> {
         let mut words = rest.split_whitespace();
         let width = words.next().ok_or("expected a number of bits")?;

@@ -35,13 +35,13 @@ pub(crate) fn signature(op: &PortableOp, ty: Type, form: Form, name: &str, owner
     text
 }
 
-/// The name of the type that stands for a machine.
+/// The name of the type that represents a machine.
 pub(crate) fn marker(name: &str) -> String {
     let mut letters = name.chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().collect::<String>() + letters.as_str())
 }
 
-/// What turns the immediate of an emitter into the number `i` of its row.
+/// The conversions of the immediate of an emitter to the number `i` of its row.
 pub(crate) fn conversions(
     out: &mut String,
     machine: &Machine,

@@ -4,20 +4,20 @@
 /// A part of the word, as an operation on the distance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Term {
-    /// The sign, where it is.
+    /// The sign bit, in place.
     Sign,
-    /// `(distance & input) * factor & output`: several pieces, whose shifted copies do not overlap, in one product.
+    /// `(distance & input) * factor & output`: several pieces in one product, whose shifted copies do not overlap.
     Product { input: u64, factor: u64, output: u64 },
     /// `(distance >> shift & mask) << low`.
     Piece { shift: u32, mask: u64, low: u32 },
 }
 
 /// The terms for a signed distance of `bits`, of which the low `scale` are zero, over pieces of a word from the most
-/// significant one on. A distance that is not whole has no sign to take.
+/// significant one on. A part of a distance has no sign.
 pub(crate) fn terms(pieces: &[(u32, u32)], bits: u32, scale: u32, whole: bool) -> Vec<Term> {
     let mut remaining: u32 = pieces.iter().map(|(high, low)| high - low + 1).sum();
     let mut terms = Vec::new();
-    // Pieces that move to the left: from where, which bits, to where.
+    // Pieces that move left: source, mask, destination.
     let mut shifted: Vec<(u32, u64, u32)> = Vec::new();
     for (index, (high, low)) in pieces.iter().enumerate() {
         let width = high - low + 1;

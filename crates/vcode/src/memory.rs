@@ -203,8 +203,8 @@ impl Memory {
     fn allocate(&self, bytes: usize) -> Result<usize, Error> {
         let offset = self.extents().allocate(bytes).ok_or(Error::Memory)?;
         if self.unit == PAGE {
-            // Discards the private copies of these pages that a debugger has written. SAFETY: the extent was free and
-            // is whole pages of the execute view, which then shows the file again.
+            // Discards the private copies of these pages that a debugger has written.
+            // SAFETY: the extent was free and is whole pages of the execute view, which then shows the file again.
             unsafe { madvise(self.execute.add(offset).cast(), bytes, MADV_DONTNEED) };
         }
         Ok(offset)

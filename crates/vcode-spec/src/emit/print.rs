@@ -18,11 +18,11 @@ pub struct Print<'a> {
     pub ty: Type,
     /// The language.
     pub language: Language,
-    /// How the cursor is spelt.
+    /// The expression of the cursor.
     pub cursor: &'a str,
-    /// How the assembler is spelt.
+    /// The expression of the assembler.
     pub asm: &'a str,
-    /// How the portable row of this instruction is called, after a prefix.
+    /// The call of the portable row of this instruction, without a prefix.
     pub arguments: String,
 }
 
@@ -247,7 +247,7 @@ impl Print<'_> {
         }
     }
 
-    /// Notes a reference to a label, spelt like this, that is at `target`.
+    /// Prints the recording of a reference to a label; `label` and `target` are expressions.
     fn refer(&self, operand: &Operand, pad: &str, (label, target): (&str, &str), out: &mut String) {
         let kinds = self.machine.relative_kinds();
         let kind = kinds

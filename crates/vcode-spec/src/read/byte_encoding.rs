@@ -4,7 +4,7 @@
 use super::{push_text, tokens};
 use crate::model::*;
 
-/// What an instruction of [`Code::Bytes`] consists of.
+/// The parts of an instruction of [`Code::Bytes`].
 type ByteInsn = (Encoding, Vec<Operand>, Vec<Segment>);
 
 /// Signed displacements and immediates of 32 bits.
@@ -146,7 +146,7 @@ impl ByteReader {
     }
 }
 
-/// A prefix in the words of the manuals: `VEX.256.66.0f38.W1`, and `.k1` or `.k1z` for what is masked.
+/// A prefix in the notation of the manuals: `VEX.256.66.0f38.W1`, and `.k1` or `.k1z` for a masked operation.
 fn vex(word: &str) -> Option<Token> {
     let parts: Vec<&str> = word.split('.').collect();
     let (["VEX" | "EVEX", length, pp, map, w], mask) = parts.split_at_checked(5)? else { return None };
@@ -160,7 +160,7 @@ fn vex(word: &str) -> Option<Token> {
         ["k1z"] => 0x81,
         _ => return None,
     };
-    // The registers, which are inverted, come later; the highest registers are never used.
+    // The inverted register bits are added by the emitter; registers 16 to 31 are never used.
     Some(match parts[0] {
         "VEX" => Token::Vex { bytes: [0xc4, map, w << 7 | length << 2 | pp, 0], prefix: Prefix::Vex },
         _ => Token::Vex { bytes: [0x62, 0x10 | map, w << 7 | 4 | pp, mask | length << 5 | 8], prefix: Prefix::Evex },

@@ -1,5 +1,5 @@
-//! Prints the emission of an x86 instruction: the bytes that are known are collected in one constant, register numbers are
-//! or-ed into it, and up to eight bytes are stored at once. Addresses, whose length depends on their operands, are stored by
+//! Prints the emission of an x86 instruction: constant bytes are collected in one word, register numbers are or-ed into
+//! it, and up to eight bytes are stored at once. Addresses, whose length depends on their operands, are stored by
 //! functions of the assembler.
 
 use std::fmt::Write as _;
@@ -36,9 +36,9 @@ struct BytePrinter<'a> {
     args: &'a [Arg],
     pad: &'a str,
     out: &'a mut String,
-    /// The bits that are known, least significant byte first.
+    /// The constant bits, least significant byte first.
     constant: u64,
-    /// How many bytes are collected.
+    /// The number of collected bytes.
     length: u32,
     /// The index of the REX prefix among them.
     rex: u32,
@@ -77,12 +77,12 @@ impl BytePrinter<'_> {
         }
     }
 
-    /// Adds known bits at the next byte.
+    /// Adds constant bits at the next byte.
     fn add(&mut self, bits: u64) {
         self.constant |= bits << (8 * self.length);
     }
 
-    /// Stores what is collected.
+    /// Prints the store of the collected bytes.
     fn flush(&mut self) {
         if self.length == 0 {
             return;
