@@ -2,9 +2,9 @@
  *
  *   a signal, or another thread --> qj_leave_step --SIGURG--> the thread of the steps --siglongjmp--> qj_take_step
  *
- * Generated code calls no library, so that it may be left anywhere. Extern functions may hold locks: a step is left after
- * they return, in `esp_inside`. The default action of SIGURG is to ignore it.
- * SPDX-License-Identifier: MIT OR Apache-2.0 */
+ * Generated code calls no library, so that siglongjmp may leave it anywhere. Extern functions may hold locks: a step is
+ * left only after they return, in `esp_inside`. The default action of SIGURG is to ignore it. SPDX-License-Identifier:
+ * MIT OR Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "guard.h"
 
@@ -49,7 +49,7 @@ static void install_handler(void)
     handler_installed = 1;
 }
 
-/* Unblocks the signals in whose handlers a step was left: to save the mask with every step would cost a system call each. */
+/* Unblocks the signals whose handlers have left a step: saving the mask at every step would cost a system call each. */
 static void unblock_signals(void)
 {
     sigset_t signals;

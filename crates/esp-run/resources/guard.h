@@ -1,12 +1,12 @@
-/* guard.h: steps of a program that can be left in the middle, after a signal, by a program that computes without end.
- * Knows no drivers: the caller handles what the step has sent. SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* guard.h: steps of a program that can be left in the middle after a signal, for programs that compute endlessly. Knows
+ * no drivers: the caller handles the messages that the step has sent. SPDX-License-Identifier: MIT OR Apache-2.0 */
 #ifndef QUAJECT_GUARD_H
 #define QUAJECT_GUARD_H
 
 #include "quaject/esp.h"
 
-/* In addition to the values of esp_status: the step was left. What it has sent is in the sinks; the state is lost, and no
- * other step may follow. */
+/* In addition to the values of esp_status: the step was left. Its messages are in the sinks; the state is invalid, and
+ * no further step may be taken. */
 enum { QJ_LEFT = 100 };
 
 /* Takes a step of the program. All steps are taken by one thread. */

@@ -119,7 +119,7 @@ static struct timespec started;
 /* The first error of a driver, kept until the step is over. */
 static buffer error_text;
 static int error_status;
-/* Whether it is one of an input, which counts only when the program has received the messages before it. */
+/* Whether it is an error of an input, which takes effect only when the program has received the messages before it. */
 static bool input_error;
 
 static void set_error(int status, const char *format, ...)
@@ -1231,7 +1231,7 @@ static void on_signal(int number)
     if (write(signal_pipe[1], "!", 1) < 0) {
         /* The flag is polled, too. */
     }
-    /* A step that computes without end does not poll the flag. */
+    /* A step that computes endlessly does not poll the flag. */
     qj_leave_step();
     errno = kept;
 }
@@ -1313,7 +1313,7 @@ static void wait_for_events(int64_t wake)
 /* The maximum number of names in a list. */
 #define MAX_NAMES 6
 
-/* Prints the instances that an instance waits for, those excepted that have ended. */
+/* Prints the instances that an instance waits for, except those that have ended. */
 static void print_partners(void *state, esp_pid instance, const qj_wait *wait)
 {
     esp_pid found[MAX_NAMES];
@@ -1539,12 +1539,12 @@ int main(int count, char **words)
             print_fault(state);
             return EXIT_FAULT;
         }
-        /* There is room for more messages, which may have arrived: no sleep yet. */
+        /* There is room for more messages, which may have arrived already: no sleep yet. */
         if (error_status && (!input_error || (status == ESP_SLEEP && !refill))) {
             drain_outputs();
             exit_with_error();
         }
-        /* The program may compute for long. */
+        /* The next step may compute for long. */
         if (status == ESP_AGAIN && !refill) flush_all();
         if (status == ESP_SLEEP && !refill) wait_for_events(output->head.wake);
         if (received_signal) end_by_signal();

@@ -1,5 +1,5 @@
 //! `qj run --adaptive`: profiles a run, forms a fast path of its most frequent iteration, continues with it by on-stack
-//! replacement, and drops it when it does not pay any more.
+//! replacement, and drops it when it is no longer profitable.
 //!
 //! ```text
 //!   plain run ──delay──> profile ──PROFILED──> form ──> run with the path, judged by windows
@@ -7,8 +7,9 @@
 //!     └──────────────────────────────────────┴──────────────────┘
 //! ```
 //!
-//! Time is counted in communications of the scheduler, because a path saves these: while a path pays they are rare, and so are the
-//! checks. The run changes its form only between two steps, at which every instance is at a location that both forms have.
+//! Time is counted in communications of the scheduler, because a path saves these: while a path is profitable they are
+//! rare, and so are the checks. The run changes its form only between two steps, at which every instance is at a
+//! location that both forms have.
 
 use crate::error::HostError;
 use crate::machine_code::MachineCode;
@@ -29,26 +30,26 @@ use quaject_esp_ir::ir::Program;
 const FIRST_DELAY: u64 = 4_096;
 /// Communications of a profile.
 const PROFILED: u64 = 4_096;
-/// How many earlier paths that have paid the next form has in addition to the new one.
+/// The maximum number of earlier profitable paths that the next form has in addition to the new one.
 const MAX_SAVED_SAMPLES: usize = 3;
-/// A path that has saved fewer communications is not kept.
+/// The minimum number of saved communications for which a path is kept.
 const MIN_SAVED: u64 = PROFILED / 8;
-/// Communications and entries of one window in which a path is judged.
+/// Communications and entries of one window in which the profit of a path is measured.
 const WINDOW: u64 = 4_096;
-/// The factor by which the delay grows after a path that has not paid.
+/// The factor by which the delay grows after an unprofitable path.
 const BACK_OFF: u64 = 4;
-/// A path has paid if it has saved this many times the communications of its delay.
+/// A path was profitable if it has saved this multiple of the communications of its delay.
 const PAID_BACK: u64 = 256;
-/// A path pays if it uses this much fuel for each communication outside of it, however often it is left.
+/// A path is profitable if it uses this much fuel per communication outside of it, regardless of its number of exits.
 const LONG_RUN: u64 = 16;
 /// Fuel between two checks of the counts: some thousand communications.
 const STRIDE: u64 = 8_192;
-/// Fuel between two attempts to change the form grows from one to this, repeatedly, so that no period of the program makes all of
-/// them fail; and the number of attempts.
+/// The maximum fuel between two attempts to change the form, to which it grows from one repeatedly, so that no period
+/// of the program makes all attempts fail; and the maximum number of attempts.
 const MAX_NUDGE: u64 = 64;
 const MAX_NUDGES: u64 = 100_000;
 
-/// A run under way.
+/// A run in progress.
 struct Run<'r, 'w> {
     settings: &'r Settings,
     ports: &'r mut Ports<'w>,
@@ -143,7 +144,7 @@ impl Run<'_, '_> {
                     if let Some(back) = back {
                         plain = back;
                     } else if ending.is_none() {
-                        // It stays with the path it has.
+                        // The run continues with its present path.
                         return self.drive(&mut fast, |_| false).unwrap_or(RunOutcome::Exit(0));
                     }
                     ending
@@ -166,7 +167,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Forms the path of a profile, with the earlier ones that have paid if all can be made.
+    /// Forms the path of a profile, together with the earlier profitable ones if possible.
     fn formed(
         &mut self,
         program: &Program,
@@ -188,7 +189,7 @@ impl Run<'_, '_> {
         Ok(formed)
     }
 
-    /// Runs with a path until it does not pay any more, or until the end.
+    /// Runs with a path while it is profitable, or until the end.
     fn judged(&mut self, fast: &mut Interpreter<'_>, judge: &mut Judge) -> Option<RunOutcome> {
         loop {
             let from = fast.tally();
@@ -205,8 +206,8 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Continues the run with the other form of its program. Returns the outcome instead if the run ends before that, and neither if no
-    /// attempt succeeds.
+    /// Continues the run with the other form of its program. Returns the outcome instead if the run ends before that,
+    /// and nothing if no attempt succeeds.
     fn change_form<'q>(
         &mut self,
         from: &mut Interpreter<'_>,
@@ -232,7 +233,7 @@ impl Run<'_, '_> {
         (None, None)
     }
 
-    /// Runs until the counts say so, or until the end.
+    /// Runs until `is_over` holds for the counts, or until the end.
     fn drive(&mut self, interpreter: &mut Interpreter<'_>, is_over: impl Fn(Tally) -> bool) -> Option<RunOutcome> {
         while !is_over(interpreter.tally()) {
             if let Some(ending) = self.run_for(interpreter, STRIDE) {
@@ -260,7 +261,7 @@ impl Run<'_, '_> {
     }
 }
 
-/// Whether a path pays.
+/// The measurement of the profit of a path.
 struct Judge {
     /// Communications of a round without a path.
     round: f64,
@@ -273,8 +274,9 @@ impl Judge {
         Judge { round: communications as f64 / profile.round_count().max(1) as f64, max_outside: None }
     }
 
-    /// Whether the path has paid in this window: the first one must have a tenth fewer communications for each entry than
-    /// a round without the path, a later one at most half of a round's, or 1.25 times those of the first window.
+    /// Whether the path was profitable in this window. The first window must have a tenth fewer communications per
+    /// entry than a round without the path; a later one at most half of those of a round, or 1.25 times those of the
+    /// first window.
     fn pays(&mut self, window: Tally) -> bool {
         let outside = window.communications as f64 / window.entries as f64;
         let is_long = window.fuel_on_paths >= LONG_RUN * window.communications;
@@ -290,7 +292,7 @@ impl Judge {
     }
 }
 
-/// What has happened between two counts.
+/// The difference of two counts.
 fn since(now: Tally, before: Tally) -> Tally {
     Tally {
         communications: now.communications - before.communications,

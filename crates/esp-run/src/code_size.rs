@@ -22,8 +22,8 @@ pub fn measure_code(program: &Program, options: &Options, report: &mut Report) {
     }
 }
 
-/// Bytes of C that a compiler is given to measure code: it takes longer than in proportion, minutes for thousands of
-/// processes, as they are one function.
+/// Bytes of C that a compiler is given to measure code: compile time is superlinear, because all processes are one
+/// function: minutes for thousands of processes.
 const MAX_BYTES: usize = 1_000_000;
 
 /// Bytes of code, by owner.
@@ -57,7 +57,7 @@ impl CodeSizes {
 
 /// Compiles a program's C with these flags and measures it.
 pub fn measure(program: &Program, options: &Options, flags: &[&str]) -> Result<CodeSizes, HostError> {
-    // Debuggers lead to the C, whose lines have owners; code is the same.
+    // Line tables refer to the generated C, whose lines have owners; the code is the same.
     let options = Options { lines: LineMarks::None, header_name: HEADER_NAME.to_string(), ..options.clone() };
     let generated = c::generate(program, &options);
     let bytes = generated.source.len();
@@ -91,8 +91,8 @@ fn attribute(image: &Path, owners: &[Owner]) -> Result<(BTreeMap<Owner, u64>, u6
     let mut last = Owner::Scheduler;
     for address in start..start + size {
         let mut frames = loader.find_frames(address).map_err(|error| unreadable(&error))?;
-        // From the innermost frame outwards: code that is inlined into a process or function belongs to it, the rest to the
-        // scheduler.
+        // From the innermost inlined frame outwards: code inlined into a process or function belongs to it, other code
+        // to the scheduler.
         let mut owner = None;
         while let Some(frame) = frames.next().map_err(|error| unreadable(&error))? {
             match frame.location.and_then(|location| owner_of(&location, owners)) {

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Flags for everything we compile: fast, readable in a debugger, and of its own symbols only what is asked for.
+/// Flags for all C that is compiled here: optimised, with line tables, position-independent.
 const FLAGS: &[&str] = &["-std=gnu99", "-O2", "-g1", "-fPIC"];
 
 /// A temporary folder for sources and products.
@@ -13,7 +13,7 @@ pub(crate) struct Workshop {
     folder: tempfile::TempDir,
 }
 
-/// What to link.
+/// The kind of link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Product {
     /// A shared library to be loaded.
@@ -35,7 +35,7 @@ impl Workshop {
         self.folder.path().join(name)
     }
 
-    /// Writes a file into the folder, with the folders on its way.
+    /// Writes a file into the folder, and creates the folders of its path.
     pub(crate) fn write(&self, name: &str, text: &str) -> Result<PathBuf, HostError> {
         let path = self.path(name);
         let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
@@ -73,7 +73,7 @@ impl Workshop {
             }
             command.arg(input);
         }
-        // The second is the guard's (`resources/guard.c`), for C libraries that have threads in one of their own.
+        // The second is for the guard (`resources/guard.c`), with C libraries whose threads are in a separate library.
         command.args(["-lm", "-lpthread"]);
         run(command)
     }
@@ -96,7 +96,7 @@ fn is_library(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().split('.').skip(1).any(|part| part == "so"))
 }
 
-/// The compiler's first words about itself, and the flags.
+/// The first line of the compiler's version, and the flags.
 pub(crate) fn compiler_name(flags: &[&str]) -> String {
     let mut words = compiler();
     let name = words[0].to_string_lossy().into_owned();

@@ -26,7 +26,7 @@ mod native {
     use std::path::Path;
     use std::sync::{Mutex, PoisonError};
 
-    /// The file that `perf` reads, of which a system process has one. `perf record` knows of it by its mapping.
+    /// The file that `perf` reads, one per system process. `perf record` finds it by its mapping.
     static DUMP: Mutex<Option<perf::Dump>> = Mutex::new(None);
 
     impl DebugInfo {
@@ -55,7 +55,7 @@ mod native {
                 return Ok(None);
             }
             let paths: Vec<String> = program.files.iter().map(|file| absolute(file)).collect();
-            // The process's file comes first.
+            // The file of the process comes first.
             let file = process.location.file as usize;
             let others = paths.iter().enumerate().filter(|(number, _)| *number != file);
             let order: Vec<usize> = std::iter::once(file).chain(others.map(|(number, _)| number)).collect();

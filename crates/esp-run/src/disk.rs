@@ -71,12 +71,12 @@ impl Loader for Disk {
     fn load(&mut self, path: &str, importer: FileId) -> Result<(String, Vec<u8>), String> {
         let folder = self.folders.get(importer.0 as usize).cloned().unwrap_or_default();
         let path = match normal(&folder.join(path)) {
-            // What is imported is a file, never standard input.
+            // An import is a file, never standard input.
             path if path.as_os_str() == "-" => PathBuf::from("./-"),
             path => path,
         };
         let bytes = match &self.origin {
-            // What is imported is read again and again: a pipe or a device is not.
+            // An import is read repeatedly, which a pipe or device does not allow.
             Origin::Disk if path.metadata().is_ok_and(|data| !data.is_file() && !data.is_dir()) => {
                 return Err("it is not a regular file".to_string());
             }
@@ -105,7 +105,7 @@ impl Loader for Disk {
     }
 }
 
-/// A path without `.` and `x/..`, so that a file has one name however it is reached.
+/// A path without `.` and `x/..`, so that a file has one name on every import path.
 fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for component in path.components() {

@@ -58,7 +58,7 @@ impl fmt::Display for HostError {
 
 impl std::error::Error for HostError {}
 
-/// The message of the innermost error: a loader itself says only that it failed.
+/// The message of the innermost error: that of a loader says only that it failed.
 pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
     error.source().map_or_else(|| error.to_string(), root_cause)
 }
@@ -66,7 +66,7 @@ pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
 /// An operating system's reason in our style: `no such file or directory`.
 pub(crate) fn reason(error: &std::io::Error) -> String {
     if error.kind() == std::io::ErrorKind::IsADirectory {
-        // Made by us too, and worded differently then.
+        // Also constructed by this crate, with another text.
         return "it is a directory".to_string();
     }
     let text = error.to_string();

@@ -1,5 +1,5 @@
-//! Extern functions for the interpreter: each is called through a generated C function, the shim, which takes its arguments from memory,
-//! so that this crate knows no calling convention.
+//! Extern functions for the interpreter: each is called through a generated C function, the shim, which loads its
+//! arguments from memory, so that this crate needs no knowledge of calling conventions.
 //!
 //! ```text
 //!   Datum -> layout of C (marshal) -> shim: result = f(*(int32_t *)a[0], a[1]) -> Datum
@@ -124,7 +124,7 @@ impl Externs {
         let pointers: Vec<*mut c_void> = memory.iter_mut().map(|words| words.as_mut_ptr().cast()).collect();
         // SAFETY: 1. The shim reads one pointer per parameter, each to memory of the parameter's size and alignment
         // (`room`), filled as C expects it. 2. It writes at most the result's size to `result`. 3. It is in a library
-        // that is loaded. What the user's function does beyond its signature is the user's responsibility.
+        // that is loaded. Effects of the user's function beyond its signature are the user's responsibility.
         let found = unsafe { shim(pointers.as_ptr(), result.as_mut_ptr().cast()) };
         if found == 0 {
             return Reply::Unresolved;
@@ -203,7 +203,7 @@ fn shim(text: &mut String, program: &Program, index: usize, function: &Extern) {
     );
     let flush = match function.purity {
         Purity::Pure => "",
-        // What it printed comes before what the program sends next.
+        // Its output precedes the next message of the program.
         Purity::Impure => " fflush(stdout);",
     };
     let _ = writeln!(

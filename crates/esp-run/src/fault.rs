@@ -18,8 +18,8 @@ use std::ops::Range;
 /// The maximum number of names in a list.
 const MAX_NAMES: usize = 6;
 
-/// A fault as a message. `line_of` gives a line of a source file, to be shown with a caret; `error` is how the word
-/// `fault` looks.
+/// A fault as a message. `line_of` gives a line of a source file, to be shown with a caret; `error` styles the word
+/// `fault`.
 pub fn render(
     report: &FaultReport,
     program: &Program,
@@ -148,8 +148,8 @@ fn waits(text: &mut String, program: &Program, waits: &[WaitForEdge]) {
     }
 }
 
-/// What an instance that is blocked at an external channel waits for. An open one is part of a deadlock only if no object is free to
-/// hold its messages.
+/// The description of the wait of an instance that is blocked at an external channel. An open one is part of a deadlock
+/// only if no object is free to hold its messages.
 pub(crate) fn waits_for_environment(program: &Program, channel: ChannelId, direction: Direction) -> Option<String> {
     let channel = &program.channels[channel.0 as usize];
     match channel.boundary {

@@ -1,5 +1,5 @@
 //! Fault injection: loses, duplicates, delays, reorders or damages messages of a channel, the same ones in every run with the same
-//! seed. Lies between a driver and the program and knows neither.
+//! seed. A layer between a driver and the program that knows neither.
 
 use crate::error::HostError;
 use quaject_esp_exec::datum::Datum;
@@ -22,14 +22,14 @@ struct Rates {
     flip: u64,
     /// The least and the greatest delay.
     delay_ns: (i64, i64),
-    /// The time from one cut to the next, and how long one lasts.
+    /// The period of cuts, and the duration of one.
     cut_ns: Option<(i64, i64)>,
     seed: u64,
 }
 
 /// The probability 1.
 const CERTAIN: u64 = 1 << 32;
-/// How long a message that is reordered is delayed.
+/// The delay of a reordered message.
 const REORDER_DELAY_NS: i64 = 10_000_000;
 /// Messages held at once.
 pub(crate) const MAX_DELAYED: usize = 1024;
@@ -117,13 +117,13 @@ pub struct FaultInjector {
 /// The faults that a [`FaultInjector`] has injected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FaultCounts {
-    /// Those that never arrive, also because of a cut.
+    /// Lost messages, including those of a cut.
     pub lost: u64,
-    /// Those that arrive twice.
+    /// Duplicated messages.
     pub doubled: u64,
-    /// Those that arrive later than they were sent.
+    /// Delayed messages.
     pub delayed: u64,
-    /// Those that arrive with another bit.
+    /// Messages with an inverted bit.
     pub damaged: u64,
 }
 
@@ -146,7 +146,7 @@ impl FaultInjector {
 
     /// A message enters; times are in nanoseconds since any moment.
     pub fn enter(&mut self, mut message: Vec<Datum>, now_ns: i64) {
-        // Always the same number of draws, so that one fault more does not move all the others.
+        // Always the same number of draws, so that an additional fault does not shift all the others.
         let (loss, dup, reorder, flip) = (self.draw(), self.draw(), self.draw(), self.draw());
         let (first, second, place) = (self.delay_ns(), self.delay_ns(), self.draw());
         let cut = self.rates.cut_ns.is_some_and(|(period, length)| now_ns % period >= period - length);
@@ -187,17 +187,17 @@ impl FaultInjector {
         self.held.first_key_value().map(|((due_ns, _), _)| *due_ns)
     }
 
-    /// How many messages are under way.
+    /// The number of messages in transit.
     pub(crate) fn len(&self) -> usize {
         self.held.len()
     }
 
-    /// How many messages have suffered what.
+    /// The numbers of injected faults.
     pub fn counts(&self) -> FaultCounts {
         self.counts
     }
 
-    /// The same in words, if anything has happened.
+    /// The counts as text, if there are any faults.
     pub fn note(&self, channel: &str) -> Option<String> {
         let FaultCounts { lost, doubled, delayed, damaged } = self.counts;
         let counts = [(lost, "lost"), (doubled, "doubled"), (delayed, "delayed"), (damaged, "damaged")];
@@ -250,7 +250,7 @@ mod tests {
     use super::{FaultInjector, FaultPlan};
     use quaject_esp_exec::datum::Datum;
 
-    /// What leaves the medium, with the time, when messages 0..count enter one each millisecond.
+    /// The messages that leave the medium, with their times, if messages 0..count enter one per millisecond.
     fn passed(faults: &str, count: i128) -> Vec<(i64, i128)> {
         let faults: FaultPlan = faults.parse().expect("a fault");
         let mut medium = FaultInjector::new(&faults, "c");

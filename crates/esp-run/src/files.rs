@@ -48,7 +48,8 @@ pub fn read_text(path: &Path) -> Result<String, HostError> {
     })
 }
 
-/// A file that appears under its name when it is complete. Dropped before that, it leaves nothing.
+/// A file that appears under its name when it is complete (atomic replacement by rename). If it is dropped before,
+/// nothing remains.
 pub struct NewFile {
     path: PathBuf,
     target: Target,

@@ -27,9 +27,9 @@ mod native {
     #[derive(Debug)]
     pub struct MachineCode {
         processes: Vec<Unit>,
-        /// Its registrations with GDB, which end with it.
+        /// The registrations with GDB.
         _registered: Vec<Registered>,
-        /// Holds the code that `processes` point to.
+        /// Owns the code that `processes` point to.
         _memory: Memory,
     }
 
@@ -42,12 +42,12 @@ mod native {
         entries: Vec<bool>,
         /// By position: the address of the entry, or 0.
         addresses: Vec<usize>,
-        /// Values of the body: registers of a frame before its cells.
+        /// The number of values of the body: the registers of a frame before its cells.
         values: usize,
     }
 
     impl MachineCode {
-        /// Compiles the processes of a verified program. One that is too large is left to the interpreter.
+        /// Compiles the processes of a verified program. A process that is too large is interpreted.
         ///
         /// # Errors
         /// There is no memory for code, or the debug information cannot be written.

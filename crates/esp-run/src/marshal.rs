@@ -1,4 +1,5 @@
-//! Conversion of values between `Datum` and their layout in C (`esp_gen::layout`, the environment's view). Knows layouts, not their use.
+//! Conversion of values between `Datum` and their layout in C (`esp_gen::layout`, the environment's view). Knows
+//! layouts, not their users.
 
 use quaject_esp_exec::datum::{Datum, conforms};
 use quaject_esp_gen::layout::{self, Layouts, View};

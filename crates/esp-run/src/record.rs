@@ -101,7 +101,7 @@ impl<'a, W: Environment> Recorder<'a, W> {
         self.inner
     }
 
-    /// Ends the recording with how the run ended.
+    /// Ends the recording with the outcome of the run.
     pub(crate) fn end(mut self, ending: &str) -> Result<(), HostError> {
         self.event(&format!("end {ending}"));
         match self.failed {
@@ -303,7 +303,7 @@ fn parse_file(text: &str) -> Option<(String, String)> {
     rest.is_empty().then_some((name, text))
 }
 
-/// No run makes more queries: at a billion in a second it would take a century.
+/// The maximum number of queries: at a billion per second, a run would take a century to exceed it.
 const MAX_QUERIES: u64 = 1 << 62;
 
 /// An environment that answers as the recorded one did.
@@ -341,7 +341,7 @@ impl<'a> Replayer<'a> {
         self.difference.take()
     }
 
-    /// Whether the recorded run was stopped from outside by now.
+    /// Whether the recorded run was stopped by a signal at this point.
     pub(crate) fn was_stopped(&self) -> bool {
         self.events.front().is_some_and(|event| event.query <= self.query && event.text == "end stopped")
     }

@@ -134,7 +134,7 @@ pub fn c_options(checks: Checks) -> c::Options {
     c::Options { header_name: HEADER_NAME.to_string(), style: c::Style::SansIo, checks, ..c::Options::default() }
 }
 
-/// Writes what was sent, however the run ended, and closes the drivers.
+/// Writes pending output, whatever the outcome, and closes the drivers.
 pub(crate) fn close(mut ports: Ports<'_>, outcome: RunOutcome) -> RunReport {
     let shutdown = match outcome {
         RunOutcome::Signal(_) | RunOutcome::OutputClosed => Shutdown::Interrupted,
@@ -196,7 +196,7 @@ impl<'p> HostEnvironment for Recorder<'_, Ports<'p>> {
 
 impl HostEnvironment for Replayer<'_> {
     fn sleep(&mut self, _deadline_ns: Option<i64>, signals: &Signals) -> WakeReason {
-        // The next queries find what the recorded run waited for.
+        // The next queries return the events that the recorded run waited for.
         self.note_sleep();
         signals.pending().map_or(WakeReason::Event, WakeReason::Signal)
     }
@@ -294,7 +294,7 @@ pub(crate) fn after(pause: Outcome, environment: &mut impl HostEnvironment, sign
     }
 }
 
-/// The outcome of a run as a recording has it.
+/// The outcome of a run, as text in a recording.
 fn outcome_text(program: &Program, outcome: &RunOutcome) -> String {
     match outcome {
         RunOutcome::Exit(status) => format!("exit {status}"),

@@ -39,7 +39,7 @@ pub struct Settings {
     pub seed: Option<u64>,
     /// Whether arithmetic that loses bits is a fault.
     pub checks: Checks,
-    /// How time passes.
+    /// The mode of the clock.
     pub time: Time,
     /// The limit on the memory of the program's data.
     pub memory: Memory,
@@ -52,7 +52,7 @@ pub struct Settings {
 pub struct Memory(pub u64);
 
 impl Default for Memory {
-    /// With all that is around it, a run stays below 50 MB.
+    /// The default: with its overhead, a run stays below 50 MB.
     fn default() -> Memory {
         Memory(32 << 20)
     }

@@ -1,5 +1,5 @@
-//! Requests to stop: SIGINT and SIGTERM make a descriptor readable for a program's sleep, or set a flag for work that does not sleep.
-//! A second signal has its default action, which ends the process.
+//! Requests to stop: SIGINT and SIGTERM make a descriptor readable, for a sleep, or set a flag, for work that does not
+//! sleep. A second signal has its default action, which ends the process.
 
 use crate::error::HostError;
 use crate::system::SignalBell;
@@ -33,7 +33,7 @@ impl Signals {
             signal_hook::flag::register(signal, Arc::clone(&again))?;
             signal_hook::flag::register_usize(signal, Arc::clone(&received), signal as usize)?;
         }
-        // After the handlers above: the bell rings when the number of the signal is there to be read.
+        // After the handlers above: when the bell rings, the number of the signal is already set.
         let bell = SignalBell::register(&[SIGINT, SIGTERM], &received)?;
         Ok(Signals { received, bell })
     }

@@ -68,7 +68,7 @@ pub enum Found {
     Deadlock(Trail),
     /// A fault.
     Fault(Trail),
-    /// A run on which the property does not hold.
+    /// A run that violates the property.
     Property(Trail),
 }
 
@@ -129,7 +129,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// One that was interrupted before it began.
+    /// A search that was interrupted before it began.
     fn interrupted(compiling: Duration) -> Search {
         Search {
             found: Found::NothingSoFar(Incomplete::Interrupted),
@@ -335,7 +335,7 @@ impl Spin {
         let (mut output, mut errors) = (child.stdout.take(), child.stderr.take());
         let read = |stream: &mut dyn Read| {
             let mut bytes = Vec::new();
-            // A program that is stopped leaves what it wrote so far.
+            // A program that is stopped leaves its output so far.
             let _ = stream.read_to_end(&mut bytes);
             String::from_utf8_lossy(&bytes).into_owned()
         };
@@ -351,7 +351,7 @@ impl Spin {
 
     /// Waits for the end.
     fn wait(&self, child: &mut Child, time: Duration) -> std::io::Result<PanExit> {
-        // A time that no clock reaches is none.
+        // A time limit beyond the range of the clock is none.
         let mut deadline = Instant::now().checked_add(time);
         let mut stopped = None;
         let mut pause = Duration::from_micros(200);
@@ -367,7 +367,7 @@ impl Spin {
                 Some(_) if is_late => child.kill()?,
                 None if is_late || self.is_interrupted() => {
                     stopped = Some(if is_late { Stop::Time } else { Stop::Interrupt });
-                    // Spin's verifier then prints how far it was.
+                    // Spin's verifier then prints its statistics.
                     system::interrupt(child);
                     deadline = Instant::now().checked_add(LAST_WORDS);
                 }
@@ -410,19 +410,19 @@ fn entered(model: &Model, said: &str) -> Vec<u32> {
 }
 
 const MODEL: &str = "model.pml";
-/// How long it may take to make the verifier, and then to compile it.
+/// The time limits for generating the verifier, and for compiling it.
 const MAKING: Duration = Duration::from_secs(600);
-/// How long a program that is stopped may take to say how far it was.
+/// The time that an interrupted verifier may take to print its statistics.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// In which order states are looked at.
+/// The order of the search.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Order {
     Depth,
     Breadth,
 }
 
-/// What `pan` has found.
+/// A violation reported by `pan`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Violation {
     Assertion,
@@ -447,7 +447,7 @@ fn violation(text: &str) -> Option<Violation> {
     })
 }
 
-/// Why a search that has found nothing says little.
+/// Why a search without a violation is incomplete.
 fn incomplete(said: &PanOutput) -> Option<Incomplete> {
     match said.ending {
         PanExit::Stopped(Stop::Time) => return Some(Incomplete::Time),
@@ -466,7 +466,7 @@ fn incomplete(said: &PanOutput) -> Option<Incomplete> {
     None
 }
 
-/// The number in front of these words.
+/// The number before these words.
 fn number_before(text: &str, words: &str) -> u64 {
     let before = text.find(words).map_or("", |at| &text[..at]);
     before.split_ascii_whitespace().next_back().and_then(|word| word.parse::<f64>().ok()).unwrap_or(0.0) as u64

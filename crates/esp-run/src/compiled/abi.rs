@@ -81,7 +81,7 @@ pub(super) type TakeStep = unsafe extern "C" fn(&Exported, *mut c_void, *const S
 /// `qj_leave_step`
 pub(super) type LeaveStep = unsafe extern "C" fn();
 
-/// The head of an `esp_output` and its sinks, one block of memory: both halves of the union are 32 bytes, so that the
+/// The head of an `esp_output` and its sinks in one block of memory: both halves of the union are 32 bytes, so that the
 /// array is the structure C declares.
 #[repr(C)]
 pub(super) union OutputBlock {

@@ -22,8 +22,8 @@ pub(super) struct Batch {
     capacity: usize,
     count: usize,
     closed: bool,
-    /// Whether the last message is still on offer at its driver: a timer's tick is late by the time it is received,
-    /// not by the time it was fetched.
+    /// Whether the last message is still on offer at its driver: a tick of a timer may be replaced by a later one until
+    /// it is received.
     borrowed: bool,
 }
 
@@ -119,7 +119,7 @@ impl Batch {
         Sink { messages: self.memory.as_mut_ptr().cast(), capacity, count: 0, closed: false }
     }
 
-    /// Hands what the program has sent to the driver.
+    /// Passes the messages that the program has sent to the driver.
     pub(super) fn drain(&mut self, program: &Program, layouts: &Layouts, ports: &mut Ports<'_>, count: usize) {
         let types = &self.declared(program).payload;
         let mut message = Vec::with_capacity(types.len());

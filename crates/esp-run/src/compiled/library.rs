@@ -70,7 +70,7 @@ impl Library {
     pub(crate) fn run(&self, program: &Program, ports: &mut Ports<'_>, signals: &Signals) -> RunOutcome {
         let counter = StepCounter::default();
         let Ok((running, ended)) = UnixStream::pair() else {
-            // Without it the second signal ends what the first one does not.
+            // Without the watchdog, a second signal ends a step that the first one does not end.
             return self.steps(program, ports, signals, &counter);
         };
         std::thread::scope(|scope| {
@@ -96,7 +96,7 @@ impl Library {
             }
             let step = self.step(program, state, &mut batches, ports, counter);
             if step.status == ESP_AGAIN && step.progress != Progress::Received {
-                // It may compute for long, or for ever.
+                // The step may compute for long, or forever.
                 ports.flush();
             }
             match step.status {
@@ -136,7 +136,7 @@ impl Library {
         // SAFETY: 1. The arrays have one element per source and sink, in the order of `Abi`, whose number was
         // compared with the library's. 2. Each points to memory for `count` or `capacity` messages of the extent
         // the layout gives, which the generated header asserts. 3. All of it outlives the call.
-        // 4. If the step is left in the middle, it is C that is left.
+        // 4. If the step is left in the middle, only C frames are skipped.
         let status = counter.count(|| unsafe {
             (self.take_step)(self.exported, state, offered.as_ptr(), output.as_mut_ptr().cast(), now_ns)
         });
@@ -144,7 +144,7 @@ impl Library {
             batch.take(*taken, ports);
         }
         if *flushes_each_step {
-            // What extern functions have printed comes before what the program sent after they returned.
+            // Output of extern functions precedes messages that the program sent after they returned.
             self.flush_c();
         }
         let mut is_full = false;
@@ -166,7 +166,7 @@ impl Library {
         Step { status, head: unsafe { output[0].head }, progress }
     }
 
-    /// Writes what C code has printed.
+    /// Flushes the output of C code.
     fn flush_c(&self) {
         // SAFETY: The C library's `fflush` has this type; without it nothing can have been printed.
         if let Ok(flush) = unsafe { self.handle.get::<unsafe extern "C" fn(*mut c_void) -> i32>(b"fflush\0") } {
@@ -181,12 +181,12 @@ impl Library {
         let fault = fault_of(report.code);
         let place = location(report.place);
         let ended = |instance| {
-            // SAFETY: As above, and only instances that exist are asked about.
+            // SAFETY: As above, and the instance exists.
             let place = unsafe { (self.exported.place)(state, instance) };
             place.line == 0
         };
         let open = |instance, branch| {
-            // SAFETY: As above; a number that no branch has is not open.
+            // SAFETY: As above; for a number of no branch it returns false.
             unsafe { (self.exported.open)(state, instance, branch) }
         };
         let mut stuck = Vec::new();
@@ -211,7 +211,7 @@ impl Library {
     }
 }
 
-/// The messages between the drivers and the compiled program.
+/// The batches of messages between the drivers and the compiled program.
 struct Batches {
     sources: Vec<Batch>,
     sinks: Vec<Batch>,
@@ -246,7 +246,7 @@ struct Step {
     progress: Progress,
 }
 
-/// What a step did with the batches.
+/// The progress of a step, by its use of the batches.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Progress {
     /// It received messages, so that there is room for more.
@@ -269,13 +269,13 @@ fn after_step(step: &Step, ports: &mut Ports<'_>, signals: &Signals) -> Result<W
         Progress::Received | Progress::FilledBatch => return Ok(WakeReason::Event),
         Progress::None => {}
     }
-    // An error in an input counts when the program has received the messages before it.
+    // An error in an input takes effect when the program has received the messages before it.
     if let Some(error) = ports.take_error() {
         return Err(error);
     }
     let deadline_ns = (step.head.wake != i64::MAX).then_some(step.head.wake);
     Ok(match ports.sleep(deadline_ns, signals) {
-        // The program waits for the last moment that can be written down.
+        // The program waits for the largest representable time.
         WakeReason::Never => ports.sleep(Some(step.head.wake), signals),
         wake => wake,
     })

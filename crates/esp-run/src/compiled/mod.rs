@@ -6,8 +6,9 @@
 //!   clock ----------------------------------+                    +--> sleep until, end, or fault
 //! ```
 //!
-//! Messages are taken from the drivers ahead of time, as many as fit a batch: the program reads the same sequence. The guard that
-//! leaves a step in the middle (`resources/guard.h`) needs the signals of Unix; on other systems the engine is refused.
+//! Messages are taken from the drivers ahead of time, as many as fit a batch: the program reads the same sequence. The
+//! guard that leaves a step in the middle (`resources/guard.h`) needs the signals of Unix; on other systems the engine
+//! is refused.
 
 #[cfg(unix)]
 mod abi;
@@ -29,7 +30,7 @@ use crate::compiler::Workshop;
 use crate::error::HostError;
 use std::path::PathBuf;
 
-/// The file name of the header of generated C, whatever the program is called.
+/// The file name of the header of generated C, independent of the name of the program.
 pub(crate) const HEADER_NAME: &str = "program.h";
 /// Macros that are defined for generated C that the guard runs.
 pub(crate) const GUARDED: &[&str] = &["ESP_OPTIONAL_EXTERNS", "ESP_LEAVABLE"];

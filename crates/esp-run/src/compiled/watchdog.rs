@@ -1,4 +1,5 @@
-//! Ends a step of compiled code that does not return after a signal: a process that computes without end polls nothing.
+//! Ends a step of compiled code that does not return after a signal: a process that computes endlessly does not poll
+//! for signals.
 
 use super::abi::LeaveStep;
 use crate::signals::{Signals, die_of};
@@ -9,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How long compiled code may go on computing after a signal has arrived.
+/// The time that compiled code may continue to compute after a signal has arrived.
 const COMPUTE_GRACE: Duration = Duration::from_millis(300);
 
 /// Counts when a step of the compiled code begins or ends, for another thread: odd while one is taken.
@@ -19,7 +20,7 @@ pub(super) struct StepCounter(AtomicU64);
 impl StepCounter {
     /// Takes a step of the compiled code.
     pub(super) fn count(&self, step: impl FnOnce() -> i32) -> i32 {
-        // Relaxed, both: the number says no more than that time passes.
+        // Relaxed, both: the number orders no data; it only shows whether a step ends.
         self.0.fetch_add(1, Ordering::Relaxed);
         let status = step();
         self.0.fetch_add(1, Ordering::Relaxed);

@@ -30,7 +30,7 @@ pub(crate) enum Payload {
 }
 
 impl Shape {
-    /// How a channel carries bytes.
+    /// The byte shape of a channel; an error if it has none.
     pub(crate) fn of(program: &Program, channel: &Channel, driver: &str) -> Result<Shape, HostError> {
         let shape = match channel.payload.as_slice() {
             [ty] => shape(program, *ty),
@@ -117,7 +117,7 @@ impl Shape {
     }
 }
 
-/// What a message for the `bytes` driver was.
+/// The outcome of writing a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
     /// Bytes, written.

@@ -57,12 +57,12 @@ impl Failure {
         Failure { code: WRONG, reason: reason.to_string() }
     }
 
-    /// Nothing is open under this number.
+    /// No file or connection is open under this number.
     pub(crate) fn not_open() -> Failure {
         Failure { code: NOT_OPEN, reason: "it is not open".to_string() }
     }
 
-    /// A file of this name is there.
+    /// A file of this name exists.
     pub(crate) fn exists() -> Failure {
         Failure { code: EXISTS, reason: "file exists".to_string() }
     }

@@ -27,30 +27,30 @@ pub(crate) struct Case<'c> {
     pub(crate) name: &'c str,
     /// Its values; a program may omit the last ones, down to `least`.
     pub(crate) holds: &'c [Want<'c>],
-    /// How many of them it must hold.
+    /// The minimum number of its values.
     pub(crate) least: usize,
 }
 
 impl<'c> Case<'c> {
-    /// A case that holds exactly this.
+    /// A case with exactly these values.
     pub(crate) const fn new(name: &'c str, holds: &'c [Want<'c>]) -> Case<'c> {
         Case { name, holds, least: holds.len() }
     }
 }
 
-/// One value of a message, as a device has it.
+/// A value of a device's message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Value {
-    /// A number, or a place in the list of instances that a `pid` may name.
+    /// A number, or an index in the list of instances that a `pid` may name.
     Number(i128),
     /// Bytes.
     Bytes(Vec<u8>),
-    /// A case, by its number in the device's list, and what it holds.
+    /// A case, by its number in the device's list, and its values.
     Case(usize, Vec<Value>),
 }
 
 impl Value {
-    /// The number; 0 for anything else, which [`Form::of_channel`] has excluded.
+    /// The number; 0 for any other value, which [`Form::of_channel`] excludes.
     pub(crate) fn number(&self) -> i128 {
         match self {
             Value::Number(number) => *number,
@@ -58,7 +58,7 @@ impl Value {
         }
     }
 
-    /// The bytes; none for anything else, likewise.
+    /// The bytes; empty for any other value, likewise.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         match self {
             Value::Bytes(bytes) => bytes,
@@ -92,7 +92,7 @@ enum Part {
     Instance(Vec<u32>),
     Bytes(usize),
     Record(Vec<Part>),
-    /// By tag: the number of the case, and what it holds.
+    /// By tag: the number of the case, and its parts.
     Union(Vec<(usize, Option<Box<Part>>)>),
 }
 
@@ -135,7 +135,7 @@ impl Form {
         self.parts.iter().map(|part| part.datum(&mut values)).collect()
     }
 
-    /// What a message of the channel holds.
+    /// The values of a message of the channel.
     pub(crate) fn values(&self, message: &[Datum]) -> Vec<Value> {
         let mut values = Vec::with_capacity(4);
         for (part, datum) in self.parts.iter().zip(message) {
@@ -187,7 +187,7 @@ impl Form {
         bound.unwrap_or(0)
     }
 
-    /// Whether its union has a case that a program may leave out.
+    /// Whether its union has an optional case.
     pub(crate) fn has(&self, case: usize) -> bool {
         let found = find(&self.parts, &|part| match part {
             Part::Union(cases) => cases.iter().find(|(number, _)| *number == case),
@@ -213,7 +213,7 @@ pub(crate) fn begins_with_pid(program: &Program, channel: &Channel) -> bool {
     false
 }
 
-/// The first answer in depth-first order.
+/// The first result in depth-first order.
 fn find<'f, T>(parts: &'f [Part], ask: &dyn Fn(&'f Part) -> Option<T>) -> Option<T> {
     parts.iter().find_map(|part| {
         ask(part).or_else(|| match part {
@@ -284,7 +284,7 @@ impl Part {
     }
 }
 
-/// Matches one type with the next wants, which it takes.
+/// Matches one type with the next wants, which it consumes.
 fn part(program: &Program, ty: TypeId, wants: &mut &[Want<'_>]) -> Result<Part, Mismatch> {
     let name = || format!("`{}`", type_name(program, ty));
     let content = match program.types.get(ty) {

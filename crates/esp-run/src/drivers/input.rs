@@ -18,7 +18,7 @@ pub(crate) struct Input {
     source: MessageSource,
     message: Vec<Datum>,
     state: InputState,
-    /// Whether the engine found no message since the last sleep, so that one is worth waking up for.
+    /// Whether the engine has polled for a message without success since the last sleep, so that one must wake it.
     pub(crate) wanted: bool,
 }
 
@@ -108,7 +108,7 @@ impl Input {
         } else if let (InputState::Offered, MessageSource::Timer(timer)) = (self.state, &mut self.source)
             && timer.due_ns().is_some_and(|due| due <= now_ns)
         {
-            // The last tick was not received: this one replaces it.
+            // The last tick was not received: a later one replaces it.
             timer.next(now_ns, &mut self.message);
         }
         Ok(self.state)
@@ -148,7 +148,7 @@ impl Input {
         }
     }
 
-    /// The time of the next message, for those that know it.
+    /// The time of the next message, if it is known.
     pub(crate) fn due_ns(&self) -> Option<i64> {
         match &self.source {
             MessageSource::Text(_) | MessageSource::Bytes { .. } => None,
@@ -190,7 +190,7 @@ impl Text {
                 }
             };
             self.line += 1;
-            // As in a program, a byte order mark before the first line means nothing.
+            // As in a program, a byte order mark before the first line is ignored.
             let line = if self.line == 1 { line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line) } else { line };
             match read_line(program, channel, line) {
                 Ok(found) => {
@@ -274,7 +274,7 @@ impl Timer {
         (self.tick < self.limit).then(|| (self.tick + 1).saturating_mul(self.period_ns))
     }
 
-    /// A program that is late receives one tick for all that it missed; the number is that of the last one.
+    /// A program that is late receives one tick for all missed ones, with the number of the last one.
     fn next(&mut self, now_ns: i64, message: &mut Vec<Datum>) -> InputState {
         match self.due_ns() {
             None => InputState::Closed,
@@ -288,7 +288,7 @@ impl Timer {
     }
 }
 
-/// A timer sends nothing, or the number of the tick.
+/// The type of a tick's number; `None` if the channel has no values.
 fn counter(program: &Program, channel: &Channel) -> Result<Option<quaject_esp_ir::ir::IntType>, HostError> {
     match channel.payload.as_slice() {
         [] => Ok(None),

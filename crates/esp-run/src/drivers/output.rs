@@ -10,7 +10,7 @@ use quaject_esp_ir::ir::{Channel, Program};
 
 /// The driver of one channel.
 pub(crate) struct Output {
-    /// Which of the writers it fills.
+    /// The index of its writer.
     pub(crate) writer: usize,
     format: Format,
 }

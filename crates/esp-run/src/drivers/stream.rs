@@ -7,7 +7,7 @@ use crate::system::{ByteInput, ByteOutput};
 use rustix::fd::BorrowedFd;
 use std::io::{self, Read, Write};
 
-/// How much is read at once, and how much output is collected before it is written.
+/// The size of a read, and the amount of output that is collected before it is written.
 const CHUNK: usize = 64 * 1024;
 
 /// The result of an attempt to read.
@@ -100,12 +100,12 @@ pub(crate) struct Writer {
     start: usize,
 }
 
-/// How a write ended.
+/// The result of an attempt to write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Written {
     /// Everything is written.
     All,
-    /// The reader does not read now.
+    /// The reader is not ready.
     Pending,
     /// The reader has closed it.
     Closed,

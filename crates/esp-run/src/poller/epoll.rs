@@ -1,4 +1,5 @@
-//! A set of descriptors that the kernel keeps (epoll(7)): a wait costs as much as has happened, not as much as is watched.
+//! A set of descriptors that the kernel keeps (epoll(7)): the cost of a wait is proportional to the number of events,
+//! not of descriptors.
 
 use super::Interest;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};

@@ -1,9 +1,10 @@
 //! Waits for events on many descriptors. A list of descriptors that stay open becomes, after several equal waits, a set that the
-//! kernel keeps (epoll): a wait then costs as much as has happened, not as much as is watched. Any other list is given to `poll`.
-//! Knows no driver.
+//! kernel keeps (epoll): the cost of a wait is then proportional to the number of events, not of descriptors. Any other
+//! list is passed to `poll`. Knows no driver.
 //!
-//! To put a thread to sleep and to wake it costs both sides more than a short answer takes. After several short waits the next one
-//! polls for [`SPIN_TIME`] before it sleeps (adaptive spinning); a program that waits for long never does.
+//! Putting a thread to sleep and waking it costs both sides more than a short response takes. After several short waits
+//! the next one polls for [`SPIN_TIME`] before it sleeps (adaptive spinning); a program whose waits are long never
+//! polls.
 
 #[cfg(target_os = "linux")]
 mod epoll;
@@ -20,12 +21,12 @@ use rustix::fd::{AsRawFd, BorrowedFd, RawFd};
 use rustix::io::Errno;
 use std::time::{Duration, Instant};
 
-/// Equal lists in a row after which a set is made: to make one costs a system call for each descriptor.
+/// Consecutive equal lists after which a set is made, because making one costs a system call per descriptor.
 const EQUAL_WAITS: u32 = 8;
 
-/// How long a wait polls before it sleeps: about the time to sleep and wake up.
+/// The time that a wait polls before it sleeps: about the time to sleep and wake up.
 const SPIN_TIME: Duration = Duration::from_micros(50);
-/// Short waits in a row after which the next one is expected to be short, too.
+/// Consecutive short waits after which the next one is expected to be short, too.
 const MIN_SHORT_WAITS: u32 = 4;
 
 /// A descriptor and the events to wait for.
@@ -53,7 +54,7 @@ pub(crate) struct Poller {
 
 /// The expected length of the next wait.
 struct Expectation {
-    /// Short waits in a row.
+    /// Consecutive short waits.
     short: u32,
     /// Whether another thread can run while this one polls.
     has_other_processors: bool,

@@ -8,7 +8,7 @@ use quaject_esp_ir::text::counted;
 use rustix::event::PollFlags;
 use std::time::{Duration, Instant};
 
-/// How long the readers of outputs may delay the end of a program that a signal has stopped.
+/// The time that the readers of outputs may delay the end of a program that a signal has stopped.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Ports<'_> {
@@ -16,7 +16,7 @@ impl Ports<'_> {
     pub(crate) fn finish(&mut self, shutdown: Shutdown) {
         let started = Instant::now();
         self.release(Due::AtEnd);
-        // The program reads no more.
+        // The program has ended and does not read any more.
         self.reset_wanted();
         loop {
             self.flush();
@@ -42,7 +42,7 @@ impl Ports<'_> {
                     left => left,
                 },
             };
-            // Whatever ends the wait, the next flush makes progress or fails.
+            // In every case the next flush makes progress or fails.
             let _ = self.poller.wait(&watched, Lifetime::Passing, timeout, &mut self.happened);
         }
     }

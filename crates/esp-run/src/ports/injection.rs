@@ -7,7 +7,7 @@ use crate::error::HostError;
 use crate::fault_injection::{self, FaultInjector, FaultPlan};
 use quaject_esp_ir::ir::{ChannelId, Program};
 
-/// Which of the delayed messages are released.
+/// The delayed messages that are released.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
     /// Those that are due.

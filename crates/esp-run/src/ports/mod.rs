@@ -4,7 +4,7 @@
 //! ```text
 //!   mod        the drivers by channel, and the environment that they form
 //!   opening    opens them          sleep      waits for events of all of them
-//!   injection  faults of messages  closing    writes what is left, closes, reports losses
+//!   injection  faults of messages  closing    writes the rest, closes, reports losses
 //! ```
 //!
 //! Only `sleep` and `finish` block. An error of a driver is kept for [`Ports::take_error`], because an engine cannot handle it in the
@@ -43,7 +43,7 @@ pub struct Ports<'p> {
     /// By device; when it was last found empty.
     throttles: Vec<PollThrottle>,
     poller: Poller,
-    /// By descriptor; whether the last wait had an event there.
+    /// By descriptor: whether the last wait had an event there.
     happened: Vec<bool>,
     endpoints: OpenEndpoints,
     clock: Clock,
@@ -82,7 +82,7 @@ impl<'p> Ports<'p> {
         self.output_error.take().or_else(|| self.input_error.take())
     }
 
-    /// The error of an output, once: after the end of the program one of an input does not count.
+    /// The error of an output, once: after the end of the program an error of an input is irrelevant.
     pub(crate) fn take_output_error(&mut self) -> Option<HostError> {
         self.output_error.take()
     }
@@ -138,7 +138,7 @@ impl<'p> Ports<'p> {
         }
     }
 
-    /// Polls the driver of a channel, before faults.
+    /// Polls the driver of a channel, below fault injection.
     fn poll_driver(&mut self, channel: ChannelId) -> Result<InputState, HostError> {
         let index = channel.0 as usize;
         match &mut self.channels[index] {

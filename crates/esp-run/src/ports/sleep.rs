@@ -125,7 +125,7 @@ impl Ports<'_> {
         signals: &Signals,
     ) -> WakeReason {
         match count {
-            // An interrupted wait is followed by another one; the signal, if it was one of `signals`, is pending.
+            // An interrupted wait is repeated; the signal, if it was one of `signals`, is pending.
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => self.fail(HostError::new(format!("cannot wait for input: {}", reason(&error.into())))),
         }
@@ -175,7 +175,7 @@ impl Ports<'_> {
         })
     }
 
-    /// Forgets what the engine has polled for.
+    /// Clears the record of what the engine has polled for.
     pub(super) fn reset_wanted(&mut self) {
         self.busy.clear();
         for port in &mut self.channels {

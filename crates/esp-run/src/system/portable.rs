@@ -1,6 +1,6 @@
 //! Systems on which only sockets can be polled, such as Windows. An input that may block is read by a thread, which copies it to a
-//! socket of the loopback interface; an output is written at once. A thread that looks at the flag of the signal handlers rings
-//! the bell of the signals.
+//! socket of the loopback interface; an output is written at once. A thread that polls the flag of the signal handlers
+//! rings the bell of the signals.
 
 use super::{FileMode, is_ready};
 use rustix::event::PollFlags;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// How late a signal may ring its bell.
+/// The maximum delay between a signal and its bell.
 const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The absolute path of a regular file without links.
@@ -44,7 +44,7 @@ pub(crate) fn interrupt(child: &mut Child) {
 pub(crate) enum ByteInput {
     /// A regular file, which never blocks.
     File(File),
-    /// What a thread reads.
+    /// An input that a thread reads.
     Copied(TcpStream),
 }
 
@@ -87,7 +87,7 @@ impl Read for ByteInput {
     }
 }
 
-/// Starts the thread that reads an input. It ends with the input, or when nothing reads its copy any more.
+/// Starts the thread that reads an input. It ends with the input, or when its copy is no longer read.
 fn copied(mut input: impl Read + Send + 'static) -> io::Result<ByteInput> {
     let (copy, mut original) = connected_pair()?;
     std::thread::Builder::new().name("input".to_string()).spawn(move || {
@@ -130,7 +130,7 @@ impl ByteOutput {
         Ok(ByteOutput::File(file))
     }
 
-    /// How many bytes can be written without blocking; that is not known here.
+    /// The number of bytes that can be written without blocking: not known here, so the maximum.
     pub(crate) fn room(&self) -> usize {
         usize::MAX
     }
@@ -166,8 +166,8 @@ impl Write for ByteOutput {
 pub(crate) struct SignalBell(TcpStream);
 
 impl SignalBell {
-    /// Starts the thread that looks at `received`, which the handlers of the signals set. It ends after it has rung, or with the
-    /// last other owner of `received`.
+    /// Starts the thread that polls `received`, which the handlers of the signals set. It ends after it has rung, or
+    /// with the last other owner of `received`.
     pub(crate) fn register(_signals: &[i32], received: &Arc<AtomicUsize>) -> io::Result<SignalBell> {
         let (bell, mut clapper) = connected_pair()?;
         let received = Arc::downgrade(received);

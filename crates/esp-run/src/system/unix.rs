@@ -16,7 +16,7 @@ use std::process::Child;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-/// Device and number of a regular file: equal for all names of it.
+/// Device and inode number of a regular file: equal for all of its names.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct FileIdentity(u64, u64);
 
@@ -35,7 +35,7 @@ pub(crate) fn permissions(mode: FileMode, old: Option<&Metadata>) -> Option<Perm
     })
 }
 
-/// Asks a child process to end, so that it prints what it has found.
+/// Interrupts a child process (SIGINT), so that it prints its results.
 pub(crate) fn interrupt(child: &mut Child) {
     // If it has ended meanwhile, the next `try_wait` shows it.
     if let Some(process) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
@@ -43,7 +43,7 @@ pub(crate) fn interrupt(child: &mut Child) {
     }
 }
 
-/// What an open file is, as far as blocking is concerned.
+/// The kind of an open file with respect to blocking.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
     /// Never blocks.
@@ -104,7 +104,7 @@ impl Read for ByteInput {
     }
 }
 
-/// A pipe or terminal that is ready takes at least this much without blocking (`PIPE_BUF` on Linux).
+/// The number of bytes that a ready pipe or terminal takes without blocking (`PIPE_BUF` on Linux).
 const ATOMIC_WRITE_BYTES: usize = 4096;
 
 /// A file, pipe or terminal that is written without blocking.

@@ -66,8 +66,8 @@ pub(crate) trait Device {
     /// Whether [`Device::receive`] would return a message or the end, although no descriptor is ready.
     fn holds_input(&self) -> bool;
 
-    /// Before a sleep: requests a wake-up from a peer that sends one only on request, for messages if `reading`, and for room if it
-    /// holds messages. Whether the event has happened meanwhile.
+    /// Before a sleep: requests a wake-up from a peer that sends one only on request, for messages if `reading`, and
+    /// for room if it holds messages. Returns whether the event has happened already.
     fn arm(&mut self, _reading: bool) -> Result<bool, HostError> {
         Ok(false)
     }
@@ -88,8 +88,8 @@ pub(crate) trait Device {
     fn losses(&self) -> Vec<(u64, &'static str)>;
 }
 
-/// How long the answer of the system that nothing has arrived is used again: an engine polls its inputs at every step, and each poll
-/// would be a system call. A program that sleeps is woken at once, since the wait asks the system.
+/// How long a poll without a message stays valid: an engine polls its inputs at every step, and each poll would be a
+/// system call. A sleeping program is woken immediately, because its wait is a system call.
 const EMPTY_POLL_VALIDITY: Duration = Duration::from_micros(20);
 
 /// The time of the last poll that found nothing.
@@ -97,12 +97,12 @@ const EMPTY_POLL_VALIDITY: Duration = Duration::from_micros(20);
 pub(crate) struct PollThrottle(Option<Instant>);
 
 impl PollThrottle {
-    /// A poll has found nothing.
+    /// Records a poll without a message.
     pub(crate) fn renew(&mut self) {
         self.0 = Some(Instant::now());
     }
 
-    /// Whether its answer is still valid.
+    /// Whether the last poll is still valid.
     pub(crate) fn is_recent(&self) -> bool {
         self.0.is_some_and(|asked| asked.elapsed() < EMPTY_POLL_VALIDITY)
     }
@@ -120,7 +120,7 @@ pub(crate) fn open(program: &Program, name: &DeviceEndpoint, ends: Ends<'_>) -> 
     })
 }
 
-/// Which of the descriptors can be read now, by one system call for all of them.
+/// Whether each descriptor can be read now, by one system call for all of them.
 fn readable<'d>(descriptors: impl Iterator<Item = BorrowedFd<'d>>) -> Vec<bool> {
     let mut asked: Vec<PollFd<'_>> =
         descriptors.map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN)).collect();

@@ -131,7 +131,7 @@ impl Tcp {
         })
     }
 
-    /// The lowest number that no connection has.
+    /// The lowest free number.
     fn free(&self) -> Option<i128> {
         (0..self.max_connections).find(|id| !self.connections.contains_key(id))
     }
@@ -186,7 +186,7 @@ impl Tcp {
         self.connections.insert(id, Connection { stream, state, unsent: VecDeque::new(), peer, owes_sent: false });
     }
 
-    /// Begins a connection; it is made, or has failed, when it can be written to.
+    /// Starts a connection; it is established, or has failed, when it can be written to.
     fn connect(&mut self, id: i128, to: SocketAddrV4) {
         match system::start_connection(to) {
             Ok(stream) => self.insert(id, stream, to, ConnectionState::Connecting),
@@ -353,14 +353,14 @@ impl Device for Tcp {
                 return Err(HostError::new(format!("connection {id} is made while there is one of this number"))
                     .help("`close` it first"));
             }
-            // A connection that was not established: its data is dropped, as that of a broken one.
+            // The connection was not established: its data is dropped, as that of a broken one.
             (SEND, None | Some(ConnectionState::Broken | ConnectionState::Closing)) => {}
             (SEND, Some(ConnectionState::Connecting | ConnectionState::Open | ConnectionState::HalfClosed)) => {
                 if let Some(connection) = self.connections.get_mut(&id) {
                     connection.unsent.extend(next().into_bytes());
                     connection.owes_sent = true;
                 }
-                // A `sent` that the program has not received is not true any more.
+                // A pending `sent` does not hold any more.
                 self.pending_events.retain(|(other, event, _)| (*other, *event) != (id, SENT));
                 self.push(id);
             }
@@ -373,7 +373,7 @@ impl Device for Tcp {
                         self.connections.remove(&id);
                     }
                 }
-                // Events that the program has not received are not those of the next connection of this number.
+                // Pending events do not belong to the next connection with this number.
                 self.pending_events.retain(|(other, ..)| *other != id);
                 self.push(id);
             }

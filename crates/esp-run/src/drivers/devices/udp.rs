@@ -1,8 +1,9 @@
 //! `udp:`: messages of an address, a port and bytes. A channel whose messages begin with a `pid` has a socket for each instance that
 //! the `pid` may name, and the `pid` selects the socket.
 //!
-//! Datagrams may be lost, so that no error of one ends the program: a datagram for which the socket's buffer has no room, that is longer
-//! than the bound of the channel's type, or that the system refuses to send is counted.
+//! Datagrams may be lost, so that no error of a single datagram ends the program: a datagram for which the socket's
+//! buffer has no room, that is longer than the bound of the channel's type, or that the system refuses to send is
+//! counted.
 
 use super::platform::dropped_datagrams;
 use super::{Device, Ends, PollThrottle, Received, readable};
@@ -18,7 +19,7 @@ use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 
-/// The largest datagram there is.
+/// The largest possible datagram.
 const MAX_DATAGRAM_BYTES: usize = 65_536;
 /// Datagrams held while the system has no room for them.
 const MAX_HELD: usize = 64;
@@ -44,7 +45,7 @@ pub(super) struct Udp {
     last_poll: PollThrottle,
     /// Whether datagrams arrive faster than the program sleeps: a socket is then read until it is empty.
     dense: bool,
-    /// Datagrams that did not go out at once.
+    /// Datagrams that could not be sent immediately.
     held: VecDeque<(usize, SocketAddrV4, Vec<u8>)>,
     buffer: Vec<u8>,
     too_long: u64,
@@ -109,7 +110,7 @@ impl Udp {
     fn next(&mut self) -> Option<(usize, usize, SocketAddrV4)> {
         if self.ready.is_empty() && !self.last_poll.is_recent() {
             match self.sockets.as_slice() {
-                // Reading polls, too.
+                // Reading polls too.
                 [_] => self.ready.push_back(0),
                 sockets => {
                     let ready = readable(sockets.iter().map(AsFd::as_fd));

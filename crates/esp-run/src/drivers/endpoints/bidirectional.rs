@@ -1,4 +1,4 @@
-//! Endpoints with two directions: commands, serial lines, terminals of the program's own. Each is opened once, for the channels of
+//! Endpoints with two directions: commands, serial lines, pseudo-terminals. Each is opened once, for the channels of
 //! both directions.
 
 use super::Directions;
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a command may take to end by itself after its output is not read any more.
+/// The time in which a command may end by itself after its output is no longer read.
 const CHILD_GRACE: Duration = Duration::from_millis(100);
 
 /// How the controlling end of a pseudo-terminal is opened.
@@ -119,7 +119,7 @@ impl Bidirectional {
         self.opened.clear();
         let mut notes = Vec::new();
         for RunningCommand { command, mut child, directions } in self.commands.drain(..) {
-            // A command that was only read has no reader left, so that it is not waited for.
+            // A command that was only read has no reader any more, so that it is not waited for.
             match wait_for_end(&mut child, graceful && directions.writes) {
                 Ok(Some(status)) if graceful && !status.success() => {
                     notes.push(format!("command `{command}` ended with {status}"));
@@ -154,7 +154,7 @@ fn wait_for_end(child: &mut Child, graceful: bool) -> io::Result<Option<ExitStat
         }
         std::thread::sleep(Duration::from_millis(1));
     }
-    // It may have ended just now.
+    // It may have ended meanwhile.
     let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
     child.wait().map(|_| None)
 }
@@ -181,7 +181,7 @@ fn both_directions(file: File) -> io::Result<(Option<File>, Option<File>)> {
     Ok((Some(file), Some(other)))
 }
 
-/// Only for descriptors that no other program shares.
+/// Makes a descriptor non-blocking; only for one that no other program shares.
 fn set_nonblocking(file: &File) -> io::Result<()> {
     let flags = rustix::fs::fcntl_getfl(file)?;
     rustix::fs::fcntl_setfl(file, flags | OFlags::NONBLOCK)?;

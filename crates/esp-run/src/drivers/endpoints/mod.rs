@@ -1,5 +1,5 @@
-//! Opens the endpoints of byte streams: standard input and output, files, and what has two directions and is opened once for the
-//! channels of both (a command, a serial line, a terminal of the program's own), which needs Unix.
+//! Opens the endpoints of byte streams: standard input and output, files, and endpoints with two directions, which are
+//! opened once for both channels (a command, a serial line, a pseudo-terminal) and need Unix.
 
 #[cfg(unix)]
 mod bidirectional;
@@ -19,14 +19,15 @@ use bidirectional::Bidirectional;
 #[cfg(not(unix))]
 use unsupported::Bidirectional;
 
-/// Which directions of an endpoint channels use.
+/// The directions in which channels use an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Directions {
     pub(crate) reads: bool,
     pub(crate) writes: bool,
 }
 
-/// Refuses to write a file that is read, or that the program was read from: a file that is written is emptied at once.
+/// Refuses to write a file that is read, or that the program was read from: a file that is written is truncated when it
+/// is opened.
 pub(crate) fn reject_aliased_files(program: &Program, drivers: &[Option<Driver>]) -> Result<(), HostError> {
     let file = |driver: &Option<Driver>| match driver.as_ref().and_then(Driver::endpoint) {
         Some(StreamEndpoint::Path(path)) => Some(path.clone()),

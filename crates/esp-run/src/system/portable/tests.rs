@@ -1,4 +1,4 @@
-//! The seam of systems that poll sockets only, on this system.
+//! The portable implementation, tested on this system.
 
 use super::*;
 use std::time::Instant;

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 /// The most data of a classic frame.
 pub(super) const MAX_DATA_BYTES: usize = 8;
-/// Bytes of `struct can_frame`: identifier, length, three bytes that mean nothing here, data.
+/// Bytes of `struct can_frame`: identifier, length, three unused bytes, data.
 const KERNEL_FRAME_BYTES: usize = 16;
 const KERNEL_DATA_AT: usize = 8;
 
@@ -22,7 +22,7 @@ pub(super) const CAN_EFF_MASK: u32 = 0x1fff_ffff;
 /// The identifier, if it has 11 bits.
 pub(super) const CAN_SFF_MASK: u32 = 0x0000_07ff;
 
-/// An identifier, as SocketCAN has it, and data.
+/// An identifier, in the form of SocketCAN, and data.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct CanFrame {
     pub(super) id: u32,
@@ -30,7 +30,7 @@ pub(super) struct CanFrame {
 }
 
 impl CanFrame {
-    /// As the kernel has it.
+    /// The kernel's encoding.
     pub(super) fn to_kernel(&self) -> [u8; KERNEL_FRAME_BYTES] {
         let mut bytes = [0; KERNEL_FRAME_BYTES];
         bytes[..4].copy_from_slice(&self.id.to_ne_bytes());
@@ -39,7 +39,7 @@ impl CanFrame {
         bytes
     }
 
-    /// A frame as the kernel has it; nothing if it is not one of data.
+    /// Decodes the kernel's encoding; `None` if it is not a data or remote frame.
     pub(super) fn from_kernel(bytes: &[u8]) -> Option<CanFrame> {
         let frame: &[u8; KERNEL_FRAME_BYTES] = bytes.try_into().ok()?;
         let id = u32::from_ne_bytes([frame[0], frame[1], frame[2], frame[3]]);
@@ -47,7 +47,7 @@ impl CanFrame {
         (id & CAN_ERR_FLAG == 0).then(|| CanFrame { id, data: data.to_vec() })
     }
 
-    /// As python-can packs it: a map from names to values (MessagePack).
+    /// The encoding of python-can: a map from names to values (MessagePack).
     pub(super) fn to_message_pack(&self) -> Vec<u8> {
         let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
         let (extended, remote) = (self.id & CAN_EFF_FLAG != 0, self.id & CAN_RTR_FLAG != 0);
@@ -71,7 +71,7 @@ impl CanFrame {
         bytes
     }
 
-    /// A frame as python-can packs it; nothing if the bytes are no frame of classic CAN.
+    /// Decodes the encoding of python-can; `None` if the bytes are no frame of classic CAN.
     pub(super) fn from_message_pack(mut bytes: &[u8]) -> Option<CanFrame> {
         let map = rmpv::decode::read_value(&mut bytes).ok()?;
         let fields = map.as_map()?;

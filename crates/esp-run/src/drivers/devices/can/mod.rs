@@ -3,7 +3,7 @@
 //! which can join it.
 //!
 //! The identifier is SocketCAN's `can_id`: bit 31 marks one of 29 bits instead of 11, bit 30 a remote frame, which requests a frame of
-//! data. Frames may be lost, so that no error of one ends the program.
+//! data. Frames may be lost, so that no error of a single frame ends the program.
 
 mod frame;
 
@@ -140,7 +140,8 @@ impl Can {
     }
 }
 
-/// Two sockets on the loopback interface: what one receives the other has not sent.
+/// Two sockets on the loopback interface, one for sending and one for receiving; frames from the sending one are
+/// ignored.
 fn open_loopback(port: u16) -> Result<Bus, Error> {
     let to = SocketAddrV4::new(GROUP, port);
     let receiver = system::multicast_receiver(GROUP, port)?;

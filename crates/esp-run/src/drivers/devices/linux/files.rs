@@ -85,11 +85,11 @@ pub(super) struct Files {
 enum OpenFile {
     /// Named and there.
     File(File),
-    /// To be named `leaf`, in `folder`, when it is closed.
+    /// To appear as `leaf` in `folder` when it is closed.
     Draft { file: NamedTempFile, folder: OwnedFd, leaf: PathBuf, over: Over },
 }
 
-/// The treatment of a file that has the name already.
+/// The treatment of an existing file of this name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Over {
     Refuse,
@@ -196,7 +196,7 @@ impl Files {
         }
     }
 
-    /// Opens what is below the folder and nowhere else.
+    /// Opens a path below the folder (`openat2`, `RESOLVE_BENEATH`).
     fn below(&self, name: &Path, flags: OFlags) -> Result<OwnedFd, Failure> {
         let mode = if flags.contains(OFlags::CREATE) { Mode::from_raw_mode(0o666) } else { Mode::empty() };
         let inside = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
@@ -230,7 +230,7 @@ const REQUESTS_EXAMPLE: &str = "(pid(P), union { open: bytes[<=255], read: recor
 const ANSWERS_EXAMPLE: &str = "(pid(P), union { done, data: bytes[<=512], size: u32, failed: u8 })`: whose file it is, then the \
      answer; without the case `failed` a failure stops the program";
 
-/// Every request that can be made has an answer that can be given.
+/// Checks that every possible request has a possible answer.
 fn complete(requests: &Form, answers: &Form, channel: &Channel) -> Result<(), HostError> {
     let pairs = [(&[OPEN, EDIT, CREATE, REPLACE, WRITE, CLOSE, DISCARD][..], DONE), (&[READ], DATA), (&[SIZE], LENGTH)];
     for (asked, answer) in pairs {

@@ -27,7 +27,7 @@ use std::fs::File;
 use std::io::{Error, ErrorKind};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
-/// The largest frame there is, with a VLAN tag.
+/// The largest possible frame, with a VLAN tag.
 const MAX_FRAME_BYTES: usize = 65_536 + 4;
 /// Frames held while the interface has no room for them.
 const MAX_HELD: usize = 64;
@@ -133,7 +133,7 @@ impl Frames {
     }
 }
 
-/// The conversions of the channels, made before anything is opened.
+/// The conversions of the channels, made before the interface is opened.
 struct Forms {
     input: Option<Form>,
     sorting: Option<Sorting>,
@@ -156,7 +156,7 @@ impl Forms {
     }
 }
 
-/// The other end of the TAP interface of this name, which is made if it is not there.
+/// Opens the other end of the TAP interface of this name, which is created if it does not exist.
 fn open_tap(interface: &str) -> Result<OwnedFd, Error> {
     let file = rustix::fs::open(
         "/dev/net/tun",

@@ -1,5 +1,6 @@
-//! Monitors whether a network interface exists, by the kernel's messages about interfaces (rtnetlink(7), `RTMGRP_LINK`). A packet socket
-//! reports only that its interface is down, which it is before it is removed. Knows no frames.
+//! Monitors whether a network interface exists, by the kernel's messages about interfaces (rtnetlink(7),
+//! `RTMGRP_LINK`). A packet socket reports only that its interface is down, which also happens before a removal. Knows
+//! no frames.
 
 use rustix::net::netdevice::{index_to_name, name_to_index};
 use rustix::net::netlink::SocketAddrNetlink;
@@ -21,7 +22,7 @@ impl LinkMonitor {
     pub(super) fn of(interface: &str) -> Result<LinkMonitor, Error> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let changes = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
-        // First, so that no change after the look-up is missed.
+        // Before the look-up, so that no later change is missed.
         bind(&changes, &SocketAddrNetlink::new(0, LINK))?;
         let index = name_to_index(&changes, interface)?;
         Ok(LinkMonitor { changes, index })
@@ -45,7 +46,7 @@ impl LinkMonitor {
 }
 
 impl AsFd for LinkMonitor {
-    /// Ready when an interface has changed, whichever.
+    /// Ready when any interface has changed.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.changes.as_fd()
     }

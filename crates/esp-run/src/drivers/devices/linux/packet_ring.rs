@@ -1,5 +1,5 @@
 //! The receive ring of a `packet:` socket (packet(7), `PACKET_RX_RING`, `TPACKET_V2`): the kernel writes frames to memory of this
-//! process, so that receiving one is no system call.
+//! process, so that receiving one needs no system call.
 //!
 //! ```text
 //! block   | slot | slot | .. |      slot   | header | address | .. | frame, or how it begins |
@@ -18,15 +18,15 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A slot holds a frame of Ethernet, with what is before it.
+/// A slot holds an Ethernet frame with its header.
 const SLOT: usize = 2048;
 const BLOCK: usize = 64 * 1024;
 const BLOCKS: usize = 32;
 const SLOTS: usize = BLOCKS * BLOCK / SLOT;
 const STATUS_AT: usize = offset_of!(libc::tpacket2_hdr, tp_status);
-/// Where a VLAN tag is in a frame: behind the two addresses.
+/// The offset of a VLAN tag in a frame: behind the two addresses.
 const TAG_AT: usize = 12;
-/// What a tag begins with if the system does not say (IEEE 802.1Q).
+/// The default protocol of a tag (IEEE 802.1Q).
 const TAG_PROTOCOL: u16 = 0x8100;
 
 /// The ring of a socket.
@@ -42,7 +42,7 @@ impl PacketRing {
     /// Makes the ring of a socket that is not bound yet.
     pub(super) fn open(socket: &impl AsFd) -> Result<PacketRing, Error> {
         set(socket, libc::PACKET_VERSION, libc::tpacket_versions::TPACKET_V2 as libc::c_int)?;
-        // Any value but zero asks for frames that are too long to be queued.
+        // Any value but zero makes the kernel queue frames that are too long for a slot.
         set(socket, libc::PACKET_COPY_THRESH, 1)?;
         let request = libc::tpacket_req {
             tp_block_size: BLOCK as u32,
@@ -52,7 +52,7 @@ impl PacketRing {
         };
         set(socket, libc::PACKET_RX_RING, request)?;
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
-        // SAFETY: The system chooses the place, so nothing that is in use is replaced.
+        // SAFETY: The kernel chooses the address, so that no existing mapping is replaced.
         let memory = unsafe { mmap(std::ptr::null_mut(), BLOCKS * BLOCK, protection, flags, socket, 0) }?;
         let memory = NonNull::new(memory.cast()).ok_or_else(|| Error::other("there is no ring at address 0"))?;
         Ok(PacketRing { memory, next: 0, cut: 0 })
@@ -116,7 +116,8 @@ impl Drop for PacketRing {
     }
 }
 
-/// Reads a frame from an interface; `None` if there is none now. That the interface is down is no error: it may come up again.
+/// Reads a frame from an interface; `None` if there is none now. An interface that is down is no error: it may come up
+/// again.
 pub(super) fn read_frame(file: &mut File, buffer: &mut [u8]) -> Result<Option<usize>, Error> {
     loop {
         match file.read(buffer) {
@@ -130,7 +131,7 @@ pub(super) fn read_frame(file: &mut File, buffer: &mut [u8]) -> Result<Option<us
     }
 }
 
-/// Puts a VLAN tag into a frame of this length; the length it has then.
+/// Restores a VLAN tag in a frame of this length; returns the new length.
 fn put_tag_back(buffer: &mut [u8], length: usize, protocol: u16, control: u16) -> usize {
     const TAG: usize = 4;
     if length < TAG_AT || buffer.len() < length + TAG {

@@ -30,7 +30,7 @@ pub(super) enum Frame {
 }
 
 impl Frame {
-    /// The slots in which it travels.
+    /// Its encoding in slots.
     pub(super) fn slots(&self) -> Vec<Slot> {
         let (kind, content) = match self {
             Frame::Content(content) => (CONTENT, content.as_slice()),
@@ -38,7 +38,7 @@ impl Frame {
         };
         let (start, rest) = content.split_at(content.len().min(FIRST));
         let mut first = [0; WORDS];
-        // Channels hold at most 2^32 bytes: that is what the types of ESP allow.
+        // The types of ESP limit a channel to 2^32 bytes.
         first[0] = kind << 32 | content.len() as u64;
         fill(&mut first[1..], start);
         let others = rest.chunks(OTHER).map(|piece| {

@@ -37,7 +37,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One writer and one reader, in memory that the kernel guards.
+/// One writer and one reader, in sealed memory.
 pub(super) type Shared = Ring<Single, Single, Mapping>;
 
 /// "QJRSTRM1": how a greeting begins.
@@ -53,7 +53,7 @@ const LOCK_ATTEMPTS: u32 = 200;
 const LOCK_INTERVAL: Duration = Duration::from_millis(5);
 /// Wake-ups consumed at once.
 const MAX_WAKE_UPS: usize = 64;
-/// The owner's number in the shared queue: means nothing here, as either side is one process.
+/// The owner's number in the ring: not used, because each side has one process.
 const OWNER: u8 = 1;
 
 /// The role of a process at a stream.
@@ -156,7 +156,7 @@ impl RingLink {
                     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
                     match rustix::net::accept_with(&listener.socket, flags) {
                         Ok(caller) => callers.push(caller),
-                        // None, or one that has disconnected before.
+                        // No connection, or one that was closed before it was accepted.
                         Err(_) => break,
                     }
                 }
@@ -375,7 +375,7 @@ fn receive_greeting(socket: &OwnedFd) -> Result<Option<(Greeting, Option<OwnedFd
     });
     match (length, Greeting::read(&bytes[..length])) {
         (0, _) => Err(Errno::CONNRESET),
-        // A process with another protocol: no role and no memory.
+        // A packet of another protocol: no role and no memory.
         (_, None) => Ok(Some((Greeting { role: 0, slots_log2: u32::MAX }, None))),
         (_, Some(greeting)) => Ok(Some((greeting, memory))),
     }

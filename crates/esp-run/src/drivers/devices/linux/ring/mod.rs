@@ -22,7 +22,7 @@ use crate::drivers::bytes::Shape;
 use crate::error::HostError;
 use quaject_esp_ir::ir::Program;
 
-/// Opens the end of a stream that a program has.
+/// Opens the program's end of a stream.
 pub(super) fn open(program: &Program, name: &RingEndpoint, ends: Ends<'_>) -> Result<Box<dyn Device>, HostError> {
     match (ends.input, ends.output) {
         (Some(input), None) => {

@@ -129,7 +129,7 @@ impl Device for RingWriter {
     }
 
     fn holds_output(&self) -> bool {
-        // A reader that comes late learns of the end of the stream from this process only, which waits for it.
+        // A reader that connects late receives the end of the stream from this process, which therefore waits for it.
         (self.is_holding() || !self.link.is_connected()) && !self.link.is_disconnected()
     }
 
