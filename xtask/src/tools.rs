@@ -243,7 +243,9 @@ const TOOLS: &[Tool] = &[
 
 /// Installs what is missing when that is possible, and otherwise says how the user can.
 pub(crate) fn provide() -> Result<(), Failure> {
-    provide_targets()?;
+    // A user of the product needs only the targets in `rust-toolchain.toml`.
+    let of_machines = MACHINES.iter().map(|machine| machine.target);
+    provide_targets(of_machines.chain(["wasm32-unknown-unknown", "x86_64-unknown-none"]))?;
     let missing: Vec<&Tool> = TOOLS.iter().filter(|tool| !works(tool.probe)).collect();
     if missing.is_empty() {
         return Ok(());
@@ -273,15 +275,12 @@ pub(crate) fn provide() -> Result<(), Failure> {
     }
 }
 
-/// Targets that the tests build for. A toolchain without rustup must already have them; a user of the product needs
-/// only those in `rust-toolchain.toml`.
-fn provide_targets() -> Result<(), Failure> {
+/// Installs the standard libraries of these targets. A toolchain without rustup must already have them.
+pub(crate) fn provide_targets(targets: impl IntoIterator<Item = &'static str>) -> Result<(), Failure> {
     let sysroot = output_of(Command::new("rustc").current_dir(crate::run::root()).args(["--print", "sysroot"]))?;
     let sysroot = String::from_utf8(sysroot).map_err(|_| Failure("rustc's sysroot is not UTF-8".into()))?;
     let libraries = Path::new(sysroot.trim()).join("lib/rustlib");
-    let targets =
-        MACHINES.iter().map(|machine| machine.target).chain(["wasm32-unknown-unknown", "x86_64-unknown-none"]);
-    for target in targets.filter(|target| !libraries.join(target).exists()) {
+    for target in targets.into_iter().filter(|target| !libraries.join(target).exists()) {
         let mut rustup = Command::new("rustup");
         succeed(rustup.current_dir(crate::run::root()).args(["target", "add", target]))
             .map_err(|Failure(reason)| Failure(format!("the target {target} is missing: {reason}")))?;

@@ -64,8 +64,8 @@ impl Workshop {
         };
         command.arg("-o").arg(output);
         for input in inputs {
-            // A library is searched for again when the product is loaded, so that its absolute path is recorded. Linkers omit a
-            // library of which only weak symbols are used, unless told otherwise.
+            // A library is searched for again when the product is loaded, so that its absolute path is recorded. By
+            // default linkers omit a library of which only weak symbols are used.
             let input = std::path::absolute(input).unwrap_or_else(|_| input.clone());
             if is_library(&input) {
                 command.arg("-Wl,--no-as-needed");

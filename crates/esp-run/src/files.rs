@@ -69,7 +69,7 @@ impl NewFile {
             .map_err(|error| HostError::new(format!("cannot write `{}`: {}", path.display(), reason(&error))))
     }
 
-    /// Begins an executable file: users who may read it may run it. A running program keeps its old file.
+    /// Begins an executable file: every user with read permission may run it. A running program keeps its old file.
     pub(crate) fn create_program(path: &Path) -> io::Result<NewFile> {
         NewFile::begin(path, FileMode::Program)
     }

@@ -85,7 +85,7 @@ fn value(program: &Program, ty: TypeId, random: &mut Random) -> Datum {
     }
 }
 
-/// The messages of the environment per channel: those of a file beside the program, or random ones.
+/// The messages of the environment per channel: those of the file next to the program, or random ones.
 fn script(path: &Path, program: &Program, turn: u64) -> Script {
     let is_input = |channel: &&Channel| channel.boundary == Boundary::FromEnvironment;
     let mut random = Random(turn + 1);

@@ -147,7 +147,7 @@ static inline int qj_stream__host(struct qj_stream *stream, int door, int memory
             header->cmsg_len = CMSG_LEN(sizeof(int));
             memcpy(CMSG_DATA(header), &memory, sizeof memory);
         }
-        /* A process with our own role is told so by the greeting. */
+        /* The greeting informs a process with the same role that it is refused. */
         if (sendmsg(caller, &message, MSG_NOSIGNAL) == (ssize_t)sizeof ours && is_peer) return caller;
         close(caller);
     }

@@ -63,7 +63,7 @@ pub enum Access {
     Writes,
 }
 
-/// Who counts references to objects: the memory mode.
+/// The memory mode: the compiler or the program counts references to objects.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Memory {
     /// The compiler.
