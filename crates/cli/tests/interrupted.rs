@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use support::Folder;
 
-/// Sends 1, then 2 after an input, and then computes for ever without output.
+/// Sends 1, then 2 after an input, and then computes forever without output.
 const BUSY: &str = "channel i(int) external out;\nchannel o(int) external in;\n\
                     process p { out(o, 1); in(i, $n); out(o, 2); var k: u32 = 0; while { k += 1; } }\n";
 

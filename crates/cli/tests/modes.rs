@@ -166,7 +166,7 @@ fn direct_hand_off_does_not_starve_the_sender() {
     for (what, program) in RECEIVERS_THAT_GO_ON {
         let folder = Folder::with(&[("a.esp", program)]);
         for engine in FORMS {
-            // A starving process would wait for ever.
+            // A starving process would wait forever.
             let run = folder.qj(&format!("run a.esp --mode direct --engine {engine}")).timeout(Duration::from_secs(60));
             let run = run.output().expect("qj runs");
             assert_eq!(run.status.code(), Some(7), "{what}, {engine}: {}", String::from_utf8_lossy(&run.stderr));

@@ -244,7 +244,7 @@ fn json_lists_every_question_with_its_answer() {
     assert_eq!(json("verify fair.esp --json --progress", 0)["progress"], "holds");
     let starves = json("verify starving.esp --json --progress", 1);
     assert_eq!((&starves["progress"], &starves["problem"]), (&"violated".into(), &"starvation".into()));
-    // The model can wait for ever, the program cannot.
+    // The model can wait forever, the program cannot.
     let spurious = json("verify forgetful.esp --json --progress", 1);
     assert_eq!((&spurious["progress"], &spurious["spuriousness"]), (&"violated".into(), &"spurious".into()));
     let answers = json("verify two.esp --json", 1);

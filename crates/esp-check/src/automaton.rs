@@ -3,7 +3,7 @@
 //!
 //! A state is a set of `Until`s and `Release`s that the rest of the run has to fulfil. A step reads a valuation of the
 //! atomic propositions, chooses an expansion of each formula, and records the `Until`s whose goal it postpones. A run
-//! is accepted if it postpones no goal for ever. As the valuation is known when a step is computed, propositions about
+//! is accepted if it postpones no goal forever. As the valuation is known when a step is computed, propositions about
 //! a single moment need no states.
 
 use crate::formula::{Formula, FormulaId, Formulas, Sign};

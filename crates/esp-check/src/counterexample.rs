@@ -35,7 +35,7 @@ pub enum Problem {
         /// The property's text.
         property: String,
     },
-    /// An instance waits for ever while others continue.
+    /// An instance waits forever while others continue.
     Starvation {
         /// The instance.
         instance: u32,

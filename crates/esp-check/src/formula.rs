@@ -189,7 +189,7 @@ impl Formulas {
         self.intern(Formula::Until(a, b))
     }
 
-    /// `a V b`: b holds up to and including the moment where a holds, or for ever.
+    /// `a V b`: b holds up to and including the moment where a holds, or forever.
     pub(crate) fn release(&mut self, a: FormulaId, b: FormulaId) -> FormulaId {
         if a == Self::TRUE || self.node(b).universal || self.implies(b, a) {
             return b;

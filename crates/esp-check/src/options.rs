@@ -78,7 +78,7 @@ pub fn omission_bound(states: u64) -> f64 {
 pub enum Liveness {
     /// Nothing.
     Ignored,
-    /// Absence of starvation under weak fairness: no instance waits for ever while others continue, unless its
+    /// Absence of starvation under weak fairness: no instance waits forever while others continue, unless its
     /// operation is `idle`.
     Progress,
 }

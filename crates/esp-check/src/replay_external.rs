@@ -52,8 +52,8 @@ pub fn replay_external(
     })
 }
 
-/// Replays a run that violates the model's property of this number. With a `cycle` the steps from there on repeat for
-/// ever; without, the steps violate the property whatever follows.
+/// Replays a run that violates the model's property of this number. With a `cycle` the steps from there on repeat
+/// forever; without, the steps violate the property whatever follows.
 pub fn replay_external_property(
     model: &ModelProgram,
     number: usize,

@@ -44,7 +44,7 @@ pub(crate) struct LocatedViolation {
 /// A violation of safety.
 #[derive(Clone, Debug)]
 pub(crate) enum Violation {
-    /// The state is quiescent, and some instances wait for ever.
+    /// The state is quiescent, and some instances wait forever.
     Deadlock(Box<FaultReport>),
     /// This transition is a fault, or does not terminate.
     Transition(Transition),

@@ -29,7 +29,7 @@ impl Environment for Nowhere {
     }
 }
 
-/// Arithmetic, an array in memory and a loop, for ever.
+/// Arithmetic, an array in memory and a loop, forever.
 const LOCAL: &str = "esp-ir 1
 process p {
   slot s0: array[64] of u32

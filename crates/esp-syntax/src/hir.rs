@@ -255,7 +255,7 @@ pub enum StmtKind {
     Block(Vec<Stmt>),
     /// The condition is a `bool`.
     If(Expr, Vec<Stmt>, Vec<Stmt>),
-    /// Without condition: for ever.
+    /// Without condition: forever.
     While(Option<Expr>, Vec<Stmt>),
     /// Both ends have the variable's type; the end is excluded.
     For(LocalId, Expr, Expr, Vec<Stmt>),
@@ -313,7 +313,7 @@ pub enum Argument {
 pub struct Communicate {
     /// Plain, `alt` or `pri alt`.
     pub form: CommunicateForm,
-    /// Whether the instance may rest here for ever (reference, section 5, both the word and the inferred ones).
+    /// Whether the instance may rest here forever (reference, section 5, both the word and the inferred ones).
     pub idle: bool,
     /// The branches, one for a plain operation.
     pub branches: Vec<Branch>,

@@ -31,7 +31,7 @@ pub fn program(seed: u64) -> String {
     writer.text
 }
 
-/// A program whose processes can wait at any operation for ever, with a label before each operation, and how many
+/// A program whose processes can wait at any operation forever, with a label before each operation, and how many
 /// labels each has.
 pub fn lively(seed: u64) -> (String, Vec<u32>) {
     let mut text = String::new();

@@ -55,7 +55,7 @@ process sum {
 }
 ";
 
-/// One of two workers may wait for the lock for ever.
+/// One of two workers may wait for the lock forever.
 const STARVED: &str = "\
 channel lockC();
 channel unlockC();

@@ -62,7 +62,7 @@ static void step(int self) {
         CHECK(qj_ac_yield() == 0);
         break;
     case 1:
-        if (self == 0) break; /* one task must go on for ever */
+        if (self == 0) break; /* one task must go on forever */
         known[self].state = WAITS;
         qj_ac_suspend();
         break;

@@ -36,7 +36,7 @@ pub(crate) struct Coding {
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<ModeChoice>,
     /// The limit of code growth by fusion, as a multiple of the code of the separate processes (for --mode automata,
-    /// auto); twice that where processes can be blocked for ever; processes beyond the limit are not fused
+    /// auto); twice that where processes can be blocked forever; processes beyond the limit are not fused
     ///
     /// [default: 8 for automata; for auto, 1.5 by an estimate, or 3 while that is less than 8 KB]
     #[arg(long, value_name = "TIMES")]

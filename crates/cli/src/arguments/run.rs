@@ -43,7 +43,7 @@ use std::path::PathBuf;
 /// message stops the program like a fault.
 ///
 /// The program ends when no step is possible: with status 0 if no process is
-/// blocked for ever, else with the fault `deadlock`, which lists the blocked
+/// blocked forever, else with the fault `deadlock`, which lists the blocked
 /// processes and what each waits for.
 #[derive(Args, Debug)]
 #[command(

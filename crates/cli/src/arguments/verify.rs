@@ -51,7 +51,7 @@ pub(crate) struct Verify {
     /// Explore every order of communications, without partial-order reduction; the first failing run is a shortest one
     #[arg(long)]
     pub(crate) no_reduction: bool,
-    /// Check for starvation: processes that can wait for ever while others continue (weak fairness)
+    /// Check for starvation: processes that can wait forever while others continue (weak fairness)
     #[arg(long)]
     pub(crate) progress: bool,
     /// Hash compaction: keep 64 bits of each state; takes less memory, with an omission probability in the verdict

@@ -8,7 +8,7 @@
 //!   c 0 0 1 0                       a step, as traces write it
 //!   message 3 -7                    the environment's message in the step before
 //!   call translate 4096             the result of a function in the step before
-//!   cycle                           the steps from here on repeat for ever
+//!   cycle                           the steps from here on repeat forever
 //!   end deadlock                    the violation; after `property` its text, after `starvation` the instance, after
 //!                                   `leak` the instance and the pool
 //! ```

@@ -1,4 +1,4 @@
-//! Weak fairness: the instances that have to move in the end, and those that must not wait for ever.
+//! Weak fairness: the instances that have to move in the end, and those that must not wait forever.
 
 use crate::exploration_plan::ExplorationPlan;
 use crate::instance_set::{instance_bit, participant_set};

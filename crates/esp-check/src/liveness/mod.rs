@@ -30,7 +30,7 @@ use std::ops::Range;
 pub(crate) enum Goal {
     /// A run that the automaton accepts.
     Accepted(Automaton),
-    /// A run on which one of these instances waits for ever at an operation that is not `idle`.
+    /// A run on which one of these instances waits forever at an operation that is not `idle`.
     Starved(Range<u32>),
 }
 
@@ -48,7 +48,7 @@ pub(crate) enum LassoOutcome {
     Unfinished(Limit),
 }
 
-/// The steps that a run has to take: those from `cycle` on repeat for ever; without a cycle, any steps may follow.
+/// The steps that a run has to take: those from `cycle` on repeat forever; without a cycle, any steps may follow.
 #[derive(Clone, Copy)]
 pub(crate) struct ForcedPrefix<'g> {
     pub(crate) steps: &'g [Step],
@@ -75,7 +75,7 @@ impl ForcedPrefix<'_> {
         }
     }
 
-    /// Whether the run may stutter for ever at this position.
+    /// Whether the run may stutter forever at this position.
     fn may_stutter(self, at: u32) -> bool {
         at as usize >= self.steps.len()
     }

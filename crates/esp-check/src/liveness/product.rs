@@ -15,7 +15,7 @@ use std::rc::Rc;
 /// A node of the product: a state of the program and one of the automaton.
 pub(super) struct ProductNode {
     pub(super) state: StateRef,
-    /// The instances that have to move from here in the end; the instances that wait but must not wait for ever.
+    /// The instances that have to move from here in the end; the instances that wait but must not wait forever.
     pub(super) must_move: u128,
     pub(super) waiting: u128,
     pub(super) edges: Range<u32>,

@@ -81,7 +81,7 @@ pub enum Mismatch {
     Quiescence,
     /// No instance can move while a path is active.
     StuckOnPath,
-    /// A path is entered and left for ever, where the specification makes progress.
+    /// A path is entered and left forever, where the specification makes progress.
     Divergence,
 }
 

@@ -1,4 +1,4 @@
-//! Idle points: where an instance can wait for ever without a deadlock (reference, section 5).
+//! Idle points: where an instance can wait forever without a deadlock (reference, section 5).
 
 use super::flow;
 use super::names::Checker;
