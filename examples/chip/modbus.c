@@ -1,4 +1,4 @@
-/* The world of the Modbus slave on a chip: its bytes are those of the serial line. */
+/* The environment of the Modbus slave on a chip: its bytes are those of the serial line. */
 #include "board.h"
 #include "modbus.h"
 

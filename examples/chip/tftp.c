@@ -1,10 +1,10 @@
-/* The world of the TFTP server on a chip: datagrams in frames on a serial line, one file of 64 KiB in memory.
+/* The environment of the TFTP server on a chip: datagrams in frames on a serial line, one file of 64 KiB in memory.
  *
  *   a5 | length, 2 | kind | address, 4 | port, 2 | content | sum, 2          numbers with the most significant byte first
  *
- * `kind` is the port that the datagram goes to or comes from: 0 the server's, 1 the transfer's. Kind 2 asks how many
- * datagrams the interrupt handler has dropped; the answer is four bytes of content. The length is that of all behind it. The
- * sum is Fletcher's of what is between the length and it: where a line loses a byte, the rest of a frame looks like one. */
+ * `kind` is the port that the datagram goes to or comes from: 0 the server's, 1 the transfer's. Kind 2 queries the
+ * number of datagrams that the interrupt handler has dropped; the answer is four bytes of content. The length is that of all
+ * that follows. The sum is Fletcher's of the bytes between them: if a byte is lost, the rest can look like a frame. */
 #include "board.h"
 #include "tftp.h"
 

@@ -1,5 +1,5 @@
 /* Asynchronous C under the clock: each function does `n` operations and returns the cycles they took. Compiled once per
- * compiler; PREFIX tells them apart. */
+ * compiler; PREFIX distinguishes them. */
 #include "tsc.h"
 #include <quaject/ac.h>
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 int peers_start(void) {
-    /* Without the last one the library never uses vectors of 512 bits, not even when it is told to. */
+    /* Without the last one the library never uses vectors of 512 bits, not even if it is set to. */
     char *arguments[] = {"bench", "--no-huge", "--no-pci", "--no-shconf", "--no-telemetry", "-m", "512",
                          "-l", "0", "--force-max-simd-bitwidth=512", NULL};
     return rte_eal_init(10, arguments) < 0 ? -1 : 0;

@@ -1,5 +1,5 @@
-/* What one would write for the kernel: a hash map from tuples to numbers of filters, for any length of the IPv4 header;
- * and a program that does nothing, to tell what a run costs by itself. */
+/* The usual form for the kernel: a hash map from tuples to numbers of filters, for any length of the IPv4 header;
+ * and a program that does nothing, to measure the cost of a run by itself. */
 #include <linux/bpf.h>
 #include <linux/types.h>
 #include <bpf/bpf_helpers.h>

@@ -1,4 +1,4 @@
-/* The kernel as a peer: a program with a map, run by BPF_PROG_TEST_RUN, which tells how long a run took. */
+/* The kernel as a peer: a program with a map, run by BPF_PROG_TEST_RUN, which returns the time of a run. */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <stdint.h>

@@ -168,7 +168,7 @@ static bool open_to_read(struct transfer *t)
     return false;
 }
 
-/* A new file is written beside its place and appears there when it is whole. */
+/* A new file is written under another name and renamed when it is complete. */
 static bool open_to_write(struct transfer *t)
 {
     struct stat status;
