@@ -69,7 +69,7 @@ fn operations() -> Vec<Operation> {
 
 /// The operations between the loads and the stores of all registers, which make a whole function of them. These are not
 /// in loops: the compiler's analysis of a loop after a thousand sites is deeper than its stack.
-fn whole(operations: &[Operation]) -> impl Iterator<Item = Operation> {
+fn whole_function(operations: &[Operation]) -> impl Iterator<Item = Operation> {
     let every = |kind| (0..8).map(move |d| Operation { kind, d, s: 0, displacement: 4 * d });
     every(3).chain(operations.iter().copied()).chain(every(4))
 }
@@ -88,7 +88,7 @@ fn table(operations: &[Operation]) -> String {
 
 fn rust_sites(operations: &[Operation]) -> String {
     let mut text = String::from("macro_rules! sites { ($asm:ident, $reg:ident, $base:expr) => {\n");
-    for Operation { kind, d, s, displacement } in whole(operations) {
+    for Operation { kind, d, s, displacement } in whole_function(operations) {
         line(
             &mut text,
             match kind {
@@ -107,7 +107,7 @@ fn rust_sites(operations: &[Operation]) -> String {
 /// One invocation per site: within one, neighbours that are constant would become one copy of bytes.
 fn dynasm_sites(operations: &[Operation]) -> String {
     let mut text = String::from("{\n");
-    for Operation { kind, d, s, displacement } in whole(operations) {
+    for Operation { kind, d, s, displacement } in whole_function(operations) {
         let (d, s) = (X86_REGISTERS[d as usize], X86_REGISTERS[s as usize]);
         let instruction = match kind {
             0..=2 => format!("{} {d}, {s}", ["add", "sub", "xor"][kind as usize]),
@@ -123,7 +123,7 @@ fn dynasm_sites(operations: &[Operation]) -> String {
 fn c_sites(operations: &[Operation]) -> String {
     let mut ours = String::from("#define SITES(REG, BASE) \\\n");
     let mut asmjit = String::from("#define ASMJIT_SITES \\\n");
-    for Operation { kind, d, s, displacement } in whole(operations) {
+    for Operation { kind, d, s, displacement } in whole_function(operations) {
         let name = ["add", "sub", "xor", "ld", "st"][kind as usize];
         let (x86, from) = (X86_REGISTERS[d as usize], X86_REGISTERS[s as usize]);
         line(

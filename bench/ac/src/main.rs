@@ -119,7 +119,7 @@ fn main() -> ExitCode {
         let least = all.iter().copied().fold(f64::INFINITY, f64::min);
         println!("{name:<48} {:>9.2} {least:>9.2}", median(all));
     }
-    let go = go();
+    let go = measure_go();
     let of = |name: &str| {
         let index = CONTENDERS.iter().position(|(known, _, _)| *known == name).expect("the name stands in the table");
         median(&cycles[index])
@@ -200,7 +200,7 @@ fn bars(of: impl Fn(&str) -> f64, go: Option<(f64, f64)>) -> Vec<Bar> {
 }
 
 /// Go's numbers in cycles: it cannot read the time stamp, so its nanoseconds are converted.
-fn go() -> Option<(f64, f64)> {
+fn measure_go() -> Option<(f64, f64)> {
     let output = Command::new("go").args(["run", "."]).current_dir("go").output().ok()?;
     if !output.status.success() {
         eprintln!("go: {}", String::from_utf8_lossy(&output.stderr));

@@ -412,23 +412,23 @@ pub fn dedicated() -> Vec<Kind> {
     let (cached, boost, ck, rte, qj) =
         unsafe { (&bench_cached, &bench_boost_sp, &bench_ck_sp, &bench_rte_sp, &bench_qj_sp) };
     vec![
-        rust("ours sp_sc", true, || one(quaject_queue::sp_sc(CAPACITY))),
-        rust("ours sp_sc_prompt", true, || one(quaject_queue::sp_sc_prompt(CAPACITY))),
-        rust("ours sp_sc_dense", true, || one(quaject_queue::sp_sc_dense(CAPACITY))),
+        rust("ours sp_sc", true, || single_ends(quaject_queue::sp_sc(CAPACITY))),
+        rust("ours sp_sc_prompt", true, || single_ends(quaject_queue::sp_sc_prompt(CAPACITY))),
+        rust("ours sp_sc_dense", true, || single_ends(quaject_queue::sp_sc_dense(CAPACITY))),
         rust("ours shared, Rust, 56-byte messages", true, || {
             let ring = our_ring::<quaject_queue::Single, quaject_queue::Single>();
             let producer = Ring::producer(ring.clone()).expect("the ring is new");
-            one((Words(producer), Words(Ring::consumer(ring).expect("the ring is new"))))
+            single_ends((Words(producer), Words(Ring::consumer(ring).expect("the ring is new"))))
         }),
         c(qj),
         c(cached),
-        rust("rtrb", true, || one(rtrb::RingBuffer::new(CAPACITY))),
+        rust("rtrb", true, || single_ends(rtrb::RingBuffer::new(CAPACITY))),
         c(boost),
         c(ck),
         c(rte),
         rust("crossbeam ArrayQueue", false, || {
             let queue = Arc::new(crossbeam_queue::ArrayQueue::new(CAPACITY));
-            one((queue.clone(), queue))
+            single_ends((queue.clone(), queue))
         }),
     ]
 }

@@ -475,12 +475,12 @@ impl Schedule {
             self.reopened[instance as usize] && has_pool_guard(earlier)
                 || partners[channel.0 as usize].iter().any(|partner| {
                     let wait = context.wait(*partner).expect("queues hold waiting instances");
-                    let meets = |branch: &BranchCode| {
+                    let has_partner = |branch: &BranchCode| {
                         has_pool_guard(branch)
                             && channel_of(branch) == Some(channel)
                             && direction(branch) != direction(earlier)
                     };
-                    *partner != instance && self.reopened[*partner as usize] && wait.branches.iter().any(meets)
+                    *partner != instance && self.reopened[*partner as usize] && wait.branches.iter().any(has_partner)
                 })
         })
     }

@@ -42,7 +42,7 @@ struct Lexer<'t> {
 /// Punctuation, longest first among those that share a beginning.
 const PUNCTUATION: &[(&str, SyntaxKind)] = &[
     ("<<=", SyntaxKind::LessLessEqual),
-    ("<=>", SyntaxKind::Meets),
+    ("<=>", SyntaxKind::DoubleArrow),
     ("<<", SyntaxKind::LessLess),
     ("<=", SyntaxKind::LessEqual),
     ("<", SyntaxKind::Less),

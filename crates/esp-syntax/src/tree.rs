@@ -78,7 +78,7 @@ kinds! {
         GreaterEqual ">=", LessLess "<<", GreaterGreater ">>", AndAnd "&&", PipePipe "||", PlusEqual "+=",
         MinusEqual "-=", StarEqual "*=", SlashEqual "/=", PercentEqual "%=", AmpersandEqual "&=", PipeEqual "|=",
         CaretEqual "^=", LessLessEqual "<<=", GreaterGreaterEqual ">>=", TagArrow "|>", FatArrow "=>",
-        ThinArrow "->", Meets "<=>",
+        ThinArrow "->", DoubleArrow "<=>",
     }
     keywords {
         AfterKeyword "after", AltKeyword "alt", ArrayKeyword "array", AssertKeyword "assert", BoolKeyword "bool",

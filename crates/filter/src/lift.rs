@@ -104,7 +104,7 @@ impl Value {
             (Arithmetic::Div | Arithmetic::Mod, _) if b == 0 => return None,
             (Arithmetic::Add, Value::Sum(terms, constant)) => Value::sum(terms, u64::from(constant) + u64::from(b)),
             (Arithmetic::And, Value::Length(mask)) => Value::Length(mask & b),
-            (Arithmetic::And, Value::Sum(terms, 0)) => match one(terms) {
+            (Arithmetic::And, Value::Sum(terms, 0)) => match only_term(terms) {
                 Some(term) => trimmed(term.clone(), unshift(b, term.shift), term.shift),
                 None => Value::Other,
             },
@@ -120,7 +120,7 @@ impl Value {
 }
 
 /// The only term.
-fn one(mut terms: Vec<Term>) -> Option<Term> {
+fn only_term(mut terms: Vec<Term>) -> Option<Term> {
     if terms.len() == 1 { terms.pop() } else { None }
 }
 
@@ -131,7 +131,7 @@ fn unshift(bits: u32, shift: i8) -> u32 {
 }
 
 fn shifted(terms: Vec<Term>, by: i8) -> Value {
-    match one(terms) {
+    match only_term(terms) {
         Some(term) => {
             let shift = i32::from(term.shift) + i32::from(by);
             // A right shift loses low bits and a left shift loses high bits; the mask keeps the bits that survive both.

@@ -126,12 +126,12 @@ fn specification(rng: &mut Rng, program: &Program) -> Option<PathSpec> {
     let mut members = vec![rng.choice(&all).copied()?];
     for _ in 0..rng.usize(0..4) {
         let talks = |instance: &&u32| {
-            let meets = |member: &u32| {
+            let has_partner = |member: &u32| {
                 sites(*member)
                     .iter()
                     .any(|a| sites(**instance).iter().any(|b| a.channel == b.channel && a.direction != b.direction))
             };
-            !members.contains(instance) && members.iter().any(meets)
+            !members.contains(instance) && members.iter().any(has_partner)
         };
         let near: Vec<u32> = all.iter().filter(talks).copied().collect();
         members.extend(rng.choice(&near).copied());

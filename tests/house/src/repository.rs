@@ -61,9 +61,8 @@ pub struct Package {
 /// # Panics
 /// When a manifest does not parse; Cargo would not have come this far.
 pub fn packages() -> Vec<Package> {
-    let manifests = text_files().into_iter().filter(|file| {
-        file.path.ends_with("/Cargo.toml") && !file.path.starts_with("bench/") && !file.path.starts_with("kernel/")
-    });
+    let manifests =
+        text_files().into_iter().filter(|file| file.path.ends_with("/Cargo.toml") && !file.path.starts_with("bench/"));
     manifests
         .filter_map(|file| {
             let manifest: toml::Table = file.text.parse().expect("Cargo has read this manifest");

@@ -34,6 +34,11 @@ impl Layout {
         &self.libdir
     }
 
+    /// The library folder relative to the prefix; none if it is outside of it.
+    pub(crate) fn libdir_below_prefix(&self) -> Option<&Path> {
+        self.libdir.strip_prefix(&self.prefix).ok()
+    }
+
     /// Where a file of the prefix is written.
     pub(crate) fn staged(&self, place: &str) -> PathBuf {
         self.behind_destdir(&self.prefix.join(place))

@@ -137,11 +137,14 @@ fn link_flags(library: &Library) -> (String, &'static str) {
 fn pkg_config(layout: &Layout, library: &Library) -> String {
     let Library { name, description, .. } = library;
     let (libraries, private) = link_flags(library);
+    let libdir = match layout.libdir_below_prefix() {
+        Some(folder) => format!("${{prefix}}/{}", folder.display()),
+        None => layout.libdir().display().to_string(),
+    };
     let mut text = format!(
-        "prefix={}\nincludedir=${{prefix}}/include\nlibdir={}\n\n\
+        "prefix={}\nincludedir=${{prefix}}/include\nlibdir={libdir}\n\n\
          Name: quaject-{name}\nDescription: {description}\nVersion: {VERSION}\nCflags: -I\"${{includedir}}\"\n",
         layout.prefix().display(),
-        layout.libdir().display(),
     );
     if !libraries.is_empty() {
         text += &format!("Libs: -L\"${{libdir}}\" {libraries}\n");
@@ -152,34 +155,49 @@ fn pkg_config(layout: &Layout, library: &Library) -> String {
     text
 }
 
-/// Imported targets, one per library; shared where there is a shared library.
+/// Imported targets, one per library and form. The folders are relative to the file, so that the tree can be moved.
 fn cmake_config(layout: &Layout) -> String {
+    let include = match layout.libdir_below_prefix() {
+        Some(folder) => format!("${{quaject_libdir}}/{}include", "../".repeat(folder.components().count())),
+        None => layout.prefix().join("include").display().to_string(),
+    };
     let mut text = format!(
-        "# find_package(quaject) defines the targets quaject::NAME.\n\
-         set(quaject_include \"{}\")\nset(quaject_libdir \"{}\")\nfind_package(Threads REQUIRED)\n",
-        layout.prefix().join("include").display(),
-        layout.libdir().display(),
+        "# find_package(quaject) defines the targets quaject::NAME, and quaject::NAME-static if NAME is a shared library.\n\
+         get_filename_component(quaject_libdir \"${{CMAKE_CURRENT_LIST_DIR}}/../..\" ABSOLUTE)\n\
+         get_filename_component(quaject_include \"{include}\" ABSOLUTE)\nfind_package(Threads REQUIRED)\n",
     );
     for library in LIBRARIES {
         let name = library.name;
-        let (kind, location, needed) = match library.form {
-            Form::Headers => ("INTERFACE", None, ""),
-            Form::Archive => ("STATIC", Some(archive_name(name)), "Threads::Threads;${CMAKE_DL_LIBS}"),
-            Form::Rust => ("SHARED", Some(format!("libquaject-{name}.so")), ""),
-        };
-        text += &format!(
-            "\nif(NOT TARGET quaject::{name})\n  add_library(quaject::{name} {kind} IMPORTED)\n  \
-             set_target_properties(quaject::{name} PROPERTIES INTERFACE_INCLUDE_DIRECTORIES \"${{quaject_include}}\")\n"
-        );
-        if let Some(file) = location {
-            text += &format!(
-                "  set_target_properties(quaject::{name} PROPERTIES IMPORTED_LOCATION \"${{quaject_libdir}}/{file}\"\n    \
-                 INTERFACE_LINK_LIBRARIES \"{needed}\")\n"
-            );
+        let archive = archive_name(name);
+        let shared = format!("libquaject-{name}.so");
+        match library.form {
+            Form::Headers => text += &cmake_target(name, "INTERFACE", None),
+            Form::Archive => {
+                text += &cmake_target(name, "STATIC", Some((&archive, "Threads::Threads;${CMAKE_DL_LIBS}")));
+            }
+            Form::Rust => {
+                text += &cmake_target(name, "SHARED", Some((&shared, "")));
+                let needed = "Threads::Threads;m;${CMAKE_DL_LIBS}";
+                text += &cmake_target(&format!("{name}-static"), "STATIC", Some((&archive, needed)));
+            }
         }
-        text += "endif()\n";
     }
     text
+}
+
+/// One imported target; `library` is its file in the library folder and what that is linked with.
+fn cmake_target(name: &str, kind: &str, library: Option<(&str, &str)>) -> String {
+    let mut text = format!(
+        "\nif(NOT TARGET quaject::{name})\n  add_library(quaject::{name} {kind} IMPORTED)\n  \
+         set_target_properties(quaject::{name} PROPERTIES INTERFACE_INCLUDE_DIRECTORIES \"${{quaject_include}}\")\n"
+    );
+    if let Some((file, needed)) = library {
+        text += &format!(
+            "  set_target_properties(quaject::{name} PROPERTIES IMPORTED_LOCATION \"${{quaject_libdir}}/{file}\"\n    \
+             INTERFACE_LINK_LIBRARIES \"{needed}\")\n"
+        );
+    }
+    text + "endif()\n"
 }
 
 /// CMake's protocol of versions: one satisfies a request if the interface is the same.

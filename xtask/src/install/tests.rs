@@ -131,10 +131,12 @@ fn staged_libraries_are_found_by_pkg_config_and_cmake() {
     for name in LIBRARIES.iter().map(|library| library.name) {
         shell(&format!("pkg-config --exists --print-errors 'quaject-{name} = {}'", env!("CARGO_PKG_VERSION")));
     }
-    builds_with_cmake(folder.path(), cmake, &libraries.join("cmake/quaject"), &shell);
+    // The prefix is not there: CMake finds the files where they are, as in a package that was unpacked elsewhere.
+    fs::remove_file(&prefix).expect("the folder is ours");
+    builds_with_cmake(folder.path(), cmake, &layout.staged_library("cmake/quaject"), &shell);
 }
 
-/// One executable per library, by `find_package`.
+/// One executable per library and form, by `find_package`.
 fn builds_with_cmake(folder: &Path, cmake: &str, config: &Path, shell: &dyn Fn(&str) -> String) {
     let mut project =
         "cmake_minimum_required(VERSION 3.16)\nproject(user C)\nfind_package(quaject 0.1 REQUIRED)\n".to_owned();
@@ -144,6 +146,14 @@ fn builds_with_cmake(folder: &Path, cmake: &str, config: &Path, shell: &dyn Fn(&
         fs::write(folder.join(format!("use-{name}.c")), text).expect("the folder is ours");
         project +=
             &format!("add_executable(use-{name} use-{name}.c)\ntarget_link_libraries(use-{name} quaject::{name})\n");
+    }
+    for name in ["filter", "pipe"] {
+        let source = root().join(format!("crates/{name}/tests/c/{name}.c"));
+        project += &format!(
+            "add_executable(use-{name}-static \"{}\")\ntarget_compile_definitions(use-{name}-static PRIVATE _GNU_SOURCE)\n\
+             target_link_libraries(use-{name}-static quaject::{name}-static)\n",
+            source.display()
+        );
     }
     fs::write(folder.join("CMakeLists.txt"), project).expect("the folder is ours");
     shell(&format!("'{cmake}' -S . -B build -Dquaject_DIR='{}'", config.display()));

@@ -12,7 +12,7 @@
 //!
 //! An interruption of local code is visible only in the order in which instances call extern functions.
 
-use quaject_esp_exec::live_projection::ProgramPoint;
+use quaject_esp_exec::explore::live_projection::ProgramPoint;
 use quaject_esp_ir::cfg::{Regions, successors};
 use quaject_esp_ir::ir::{Block, BlockId, Body, Edge, Enter, Program, Terminator};
 use std::collections::{BTreeMap, BTreeSet};

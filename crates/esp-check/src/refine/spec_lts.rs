@@ -7,7 +7,7 @@ use crate::options::Limit;
 use crate::reconstruct::ResolvedStep;
 use crate::store::hash;
 use crate::successors::{SuccessorGenerator, TransitionOutcome};
-use quaject_esp_exec::live_projection::LiveState;
+use quaject_esp_exec::explore::live_projection::LiveState;
 use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::Step;
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -22,7 +22,7 @@ use crate::options::{Limit, Limits};
 use crate::store;
 use crate::timer::Stopwatch;
 use quaject_esp_exec::coverage::Coverage;
-use quaject_esp_exec::leak::LeakRoots;
+use quaject_esp_exec::explore::leak::LeakRoots;
 use quaject_esp_exec::priority;
 use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::{Checks, Machine, State, Step, TooLarge};

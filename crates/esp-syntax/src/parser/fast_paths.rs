@@ -244,7 +244,7 @@ fn element(p: &mut Parser) -> bool {
                 p.expect(SyntaxKind::RightParen);
                 (&mut predicate, SyntaxKind::Predicate)
             }
-            SyntaxKind::Meets => {
+            SyntaxKind::DoubleArrow => {
                 p.bump();
                 if !statement_ref(p) {
                     missing_element(p);

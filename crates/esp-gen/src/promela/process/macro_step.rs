@@ -282,11 +282,11 @@ impl<'a> MacroStep<'_, 'a> {
 
     pub(super) fn follow(&mut self, edge: &Edge, location: Location, lines: &mut Lines) {
         self.moves(edge, location, lines);
-        self.go(edge.to, location, lines);
+        self.continue_at(edge.to, location, lines);
     }
 
-    /// Goes on at a block whose parameters are set.
-    pub(super) fn go(&mut self, to: BlockId, location: Location, lines: &mut Lines) {
+    /// Continues at a block whose parameters are set.
+    pub(super) fn continue_at(&mut self, to: BlockId, location: Location, lines: &mut Lines) {
         match self.labels.get(&to).cloned() {
             Some(label) => {
                 lines.push(Mark::Local, location, format!("goto {label};"));

@@ -46,7 +46,7 @@ impl<'a> MacroStep<'_, 'a> {
         lines.push(Mark::Local, location, &entered);
         lines.append(taken);
         lines.push(Mark::Enter { path: enter.path.0 }, location, entered);
-        self.go(enter.then, location, lines);
+        self.continue_at(enter.then, location, lines);
         lines.dedent();
         // The path may be declined nevertheless, for reasons that are not modelled.
         lines.push(Mark::Local, location, format!(":: {in_place} ->"));
@@ -85,6 +85,6 @@ impl<'a> MacroStep<'_, 'a> {
             lines.push(Mark::Local, location, format!("{} = {place};", plan.paths.place(&scope.own).text));
         }
         self.assign(&leave.trigger.values, location, lines);
-        self.go(leave.trigger.to, location, lines);
+        self.continue_at(leave.trigger.to, location, lines);
     }
 }

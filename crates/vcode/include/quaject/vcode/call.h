@@ -194,7 +194,7 @@ QJV_OUTLINE long qjv_place_arguments(qjv_asm *c, const char *types, qjv_target t
 
 /* Stores ('s') or loads the temporaries that substitute for callee-saved registers. */
 QJV_OUTLINE void qjv_save_around_call(qjv_asm *c, int what) {
-    for (unsigned number = 0; c->f->stands && number < 64; number++) {
+    for (unsigned number = 0; c->f->has_stand_ins && number < 64; number++) {
         v_variable at = {c->f->stand_in_area + 8 * (int32_t)number};
         v_reg reg = qjv_reg(number % 32);
         int is_float = number >= 32;

@@ -111,10 +111,10 @@ QJV_INLINE qjv_place qjv_place_of(const qjv_function *f, qjv_counters *counters,
 /* The state of parameters while a function begins. */
 typedef struct { qjv_counters counters; const char *text; int elsewhere; } qjv_arrivals;
 
-enum { QJV_OWN, QJV_ANY };
+enum { QJV_NATIVE, QJV_ANY };
 
 /* The location of the next parameter, by the machine's own convention or any; 0 after the last. */
-QJV_INLINE int qjv_parameter(qjv_asm *c, qjv_arrivals *arrivals, v_reg *param, int whose) {
+QJV_INLINE int qjv_parameter(qjv_asm *c, qjv_arrivals *arrivals, v_reg *param, int convention) {
     qjv_function *f = c->f;
     char type = qjv_next_type(&arrivals->text);
     qjv_place place;
@@ -124,7 +124,7 @@ QJV_INLINE int qjv_parameter(qjv_asm *c, qjv_arrivals *arrivals, v_reg *param, i
         arrivals->elsewhere = 0;
         return 0;
     }
-    if (whose == QJV_OWN) place = qjv_next_place(&arrivals->counters, type);
+    if (convention == QJV_NATIVE) place = qjv_next_place(&arrivals->counters, type);
     else place = qjv_place_of(f, &arrivals->counters, type);
     if (place.kind == QJV_IN_INT) {
         f->int_free &= ~qjv_int_bit[place.at];
@@ -158,7 +158,7 @@ QJV_INLINE void qjv_open(qjv_asm *c, qjv_function *f, qjv_region region, int kin
     f->labels = f->fixups = f->constants = f->locals = 0;
     f->last_bound = QJV_UNBOUND;
     f->leaf = kind == V_LEAF;
-    f->calls = f->incoming = f->special = f->tail = f->stands = f->client = 0;
+    f->calls = f->incoming = f->special = f->tail = f->has_stand_ins = f->client = 0;
     f->error = QJV_OK;
     f->features = 0;
     c->f = f;
@@ -179,11 +179,11 @@ QJV_INLINE void qjv_arrive(qjv_asm *c, const char *types, v_reg *params) {
     qjv_arrivals arrivals = {{0, 0, 0}, types, !c->f->leaf};
     /* Unrolled, so that the compiler folds it for a literal. */
     if (__builtin_constant_p(types[0]) && QJV_FOLDS) {
-        if (qjv_parameter(c, &arrivals, params, QJV_OWN) && qjv_parameter(c, &arrivals, params + 1, QJV_OWN) &&
-            qjv_parameter(c, &arrivals, params + 2, QJV_OWN) && qjv_parameter(c, &arrivals, params + 3, QJV_OWN) &&
-            qjv_parameter(c, &arrivals, params + 4, QJV_OWN) && qjv_parameter(c, &arrivals, params + 5, QJV_OWN)) {
+        if (qjv_parameter(c, &arrivals, params, QJV_NATIVE) && qjv_parameter(c, &arrivals, params + 1, QJV_NATIVE) &&
+            qjv_parameter(c, &arrivals, params + 2, QJV_NATIVE) && qjv_parameter(c, &arrivals, params + 3, QJV_NATIVE) &&
+            qjv_parameter(c, &arrivals, params + 4, QJV_NATIVE) && qjv_parameter(c, &arrivals, params + 5, QJV_NATIVE)) {
             v_reg *param = params + 6;
-            while (qjv_parameter(c, &arrivals, param, QJV_OWN)) param++;
+            while (qjv_parameter(c, &arrivals, param, QJV_NATIVE)) param++;
         }
     } else {
         qjv_asm copy = *c;

@@ -76,8 +76,8 @@ QJV_OUTLINE v_variable qjv_transfer(qjv_function *f) {
 
 /* Records that a temporary substitutes for a persistent register. */
 QJV_COLD void qjv_save_around_calls(qjv_function *f, uint64_t bit, int is_float) {
-    if (!f->stands) {
-        f->stands = 1;
+    if (!f->has_stand_ins) {
+        f->has_stand_ins = 1;
         f->int_standing = f->float_standing = 0;
         /* Eight bytes per register of each file, by number. */
         f->stand_in_area = qjv_local_bytes(f, 2 * 32 * 8, 8).offset;
@@ -176,16 +176,16 @@ QJV_COLD void qjv_put_back(qjv_function *f, unsigned number, int is_float) {
     uint64_t bit = qjv_register_bit(f, number, is_float);
     if (f->client) f->client_free[is_float] |= bit;
     else *(is_float ? &f->float_free : &f->int_free) |= bit;
-    if (f->stands) *(is_float ? &f->float_standing : &f->int_standing) &= ~bit;
+    if (f->has_stand_ins) *(is_float ? &f->float_standing : &f->int_standing) &= ~bit;
 }
 
 QJV_INLINE void qjv_putreg(qjv_asm *c, v_reg reg) {
-    if (c->f->stands | c->f->client) qjv_put_back(c->f, qjv_number(reg), 0);
+    if (c->f->has_stand_ins | c->f->client) qjv_put_back(c->f, qjv_number(reg), 0);
     else c->f->int_free |= qjv_int_bit[qjv_number(reg)];
 }
 
 QJV_INLINE void qjv_putfloat(qjv_asm *c, v_reg reg) {
-    if (c->f->stands | c->f->client) qjv_put_back(c->f, qjv_number(reg), 1);
+    if (c->f->has_stand_ins | c->f->client) qjv_put_back(c->f, qjv_number(reg), 1);
     else c->f->float_free |= qjv_float_bit[qjv_number(reg)];
 }
 

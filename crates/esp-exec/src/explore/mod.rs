@@ -1,6 +1,11 @@
 //! The interface of a machine for state-space exploration: the observable part of an instance, whether two branches can
 //! rendezvous, the steps enabled under the most general environment, and variables for reports. Keeps no states and
-//! chooses no steps.
+//! chooses no steps. It and its submodules are in this crate because they read and write the encoding of a state (pools,
+//! frames, layouts), which no other crate knows; what a search does with them is `quaject-esp-check`'s.
+
+mod heap_symmetry;
+pub mod leak;
+pub mod live_projection;
 
 use crate::code::OperationCode;
 use crate::coverage::Coverage;
