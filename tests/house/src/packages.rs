@@ -194,7 +194,10 @@ mod tests {
             arguments.push("--no-verify");
         }
         forget_earlier_builds();
-        assert_success(&run(cargo(&arguments).env("CARGO_HOME", fresh_cargo_home())));
+        // The builds are only to succeed: debug information would cost a quarter of their time.
+        let mut package = cargo(&arguments);
+        package.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_HOME", fresh_cargo_home());
+        assert_success(&run(&mut package));
     }
 
     #[test]
