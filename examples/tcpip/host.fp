@@ -1,4 +1,4 @@
-// What a frame does on its way up, as `qj fastpath suggest` writes it from a profile of curl and ping.
+// The path of a received frame, as `qj fastpath suggest` derives it from a profile of curl and ping.
 fastpath hotPath {
   process ethernetInput { statement inC, arpC; start inC; follows inC*; }
   process ipInput       { statement ipC, receivedC/out@2, receivedC/out@4; start ipC; exit ipC; }

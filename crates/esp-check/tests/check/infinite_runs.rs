@@ -14,7 +14,7 @@ const CLIENTS: &str = "
 fn every_request_is_answered() {
     check_verdict(
         &format!(
-            "{CLIENTS} process s {{ while {{ in(ask, $who); out(reply, who); }} }}
+            "{CLIENTS} process s {{ while {{ in(ask, $client); out(reply, client); }} }}
              model m {{ ltl \"[] (a@Lwait -> <> a@Lgot)\"; }}"
         ),
         expect![[r#"
@@ -27,7 +27,7 @@ fn every_request_is_answered() {
 fn a_request_is_forgotten() {
     check_verdict(
         &format!(
-            "{CLIENTS} process s {{ while {{ in(ask, $who); if (who == @a) {{ in(ask, $other); out(reply, other); }} out(reply, who); }} }}
+            "{CLIENTS} process s {{ while {{ in(ask, $client); if (client == @a) {{ in(ask, $other); out(reply, other); }} out(reply, client); }} }}
              model m {{ ltl \"[] (a@Lwait -> <> a@Lgot)\"; }}"
         ),
         expect![[r#"
@@ -40,14 +40,14 @@ fn a_request_is_forgotten() {
 fn a_server_may_always_serve_the_other() {
     check_verdict(
         &format!(
-            "{CLIENTS} process s {{ while {{ in(ask, $who); while (who == @b) {{ out(reply, who); in(ask, who); }} out(reply, who); }} }}
+            "{CLIENTS} process s {{ while {{ in(ask, $client); while (client == @b) {{ out(reply, client); in(ask, client); }} out(reply, client); }} }}
              model m {{ ltl \"[] <> b@Lgot\"; }}"
         ),
         expect![[r#"
             error property
                cycle: the steps from here on repeat for ever
                1  a -> s: ask(@a)  (p.esp:3:25)
-               2  s -> a: reply(@a)  (p.esp:5:90)
+               2  s -> a: reply(@a)  (p.esp:5:102)
             property `[] <> b@Lgot` does not hold
         "#]],
     );

@@ -148,7 +148,7 @@ channel c(int) policy sender;
 channel askC(pid(A, B), int);   channel replyC(pid(A, B), int);
 process A { out(askC, @, 1); in(replyC, @, $r); out(jobC, r, 2); }
 process B { out(askC, @, 2); in(replyC, @, $r); out(jobC, r, 2); }
-process S { while { in(askC, $who, $n); out(replyC, who, n * n); } }
+process S { while { in(askC, $client, $n); out(replyC, client, n * n); } }
 process J[2] { in(jobC, $n, $kind);   out(c, n + kind);   in(jobC, n, _) { out(c, n); } }
 process K { while { in(c, $x); in(rxC, $p); if (x > 0) out(txC, p); } }
 "##,

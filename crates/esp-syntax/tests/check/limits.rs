@@ -111,7 +111,7 @@ fn many_readers_of_one_channel() {
     }
     writeln!(source, "type askerT = pid({names}); channel ask(askerT, int); channel reply(askerT, int);")
         .expect("a string takes any text");
-    source.push_str("process server { while { in(ask, $who, $n); out(reply, who, n); } }");
+    source.push_str("process server { while { in(ask, $client, $n); out(reply, client, n); } }");
     assert_eq!(codes(&source), []);
 }
 

@@ -500,12 +500,12 @@ impl Script {
             self.processes[client].line(&format!("in({reply}, @{pattern});"));
         }
         let mut body = Body::new(Place::Process);
-        body.line(&format!("while {{ in({ask}, $who, $question);"));
+        body.line(&format!("while {{ in({ask}, $client, $question);"));
         body.level += 1;
         body.push("question".into(), ty, Kind::Plain);
         body.statements(&mut self.rng, &self.shared, 1, 1);
         let answer = body.expr(&mut self.rng, &self.shared, &result, 2, Context::Typed);
-        body.line(&format!("out({reply}, who, {answer}); }}"));
+        body.line(&format!("out({reply}, client, {answer}); }}"));
         self.servers += &format!("process {server} {{\n{}}}\n", body.text);
     }
 
