@@ -32,7 +32,7 @@ static void on_received(void)
 void board_start(void)
 {
     UART_DIVIDER = 16;
-    UART_CONTROL = 1 | 2 | 8; /* write, read, interrupt when something was read */
+    UART_CONTROL = 1 | 2 | 8; /* transmit, receive, receive interrupt */
     INTERRUPT_ENABLE = 1u << RECEIVED;
     SYSTICK_RELOAD = CLOCK_HZ / 1000 - 1;
     SYSTICK_CONTROL = 7;

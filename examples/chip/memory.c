@@ -1,4 +1,4 @@
-/* What compilers call without being asked to, where there is no C library. */
+/* The functions that compilers call implicitly, for targets without a C library. */
 #include <stddef.h>
 
 void *memcpy(void *restrict to, const void *restrict from, size_t size)

@@ -1,4 +1,4 @@
-/* The environment of the Modbus slave on a chip: its bytes are those of the serial line. */
+/* The environment of the Modbus slave on a microcontroller: its bytes are those of the serial line. */
 #include "board.h"
 #include "modbus.h"
 
@@ -23,7 +23,7 @@ int main(void)
     for (;;) {
         const esp_status status = esp_step(&program, &input, &output, board_now());
         if (status == ESP_FAULT || status == ESP_DONE) {
-            /* Nothing on a chip could go on without its program; a watchdog would start it again. */
+            /* The program has ended: wait for a reset by the watchdog. */
             for (;;) board_sleep();
         }
         if (status == ESP_SLEEP) board_sleep();

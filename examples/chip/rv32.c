@@ -14,7 +14,7 @@
 #define PLIC_ENABLE REGISTER(0x0c002000)
 #define PLIC_THRESHOLD REGISTER(0x0c200000)
 #define PLIC_CLAIM REGISTER(0x0c200004)
-/* Core-local interruptor: time and the time to interrupt, low and high word */
+/* Core-local interruptor: time and compare registers, low and high word */
 #define CLINT_COMPARE 0x02004000
 #define CLINT_TIME 0x0200bff8
 
@@ -34,7 +34,7 @@ static uint64_t time_now(void)
 
 static void set_alarm(uint64_t time)
 {
-    REGISTER(CLINT_COMPARE + 4) = UINT32_MAX; /* no alarm between the two halves */
+    REGISTER(CLINT_COMPARE + 4) = UINT32_MAX; /* no interrupt between the two writes */
     REGISTER(CLINT_COMPARE) = (uint32_t)time;
     REGISTER(CLINT_COMPARE + 4) = (uint32_t)(time >> 32);
 }

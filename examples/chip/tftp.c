@@ -1,16 +1,16 @@
-/* The environment of the TFTP server on a chip: datagrams in frames on a serial line, one file of 64 KiB in memory.
+/* The environment of the TFTP server on a microcontroller: datagrams in frames on a serial line, one file of 64 KiB in memory.
  *
  *   a5 | length, 2 | kind | address, 4 | port, 2 | content | sum, 2          numbers with the most significant byte first
  *
- * `kind` is the port that the datagram goes to or comes from: 0 the server's, 1 the transfer's. Kind 2 queries the
- * number of datagrams that the interrupt handler has dropped; the answer is four bytes of content. The length is that of all
- * that follows. The sum is Fletcher's of the bytes between them: if a byte is lost, the rest can look like a frame. */
+ * `kind` is the destination or source port of the datagram: 0 is the server's, 1 the transfer's. Kind 2 requests the number of
+ * datagrams dropped by the interrupt handler; the reply is four bytes of content. The length counts all bytes after it. The sum
+ * is Fletcher's, of the bytes between length and sum: after the loss of a byte, the rest of a frame can look like a frame. */
 #include "board.h"
 #include "tftp.h"
 
 enum { MARK = 0xa5, HEAD = 7, SUM = 2, REQUEST = 0, TRANSFER = 1, DROPPED = 2, FILE_SIZE = 65536 };
 
-/* How long flash memory of this size takes to be erased. */
+/* The time to erase flash memory of this size. */
 #ifndef ERASE_NS
 #define ERASE_NS 50000000
 #endif
@@ -19,7 +19,7 @@ static esp_t program;
 
 /* -- the line ------------------------------------------------------------------------------------------------------ */
 
-/* Fletcher's sum with one more byte; both halves are below 255. */
+/* Adds a byte to a Fletcher sum; both halves are below 255. */
 static uint16_t add(uint16_t sum, uint8_t byte)
 {
     const unsigned low = ((sum & 0xff) + byte) % 255;
@@ -47,7 +47,7 @@ static void put_frame(uint8_t kind, const peerT *peer, const uint8_t *content, u
     board_write((uint8_t)sum);
 }
 
-/* The frame that the interrupt handler is gathering; the handler alone uses it. */
+/* The incomplete frame of the interrupt handler, which is its only user. */
 static struct {
     uint8_t bytes[3 + HEAD + sizeof ((bytes_516 *)0)->data + SUM];
     uint16_t length;
@@ -56,7 +56,7 @@ static struct {
 /* Written by the handler, cleared by the main loop. */
 static volatile bool asked_for_drops;
 
-/* A whole frame has come: its datagram goes to the program's ring, or is dropped and counted if the ring is full. */
+/* Posts the datagram of a complete frame to the program's ring, or drops and counts it if the ring is full. */
 static void post_frame(void)
 {
     const uint8_t *body = incoming.bytes + 3;
@@ -94,7 +94,7 @@ void board_received(uint8_t byte)
     if (incoming.length < 3) return;
     const unsigned all = (unsigned)incoming.bytes[1] << 8 | incoming.bytes[2];
     if (all < HEAD + SUM || all > sizeof incoming.bytes - 3) {
-        incoming.length = 0; /* no frame of ours: look for the next mark */
+        incoming.length = 0; /* not a valid frame: search for the next mark */
     } else if (incoming.length == 3 + all) {
         post_frame();
         incoming.length = 0;
@@ -114,7 +114,7 @@ void refusalC_put(const refusalC_message *message)
 
 /* -- the file ------------------------------------------------------------------------------------------------------ */
 
-/* The file, which is there from the start, and a draft that takes its place when it is closed. */
+/* The file, which exists from the start, and a draft that replaces it when the draft is closed. */
 static uint8_t files[2][FILE_SIZE];
 static uint32_t sizes[2];
 static unsigned current;
@@ -131,7 +131,7 @@ static void make_file(void)
 
 bool fileC_ready(void) { return true; }
 
-/* One request, one answer. The answer is posted from here and nowhere else. */
+/* One reply per request. This is the only function that posts replies. */
 void fileC_put(const fileC_message *message)
 {
     static fileReplyC_message reply;
@@ -143,7 +143,7 @@ void fileC_put(const fileC_message *message)
     switch (call->tag) {
     case fileCallT_create:
         sizes[draft] = 0;
-        /* Interrupts go on meanwhile. */
+        /* Interrupts remain enabled during the wait. */
         for (const int64_t erased = board_now() + ERASE_NS; board_now() < erased;) {}
         break;
     case fileCallT_read:
@@ -186,7 +186,7 @@ int main(void)
     for (;;) {
         const esp_status status = esp_step(&program, &input, &output, board_now());
         if (status == ESP_FAULT || status == ESP_DONE) {
-            /* Nothing on a chip could go on without its program; a watchdog would start it again. */
+            /* The program has ended: wait for a reset by the watchdog. */
             for (;;) board_sleep();
         }
         if (asked_for_drops) {

@@ -1,5 +1,5 @@
 /* Prints the lengths of the packets of a SLIP stream. The decoder is the ESP program slip.esp in the poll style: it
- * calls the functions below when it wants a byte or has a packet, as a driver of a device would be called. */
+ * calls the functions below to read a byte or to deliver a packet, as it would call a device driver. */
 #include <stdio.h>
 
 #include "slip.h"
@@ -7,7 +7,7 @@
 static slip_t decoder;
 static int next = EOF;
 
-/* Whether a byte is there: reads one ahead. */
+/* Whether a byte is available: reads one ahead. */
 bool slip_byteC_ready(void)
 {
     if (next == EOF) next = getchar();

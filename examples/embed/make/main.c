@@ -1,5 +1,5 @@
-/* Prints the packets of a SLIP stream. The decoder is the ESP program slip.esp in the sans-IO style: it does nothing
- * but in slip_step, and all it knows is in a slip_t, of which there may be many. */
+/* Prints the packets of a SLIP stream. The decoder is the ESP program slip.esp in the sans-IO style: it runs only in
+ * slip_step, and its whole state is a slip_t, of which several may exist. */
 #include <stdio.h>
 
 #include "slip.h"

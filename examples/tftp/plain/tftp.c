@@ -1,5 +1,5 @@
-/* The same TFTP server and client as a plain C state machine, to compare: one process, `poll`, and what each transfer
- * is doing kept in a structure.
+/* The same TFTP server and client as a plain C state machine, for comparison: one process, `poll`, and the state of each
+ * transfer in a structure.
  *
  *   tftp serve PORT                  serves the files of the current folder
  *   tftp get|put ADDRESS PORT NAME   gets or puts one */
@@ -26,11 +26,11 @@ enum { NOT_FOUND = 1, NOT_ALLOWED, FULL, ILLEGAL, UNKNOWN_ID, EXISTS };
 enum { BLOCK = 1428, STANDARD = 512, HEADER = 4, TRANSFERS = 8, PATIENCE_MS = 1000, TRIES = 6, NAME = 128 };
 
 enum state {
-    IDLE,       /* no transfer; the last acknowledgement may still have to be sent again */
-    ASKING_GET, /* we have asked for a file */
-    ASKING_PUT, /* we have asked to put one */
-    SENDING,    /* a block, or the answer to a request for one, is under way */
-    RECEIVING,  /* an acknowledgement is under way, and a block is waited for */
+    IDLE,       /* no transfer; the last acknowledgement may have to be retransmitted */
+    ASKING_GET, /* a read request is in transit */
+    ASKING_PUT, /* a write request is in transit */
+    SENDING,    /* a block, or the reply to a read request, is in transit */
+    RECEIVING,  /* an acknowledgement is in transit; waits for a block */
 };
 
 struct transfer {
@@ -46,7 +46,7 @@ struct transfer {
     bool last;
     uint8_t packet[BLOCK + HEADER];
     size_t length;
-    /* The next block, read while this one is under way. */
+    /* The next block, read while the current one is in transit. */
     uint8_t next[BLOCK];
     ssize_t next_length;
     int tries;
@@ -82,7 +82,7 @@ static void put16(uint8_t *p, unsigned n)
 
 static unsigned opcode(const uint8_t *p, size_t length) { return length < HEADER ? 0 : get16(p); }
 
-/* Where the text that begins at `from` ends. */
+/* The end of the text at `from`. */
 static size_t end(const uint8_t *p, size_t length, size_t from)
 {
     while (from < length && p[from]) from++;
@@ -105,7 +105,7 @@ static int number(const uint8_t *p, size_t length, size_t from)
     return n;
 }
 
-/* The block size that the options from `at` on ask for; 0 if they ask for none that there can be. */
+/* The block size requested by the options from `at` on; 0 if there is no valid one. */
 static int block_size(const uint8_t *p, size_t length, size_t at)
 {
     while (at < length) {
@@ -168,7 +168,7 @@ static bool open_to_read(struct transfer *t)
     return false;
 }
 
-/* A new file is written under another name and renamed when it is complete. */
+/* A new file is written under a temporary name and renamed when it is complete. */
 static bool open_to_write(struct transfer *t)
 {
     struct stat status;
@@ -260,7 +260,7 @@ static void fail(struct transfer *t, unsigned code, const char *reason)
     finish(t, 1, reason);
 }
 
-/* The peer has given up, or seems to: what still comes of it is answered as a stranger's. */
+/* The transfer has failed: later packets of the peer get the reply to an unknown transfer. */
 static void give_up(struct transfer *t, const char *reason)
 {
     t->length = make_error(t->packet, sizeof t->packet, UNKNOWN_ID, "unknown transfer");
@@ -311,7 +311,7 @@ static void take_block(struct transfer *t, const uint8_t *p, size_t length)
     t->state = RECEIVING;
     t->block++;
     t->at += (off_t)content;
-    /* What is acknowledged is there to stay. */
+    /* The last acknowledgement follows the close of the file. */
     if (content < (size_t)t->size) {
         if (!keep_file(t)) {
             fail_of(t, errno);
@@ -324,7 +324,7 @@ static void take_block(struct transfer *t, const uint8_t *p, size_t length)
     acknowledge(t);
 }
 
-/* The first answer to a request of ours agrees to options, or does not: blocks then have the standard size. */
+/* The first answer to a request acknowledges options or not; without options, blocks have the default size. */
 static bool agree(struct transfer *t, const uint8_t *p, size_t length)
 {
     int size = opcode(p, length) == OACK ? block_size(p, length, 2) : 0;
@@ -365,7 +365,7 @@ static void on_answer(struct transfer *t, const uint8_t *p, size_t length)
         }
         break;
     case SENDING:
-        /* An old acknowledgement again is no reason to send: both sides would go on doubling. */
+        /* A repeated old acknowledgement causes no retransmission: packets would be duplicated forever. */
         if (op != ACK || block != t->block) break;
         if (t->last) finish(t, 0, "");
         else send_block(t);
@@ -373,7 +373,7 @@ static void on_answer(struct transfer *t, const uint8_t *p, size_t length)
     case RECEIVING:
         if (op != DATA) break;
         if (block == (uint16_t)(t->block + 1)) take_block(t, p, length);
-        else if (t->at > 0 && block == t->block) transmit(t); /* the last block again: what acknowledged it was lost */
+        else if (t->at > 0 && block == t->block) transmit(t); /* a repeated last block: its acknowledgement was lost */
         break;
     }
 }
@@ -392,11 +392,11 @@ static void on_packet(struct transfer *t)
             if (op != ERROR) refuse(t->socket, &from, UNKNOWN_ID, "unknown transfer");
             return;
         }
-        /* The other side chooses the port that it goes on with. */
+        /* The peer chooses its port for the transfer. */
         if (op == ERROR || op == OACK || op == DATA || op == ACK) t->peer = from;
     }
     if (t->state == IDLE) {
-        /* The last block again? Then the last acknowledgement was lost. */
+        /* A repeated last block means that the last acknowledgement was lost. */
         if (op == DATA) transmit(t);
         return;
     }
@@ -481,7 +481,7 @@ static int open_socket(uint32_t address, uint16_t port)
     return made;
 }
 
-/* Waits for packets and the passing of time, and handles them. */
+/* Waits for packets and timeouts, and handles them. */
 static void turn(struct pollfd *watched, int count, int server)
 {
     int64_t now = now_ms(), due = INT64_MAX;
