@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_tells_present_from_missing() {
+    fn a_probe_distinguishes_present_from_missing_tools() {
         assert!(works("true"));
         assert!(!works("no-such-tool-anywhere --version"));
     }

@@ -136,7 +136,7 @@ fn a_peer_that_writes_all_the_time() {
 }
 
 #[test]
-fn the_c_header_stands_the_same() {
+fn the_c_header_withstands_garbage() {
     let Some(compiler) = tool(&["gcc", "clang"]) else { return };
     let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("hostile-{}", std::process::id()));

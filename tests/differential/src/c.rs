@@ -151,9 +151,9 @@ fn limit(sample: &Sample, program: &Program, abi: &Abi) -> u64 {
         let Terminator::Wait(wait) = &block.terminator else { return None };
         Some(wait)
     });
-    let tells_time =
+    let observes_time =
         waits.any(|wait| wait.branches.iter().any(|branch| matches!(branch.operation, Operation::After { .. })));
-    if abi.sinks.len() > 1 || tells_time || !program.externs.is_empty() { 1 } else { 1 + sample.seed % 2 * 2 }
+    if abi.sinks.len() > 1 || observes_time || !program.externs.is_empty() { 1 } else { 1 + sample.seed % 2 * 2 }
 }
 
 /// Input, sizes, and the call of the driver.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::repository::{Package, SourceFile};
 use crate::tokens::{Token, production_code};
 
-/// Words that no identifier of Rust or C has as a part, because they say nothing a reader could look up.
+/// Words that no identifier of Rust, C or ESP has as a part, because they say nothing a reader could look up.
 const FORBIDDEN: &[&str] = &[
     "anybody",
     "beside",
@@ -17,6 +17,7 @@ const FORBIDDEN: &[&str] = &[
     "somebody",
     "told",
     "vain",
+    "who",
     "whoever",
     "whom",
 ];
@@ -55,13 +56,13 @@ const SCOPES: &[&str] = &[
     "crates/esp-syntax/src/hir.rs",
 ];
 
-/// Identifiers of Rust files, and of C files but for their comments and strings, that contain a forbidden word.
+/// Identifiers of Rust files, and of C and ESP files but for their comments and strings, that contain a forbidden word.
 pub fn private_words(files: &[SourceFile]) -> Vec<String> {
     let mut complaints = Vec::new();
     for file in files.iter().filter(|file| !file.path.contains("/generated/")) {
         let identifiers = if file.path.ends_with(".rs") {
             rust_identifiers(&file.text)
-        } else if [".c", ".h", ".S"].iter().any(|ending| file.path.ends_with(ending)) {
+        } else if [".c", ".h", ".S", ".esp", ".fp"].iter().any(|ending| file.path.ends_with(ending)) {
             c_identifiers(&file.text)
         } else {
             continue;

@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What stands for the ports in frames (examples/chip/tftp.c).
+/// The numbers of ports in frames (examples/chip/tftp.c).
 const REQUEST: u8 = 0;
 const TRANSFER: u8 = 1;
 const DROPPED: u8 = 2;
@@ -103,11 +103,11 @@ impl Master {
         let mut emulator = board.emulate(image);
         let line = emulator.stdin.take().expect("it is a pipe");
         let mut output = emulator.stdout.take().expect("it is a pipe");
-        let (tell, heard) = channel();
+        let (sender, heard) = channel();
         std::thread::spawn(move || {
             let mut bytes = [0; 512];
             while let Ok(count @ 1..) = output.read(&mut bytes) {
-                let _ = tell.send(bytes[..count].to_vec());
+                let _ = sender.send(bytes[..count].to_vec());
             }
         });
         // The address of examples/chip/modbus.esp.

@@ -168,9 +168,9 @@ fn the_trace_is_balanced() {
     slices_do_not_overlap(&text);
 }
 
-/// The tasks of several threads stand on lines of their own, though their numbers are the same.
+/// The tasks of different threads are on different lines, although their numbers are equal.
 #[test]
-fn the_trace_tells_threads_apart() {
+fn the_trace_separates_threads() {
     let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("threads.json");
     let program = Program::new("gcc", "ipc").flags(&["-O2"]);
     let program = program.environment("QJ_AC_TRACE", file.to_str().expect("target folders are UTF-8"));

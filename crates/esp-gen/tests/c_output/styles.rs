@@ -227,8 +227,8 @@ fn overflow_is_a_fault_only_if_checked() {
 fn an_endless_computation_returns_to_its_caller() {
     let talking = "channel c(int);\nprocess p { while { out(c, 1); } }\nprocess q { while { in(c, _); } }\n";
     let yielding = "process p { while { yield; } }\n";
-    let beside_a_timer = "process p { while { yield; } }\nprocess q { alt { after (1 s) { exit(1); } } }\n";
-    for program in [talking, yielding, beside_a_timer] {
+    let next_to_a_timer = "process p { while { yield; } }\nprocess q { alt { after (1 s) { exit(1); } } }\n";
+    for program in [talking, yielding, next_to_a_timer] {
         check(program, &Options::default(), FAULT, "1 fault 0 line 0\n");
     }
 }

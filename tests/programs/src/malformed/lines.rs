@@ -27,7 +27,7 @@ impl Line {
         let (stdin, input) = std::io::pipe().expect("there are pipes");
         let (mut output, stdout) = std::io::pipe().expect("there are pipes");
         let run = Run::start(folder.path(), program, &["--clock", "virtual"], stdin.into(), stdout.into());
-        let (tell, news) = channel();
+        let (sender, news) = channel();
         let reader = std::thread::spawn(move || {
             let (mut count, mut tail, mut buffer) = (0, Vec::new(), vec![0; TAIL]);
             while let Ok(length @ 1..) = output.read(&mut buffer) {
@@ -36,7 +36,7 @@ impl Line {
                 let excess = tail.len().saturating_sub(TAIL);
                 tail.drain(..excess);
                 // The receiver may be dropped.
-                let _ = tell.send(count);
+                let _ = sender.send(count);
             }
             (count, tail)
         });

@@ -27,23 +27,23 @@ fn between(engine: &str, options: &str, folder: &Path, script: &str) -> Output {
          inside ip link set nat0 up && inside ip route add default via 10.78.0.1 || exit 1\n\
          outside ip link set lo up && outside ip address add 198.51.100.1/32 dev lo || exit 1\n\
          outside ip address add 203.0.113.254/24 dev nat1 && outside ip link set nat1 up || exit 1\n\
-         # Servers outside: files of this folder, and who sends datagrams to 7001 and 7002.\n\
+         # Servers outside: files of this folder, and the senders of datagrams to 7001 and 7002.\n\
          nsenter --net=/proc/$outside/ns/net $QJ run $HTTP --bind eventC=tcp:0.0.0.0:8080 --bind requestC=tcp:0.0.0.0:8080 & servers=$!\n\
-         for port in 7001 7002; do nsenter --net=/proc/$outside/ns/net $QJ run who.esp --bind inC=udp:0.0.0.0:$port & servers=\"$servers $!\"; done\n\
+         for port in 7001 7002; do nsenter --net=/proc/$outside/ns/net $QJ run senders.esp --bind inC=udp:0.0.0.0:$port & servers=\"$servers $!\"; done\n\
          # Their networks end with them, and the interfaces of the router with those.\n\
          trap 'kill -TERM $nat; wait $nat; test $? = 143 || echo the router has ended; kill $servers $inside $outside' EXIT\n\
          for i in $(seq 600); do outside nc -z 198.51.100.1 8080 && break; sleep 0.05; done\n\
          {script}"
     );
-    fs::write(folder.join("who.esp"), WHO).expect("the folder is writable");
+    fs::write(folder.join("senders.esp"), REPORT_SENDERS).expect("the folder is writable");
     in_own_network(&script, folder, &[("NAT", "examples/nat/nat.esp"), ("HTTP", HTTP)])
 }
 
-/// Writes who has sent what into a file.
-const WHO: &str = "
+/// Reports the sender and the content of each datagram.
+const REPORT_SENDERS: &str = "
 channel inC(u32, u16, bytes[<=80]) external out;
-channel sayC(u32, u16, bytes[<=80]) external in = \"text:-\";
-process who { while { in(inC, $address, $port, $what); out(sayC, address, port, what); } }
+channel reportC(u32, u16, bytes[<=80]) external in = \"text:-\";
+process reportSenders { while { in(inC, $address, $port, $what); out(reportC, address, port, what); } }
 ";
 
 #[test]
