@@ -10,10 +10,15 @@ use std::sync::RwLock;
 /// The number of a component state within its table.
 pub(crate) type ComponentId = u32;
 
+/// The maximum size of the component states of one table: their ends are numbers of 32 bits. It bounds their number too,
+/// since all of them but one have at least a byte, and only 256 have just one.
+const MAX_TABLE_BYTES: usize = u32::MAX as usize;
+
 /// All component states so far, one table per kind of slot.
 #[derive(Debug)]
 pub(crate) struct ComponentTables {
     tables: Vec<RwLock<ComponentTable>>,
+    max_table_bytes: usize,
 }
 
 #[derive(Debug, Default)]
@@ -44,7 +49,8 @@ impl ComponentTable {
         Err(at)
     }
 
-    fn add(&mut self, component: &[u8]) -> ComponentId {
+    /// The number of a component; adds it if it is new. None if the table would exceed `max_bytes`.
+    fn add(&mut self, component: &[u8], max_bytes: usize) -> Option<ComponentId> {
         if self.ends.len() * 4 >= self.slots.len() * 3 {
             self.slots = vec![0; (self.slots.len() * 2).max(16)];
             for id in 0..self.ends.len() as u32 {
@@ -57,12 +63,13 @@ impl ComponentTable {
             }
         }
         match self.find(component) {
-            Ok(id) => id,
+            Ok(id) => Some(id),
+            Err(_) if component.len() > max_bytes - self.bytes.len() => None,
             Err(at) => {
                 self.bytes.extend_from_slice(component);
                 self.ends.push(self.bytes.len() as u32);
                 self.slots[at] = self.ends.len() as u32;
-                self.ends.len() as u32 - 1
+                Some(self.ends.len() as u32 - 1)
             }
         }
     }
@@ -77,16 +84,20 @@ fn hash(component: &[u8]) -> u64 {
 impl ComponentTables {
     /// Empty tables.
     pub(crate) fn new(tables: usize) -> ComponentTables {
-        ComponentTables { tables: (0..tables).map(|_| RwLock::default()).collect() }
+        ComponentTables::with_max_table_bytes(tables, MAX_TABLE_BYTES)
     }
 
-    /// The number of a component; adds it if it is new.
-    pub(crate) fn number(&self, table: usize, component: &[u8]) -> ComponentId {
+    fn with_max_table_bytes(tables: usize, max_table_bytes: usize) -> ComponentTables {
+        ComponentTables { tables: (0..tables).map(|_| RwLock::default()).collect(), max_table_bytes }
+    }
+
+    /// The number of a component; adds it if it is new. None if its table is full.
+    pub(crate) fn number(&self, table: usize, component: &[u8]) -> Option<ComponentId> {
         let table = &self.tables[table];
         let known = table.read().expect("no thread panics with a table").find(component);
         match known {
-            Ok(id) => id,
-            Err(_) => table.write().expect("no thread panics with a table").add(component),
+            Ok(id) => Some(id),
+            Err(_) => table.write().expect("no thread panics with a table").add(component, self.max_table_bytes),
         }
     }
 
@@ -108,4 +119,26 @@ impl ComponentTables {
 /// The table of each instance's components: replicas share one.
 pub(crate) fn table_of_instances(processes: impl Iterator<Item = ProcessId>) -> Vec<usize> {
     processes.map(|process| process.0 as usize).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_table_refuses_new_components_and_keeps_the_others() {
+        let tables = ComponentTables::with_max_table_bytes(2, 6);
+        assert_eq!(tables.number(0, b"one"), Some(0));
+        assert_eq!(tables.number(0, b"four"), None, "seven bytes");
+        assert_eq!(tables.number(0, b"two"), Some(1), "exactly six bytes");
+        assert_eq!(tables.number(0, b"x"), None);
+        assert_eq!(tables.number(0, b""), Some(2));
+        for (id, component) in [b"one".as_slice(), b"two", b""].into_iter().enumerate() {
+            let mut read = Vec::new();
+            tables.read(0, id as ComponentId, &mut read);
+            assert_eq!(read, component);
+            assert_eq!(tables.number(0, component), Some(id as ComponentId));
+        }
+        assert_eq!(tables.number(1, b"four"), Some(0), "each table has its own bound");
+    }
 }

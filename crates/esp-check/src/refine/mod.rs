@@ -205,7 +205,7 @@ impl<'m> Search<'m> {
         let first = self.spec.generator.start();
         let first = self.spec.number(&first);
         let base = self.spec.normal_form(first, &mut self.alphabet)?;
-        let Some(corresponding) = self.corresponding_state(&start) else {
+        let Some(corresponding) = self.corresponding_state(&start)? else {
             return Ok(Some((0, None, Mismatch::InitialState)));
         };
         if self.spec.normal_form(corresponding, &mut self.alphabet)? != base {
@@ -267,7 +267,7 @@ impl<'m> Search<'m> {
             let actions = self.alphabet.actions_of_step(&mut self.generator, &state, &chosen);
             let fault = self.alphabet.fault.take();
             let among = self.matching_instances(chosen.step);
-            let wanted = if continues { self.corresponding_state(&to) } else { None };
+            let wanted = if continues { self.corresponding_state(&to)? } else { None };
             let reached = self.weak_successors(&spec_set, among, &actions, wanted)?;
             let (set, next_base) = match (continues, wanted) {
                 (false, _) if reached.can_have_ended => continue,
@@ -325,7 +325,7 @@ impl<'m> Search<'m> {
             Outcome::Faulted(report) => report.waits.iter().map(|wait| wait.instance).collect(),
             Outcome::Budget | Outcome::Quiescent(_) | Outcome::Ended(_) => Vec::new(),
         };
-        let is_same = match (&outcome, self.spec.quiescence(other)) {
+        let is_same = match (&outcome, self.spec.quiescence(other)?) {
             (Outcome::Faulted(_), Some(other @ Outcome::Faulted(_))) => waiting(&outcome) == waiting(&other),
             (Outcome::Ended(status), Some(Outcome::Ended(other))) => *status == other,
             (Outcome::Quiescent(_), Some(Outcome::Quiescent(_))) => true,
@@ -378,7 +378,7 @@ impl<'m> Search<'m> {
     }
 
     /// The specification state that corresponds to an implementation state; none while a path is active.
-    fn corresponding_state(&mut self, numbers: &[u32]) -> Option<SpecState> {
+    fn corresponding_state(&mut self, numbers: &[u32]) -> Result<Option<SpecState>, Limit> {
         self.generator.load_all(numbers);
         let plan = self.generator.plan;
         let (machine, state, _) = self.generator.execution();
@@ -391,7 +391,7 @@ impl<'m> Search<'m> {
                 place.is_some_and(|place| other.project(spec_state, state, instance, place, &self.spec.live_state));
         }
         if !is_projected {
-            return None;
+            return Ok(None);
         }
         let mut corresponding = numbers.to_vec();
         if plan.shared.is_some() {
@@ -400,9 +400,9 @@ impl<'m> Search<'m> {
             other.load_shared(spec_state, &bytes);
         }
         for slot in 0..plan.instances as u32 + u32::from(plan.shared.is_some()) {
-            corresponding[slot as usize] = self.spec.generator.save(slot);
+            corresponding[slot as usize] = self.spec.generator.save(slot).ok_or(Limit::Memory)?;
         }
-        Some(self.spec.number(&corresponding))
+        Ok(Some(self.spec.number(&corresponding)))
     }
 
     /// The node of a state and a set, new or known.

@@ -103,10 +103,13 @@ impl<'m> SpecLts<'m> {
     }
 
     /// The outcome of a quiescent state; none if the state is not quiescent.
-    pub(super) fn quiescence(&mut self, state: SpecState) -> Option<Outcome> {
+    pub(super) fn quiescence(&mut self, state: SpecState) -> Result<Option<Outcome>, Limit> {
         let numbers = self.states[state as usize].clone();
         self.generator.find_enabled(&numbers);
-        self.generator.is_quiescent().then(|| self.generator.quiescence(&numbers))
+        if let Some(limit) = self.generator.limit_reached {
+            return Err(limit);
+        }
+        Ok(self.generator.is_quiescent().then(|| self.generator.quiescence(&numbers)))
     }
 
     /// The normal form of a state: members of paths take their invisible, deterministic local steps (a path returns
@@ -133,7 +136,7 @@ impl<'m> SpecLts<'m> {
             at = next;
         }
         run.push(at);
-        let canonical = self.renumbered(at);
+        let canonical = self.renumbered(at)?;
         run.push(canonical);
         for passed in run {
             self.normal_form[passed as usize] = Some(canonical);
@@ -142,16 +145,16 @@ impl<'m> SpecLts<'m> {
     }
 
     /// The state with canonical object numbers (heap symmetry).
-    fn renumbered(&mut self, state: SpecState) -> SpecState {
-        let Some(shared) = self.generator.plan.shared else { return state };
+    fn renumbered(&mut self, state: SpecState) -> Result<SpecState, Limit> {
+        let Some(shared) = self.generator.plan.shared else { return Ok(state) };
         let mut numbers = self.states[state as usize].clone();
         self.generator.load_all(&numbers);
         let (machine, loaded, _) = self.generator.execution();
         machine.canonicalize_heap(loaded);
         for slot in 0..=shared {
-            numbers[slot as usize] = self.generator.save(slot);
+            numbers[slot as usize] = self.generator.save(slot).ok_or(Limit::Memory)?;
         }
-        self.number(&numbers)
+        Ok(self.number(&numbers))
     }
 
     /// The states that steps of `among` alone reach with exactly these visible actions, and those of them with the

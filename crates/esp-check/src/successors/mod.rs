@@ -143,7 +143,8 @@ impl<'m> SuccessorGenerator<'m> {
     pub(crate) fn start(&mut self) -> Vec<u32> {
         let mut numbers = vec![0; self.plan.width];
         for slot in 0..self.plan.instances as u32 + u32::from(self.plan.shared.is_some()) {
-            numbers[slot as usize] = self.save(slot);
+            // If the table is full, the search reports the limit before it takes a transition.
+            numbers[slot as usize] = self.save(slot).unwrap_or(0);
         }
         numbers
     }
@@ -173,7 +174,8 @@ impl<'m> SuccessorGenerator<'m> {
         }
     }
 
-    pub(crate) fn save(&mut self, slot: u32) -> ComponentId {
+    /// The number of the component state of a slot. None if its table is full, which is a limit of the search.
+    pub(crate) fn save(&mut self, slot: u32) -> Option<ComponentId> {
         self.bytes.clear();
         if self.plan.shared == Some(slot) {
             self.state.save_shared(&mut self.bytes);
@@ -181,7 +183,11 @@ impl<'m> SuccessorGenerator<'m> {
             self.write_propositions(slot);
             self.state.save_instance(slot, &mut self.bytes);
         }
-        self.plan.components.number(self.plan.table_of_slot[slot as usize], &self.bytes)
+        let number = self.plan.components.number(self.plan.table_of_slot[slot as usize], &self.bytes);
+        if number.is_none() {
+            self.limit_reached.get_or_insert(Limit::Memory);
+        }
+        number
     }
 
     /// The machine, the loaded state and the environment, to execute a run step by step.

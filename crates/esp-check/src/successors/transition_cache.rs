@@ -214,10 +214,11 @@ impl<'m> SuccessorGenerator<'m> {
             };
             let changes = match &outcome {
                 TransitionOutcome::Continues | TransitionOutcome::Exits => {
-                    slots.iter().map(|slot| (*slot, self.save(*slot))).collect()
+                    slots.iter().map(|slot| Some((*slot, self.save(*slot)?))).collect()
                 }
-                TransitionOutcome::Faults(_) | TransitionOutcome::NonTerminating(_) => Box::default(),
+                TransitionOutcome::Faults(_) | TransitionOutcome::NonTerminating(_) => Some(Box::default()),
             };
+            let Some(changes) = changes else { break };
             let message = message.map(|(_, number)| number as u32);
             transitions.push(Transition {
                 step,
