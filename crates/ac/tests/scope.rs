@@ -1,5 +1,6 @@
 //! Scopes, handles, panics and futures through the Rust interface.
 
+use quaject_test_support::HANG_TIMEOUT;
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -210,7 +211,7 @@ fn a_panic_of_the_body_cancels_and_joins() {
     }));
     assert_eq!(result.err().map(text_of).as_deref(), Some("in the body"));
     assert_eq!(seen.get(), Some(Err(Canceled)));
-    assert!(start.elapsed() < Duration::from_secs(60));
+    assert!(start.elapsed() < HANG_TIMEOUT);
 }
 
 #[test]

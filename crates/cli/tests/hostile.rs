@@ -11,7 +11,7 @@ use quaject_test_support::{Effort, Random};
 use wait4::Wait4;
 
 /// Seconds after which a run counts as hanging.
-const PATIENCE: &str = "20";
+const HANG_TIMEOUT_S: &str = "1200";
 
 /// How a run ended.
 struct End {
@@ -30,7 +30,7 @@ fn turn() -> MutexGuard<'static, ()> {
 
 /// Runs `qj` with standard input closed and its output discarded.
 fn qj(arguments: &[&str], file: &Path) -> End {
-    qj_within(PATIENCE, arguments, file)
+    qj_within(HANG_TIMEOUT_S, arguments, file)
 }
 
 /// Likewise, with a limit in seconds.
@@ -353,7 +353,7 @@ fn a_closed_pipe_ends_quietly() {
     let program = folder.join("numbers.esp");
     let text = "channel c(int) external in;\nprocess p { for n in 0..1000000 { out(c, n); } }\n";
     fs::write(&program, text).expect("the scratch folder is ours");
-    let line = format!("timeout {PATIENCE} {} run {} | head -1", env!("CARGO_BIN_EXE_qj"), program.display());
+    let line = format!("timeout {HANG_TIMEOUT_S} {} run {} | head -1", env!("CARGO_BIN_EXE_qj"), program.display());
     let output = Command::new("sh").args(["-c", &line]).output().expect("sh starts");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "0\n");
     let complaint = String::from_utf8_lossy(&output.stderr);
@@ -369,7 +369,7 @@ fn a_closed_pipe_does_not_change_a_verdict() {
         .expect("the scratch folder is ours");
     for commands in [&["verify"][..], &["verify", "--json"]] {
         let mut qj = Command::new("timeout");
-        qj.arg(PATIENCE).arg(env!("CARGO_BIN_EXE_qj")).args(commands).arg(&program);
+        qj.arg(HANG_TIMEOUT_S).arg(env!("CARGO_BIN_EXE_qj")).args(commands).arg(&program);
         let mut child = qj.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("timeout starts");
         drop(child.stdout.take());
         let status = child.wait().expect("the child can be waited for");

@@ -3,6 +3,7 @@
 
 mod support;
 
+use quaject_test_support::HANG_TIMEOUT;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
@@ -29,9 +30,6 @@ const SAME: &str = "#include <stdint.h>\n#include <stdlib.h>\n#include <string.h
                     int32_t same(int32_t n) { char *all = malloc(9999), *one = malloc(1); memset(all, n, 9999);\n\
                     n -= all[7] - all[8]; free(one); free(all); return n; }\n";
 
-/// The time limit for the end of a program, on a busy machine.
-const SOON: Duration = Duration::from_secs(10);
-
 fn start(command: &mut Command) -> Child {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     command.spawn().expect("it starts")
@@ -54,7 +52,7 @@ fn interrupt(what: &str, mut child: Child) {
         if let Some(status) = child.try_wait().expect("it can be waited for") {
             break status;
         }
-        if asked.elapsed() > SOON {
+        if asked.elapsed() > HANG_TIMEOUT {
             let _ = child.kill();
             panic!("{what}: SIGINT does not end it");
         }

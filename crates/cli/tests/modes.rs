@@ -2,8 +2,8 @@
 
 mod support;
 
+use quaject_test_support::HANG_TIMEOUT;
 use std::process::Output;
-use std::time::Duration;
 use support::Folder;
 
 const FORMS: [&str; 3] = ["interp", "c", "jit"];
@@ -167,7 +167,7 @@ fn direct_hand_off_does_not_starve_the_sender() {
         let folder = Folder::with(&[("a.esp", program)]);
         for engine in FORMS {
             // A starving process would wait forever.
-            let run = folder.qj(&format!("run a.esp --mode direct --engine {engine}")).timeout(Duration::from_secs(60));
+            let run = folder.qj(&format!("run a.esp --mode direct --engine {engine}")).timeout(HANG_TIMEOUT);
             let run = run.output().expect("qj runs");
             assert_eq!(run.status.code(), Some(7), "{what}, {engine}: {}", String::from_utf8_lossy(&run.stderr));
         }
@@ -401,7 +401,7 @@ fn fused_processes_observe_timeouts() {
     for engine in FORMS {
         for (input, output) in [("", "101\n102\n"), ("1\n", "1\n101\n102\n"), ("1\n2\n", "1\n2\n101\n102\n")] {
             let run = folder.qj(&format!("run a.esp --mode automata --engine {engine}")).stdin(input);
-            run.timeout(Duration::from_secs(60)).assert().success().stdout_eq(output);
+            run.timeout(HANG_TIMEOUT).assert().success().stdout_eq(output);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 mod support;
 
-use quaject_test_support::tool;
+use quaject_test_support::{HANG_TIMEOUT, tool};
 use snapbox::cmd::cargo_bin;
 use snapbox::str;
 use std::io::{Read, Write};
@@ -366,7 +366,7 @@ fn a_program_continues_after_its_output_is_written() {
     let folder = Folder::with(&[("a.esp", program)]);
     let all: String = (0..20_000).map(|number| format!("{number}\n")).collect();
     for engine in ENGINES {
-        let run = folder.qj(&format!("run a.esp --engine {engine}")).timeout(Duration::from_secs(60));
+        let run = folder.qj(&format!("run a.esp --engine {engine}")).timeout(HANG_TIMEOUT);
         run.assert().success().stdout_eq(all.as_str());
     }
 }
@@ -571,7 +571,7 @@ fn replay_does_not_count_to_a_damaged_number() {
     for number in [1 << 40, 1 << 62, u64::MAX] {
         let damaged = recording.replace(line, &format!("{number} {event}"));
         std::fs::write(folder.path("a.qjr"), damaged).expect("a file can be written");
-        folder.qj("replay a.qjr").timeout(std::time::Duration::from_secs(60)).assert().code(1);
+        folder.qj("replay a.qjr").timeout(HANG_TIMEOUT).assert().code(1);
     }
 }
 

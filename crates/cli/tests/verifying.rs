@@ -2,6 +2,7 @@
 
 mod support;
 
+use quaject_test_support::HANG_TIMEOUT;
 use snapbox::cmd::cargo_bin;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Output, Stdio};
@@ -13,9 +14,6 @@ const MANY: &str = "channel c(u8) external in;
 process p[6] { var n: u8 = 0; while { out(c, n); n = (n + 1) % 200; } }
 ";
 
-/// The timeout of operations that are immediate on any machine.
-const TIMEOUT: Duration = Duration::from_secs(60);
-
 fn start(folder: &Folder, arguments: &str) -> Child {
     let mut command = Command::new(cargo_bin!("qj"));
     command.current_dir(folder.path("")).env("CC", quaject_test_support::quick_compiler());
@@ -26,7 +24,7 @@ fn start(folder: &Folder, arguments: &str) -> Child {
 fn wait_until(what: &str, holds: impl Fn() -> bool) {
     let started = Instant::now();
     while !holds() {
-        assert!(started.elapsed() < TIMEOUT, "{what}");
+        assert!(started.elapsed() < HANG_TIMEOUT, "{what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -53,7 +51,7 @@ fn interrupt(child: Child, name: &str) -> Output {
     assert!(sent.success());
     let started = Instant::now();
     let output = child.wait_with_output().expect("qj ends");
-    assert!(started.elapsed() < TIMEOUT, "{:?}", started.elapsed());
+    assert!(started.elapsed() < HANG_TIMEOUT, "{:?}", started.elapsed());
     output
 }
 

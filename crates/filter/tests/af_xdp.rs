@@ -5,12 +5,12 @@
 use quaject_filter::af_xdp::AfXdp;
 use quaject_filter::fuzz::{Random, filters};
 use quaject_filter::{Classifier, Engine, Packet};
-use quaject_test_support::tool;
+use quaject_test_support::{HANG_TIMEOUT, tool};
 use std::io;
 use std::iter::repeat_n;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Runs `ip` with these arguments in the thread's network; whether it did what it was to do.
 fn ip(arguments: &str) -> bool {
@@ -263,7 +263,7 @@ fn the_system_has_its_packets_again_afterwards() {
     // A process that another test starts has all descriptors until it becomes another program, and the kernel takes its time.
     let start = Instant::now();
     while has_program("right") {
-        assert!(start.elapsed() < Duration::from_secs(5), "the program goes with its descriptor");
+        assert!(start.elapsed() < HANG_TIMEOUT, "the program goes with its descriptor");
     }
     let (from, to) = (Raw::open("left"), Raw::open("right"));
     from.send(&frame(&mut Random::new(1), 60));

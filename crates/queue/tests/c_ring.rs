@@ -7,11 +7,10 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use quaject_queue::shared::{Message, Ring, bytes_needed, layout};
 use quaject_queue::{Consumer, Mapping, Multi, Producer, Queue, Side, Single, Until, WaitError, Yield};
-use quaject_test_support::{Effort, tool};
+use quaject_test_support::{Effort, HANG_TIMEOUT, tool};
 
 /// Compiler, language and the name of what it makes.
 const COMPILERS: &[(&str, &[&str])] = &[
@@ -126,7 +125,7 @@ fn message(owner: u64, number: u64) -> Message {
 }
 
 fn patience() -> Until<Yield> {
-    Until::passed(Duration::from_secs(60), Yield)
+    Until::passed(HANG_TIMEOUT, Yield)
 }
 
 fn push_all<R>(mut producer: Producer<R>, owner: u64, count: u64)

@@ -13,9 +13,8 @@ use quaject_esp_run::spin::{Found, Question, Spin};
 use quaject_esp_syntax::check::{Loader, analyze};
 use quaject_esp_syntax::hir::ModelScope;
 use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
-use quaject_test_support::{Effort, tool};
+use quaject_test_support::{Effort, HANG_TIMEOUT, tool};
 use std::ffi::OsString;
-use std::time::Duration;
 
 struct NoImports;
 
@@ -103,7 +102,7 @@ fn spin_agrees_on_abstracted_models() {
     let spin = Spin {
         compiler: Some(vec![OsString::from("tcc")]),
         memory_mib: 1024,
-        time: Duration::from_secs(60),
+        time: HANG_TIMEOUT,
         depth: 200_000,
         reduction: promela::Reduction::Unsound,
         interrupt: None,

@@ -11,10 +11,9 @@ use quaject_esp_lower::lower_model;
 use quaject_esp_run::spin::{Found, Question, Spin};
 use quaject_esp_syntax::check::{Loader, analyze};
 use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
-use quaject_test_support::{Effort, tool};
+use quaject_test_support::{Effort, HANG_TIMEOUT, tool};
 use std::ffi::OsString;
 use std::path::Path;
-use std::time::Duration;
 
 struct NoImports;
 
@@ -48,7 +47,7 @@ fn of_spin(model: &ModelProgram, text: &str) -> Option<bool> {
     let spin = Spin {
         compiler: Some(vec![OsString::from("tcc")]),
         memory_mib: 1024,
-        time: Duration::from_secs(60),
+        time: HANG_TIMEOUT,
         depth: 400_000,
         reduction: promela::Reduction::Unsound,
         interrupt: None,

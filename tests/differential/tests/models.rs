@@ -13,18 +13,17 @@ use quaject_esp_exec::step::Checks;
 use quaject_esp_gen::promela::{self, Reduction};
 use quaject_esp_ir::ir::{Fault, Program};
 use quaject_esp_run::spin::{Found, Question, Search, Spin};
-use quaject_test_support::{Effort, tool};
+use quaject_test_support::{Effort, HANG_TIMEOUT, tool};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// A fast compiler for hundreds of programs, and no reduction, so that states can be counted.
 fn spin() -> Spin {
     Spin {
         compiler: Some(vec![OsString::from("tcc")]),
         memory_mib: 1024,
-        time: Duration::from_secs(60),
+        time: HANG_TIMEOUT,
         depth: 200_000,
         reduction: Reduction::Unsound,
         interrupt: None,

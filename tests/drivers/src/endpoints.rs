@@ -1,10 +1,11 @@
 //! `exec:`, `pty:` and `serial:`.
 
 use super::{Running, engines, eventually, qj, text};
+use quaject_test_support::HANG_TIMEOUT;
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 const THROUGH: &str = "
 channel inC(int) external out = \"bytes:-\";
@@ -53,7 +54,7 @@ fn a_program_that_exits_ends_its_commands() {
         let bind = ["--bind", "c=exec:sleep 60", "--bind", "t=timer:10ms"];
         let output = qj(folder.path(), engine, program, &bind).output().expect("qj");
         assert_eq!(output.status.code(), Some(5), "{engine}: {}", text(&output.stderr));
-        assert!(started.elapsed() < Duration::from_secs(30), "{engine}");
+        assert!(started.elapsed() < HANG_TIMEOUT, "{engine}");
     }
 }
 

@@ -160,7 +160,7 @@ fn between(maker: &str, user: &str, files: &[(&str, &str)], engine: &str) -> Out
          trap 'kill $maker 2>/dev/null; wait' EXIT\n\
          for i in $(seq 600); do ip link show t0 >/dev/null 2>&1 && break; sleep 0.05; done\n\
          ip link set t0 up\n\
-         timeout 60 $QJ run user.esp --engine {engine}\n"
+         timeout 1200 $QJ run user.esp --engine {engine}\n"
     );
     Command::new("unshare")
         .args(["--net", "sh", "-c", &script])
@@ -193,7 +193,7 @@ fn removed(program: &str, engine: &str) -> String {
     std::fs::write(folder.path().join("p.esp"), program).expect("the folder is writable");
     let script = format!(
         "ip tuntap add t0 mode tap && ip link set t0 up || exit 1\n\
-         timeout 60 $QJ run p.esp --engine {engine} > said 2>&1 & running=$!\n\
+         timeout 1200 $QJ run p.esp --engine {engine} > said 2>&1 & running=$!\n\
          for i in $(seq 600); do grep -q 1 said && break; sleep 0.05; done\n\
          ip link set t0 down; sleep 0.2; ip link set t0 up; sleep 0.2\n\
          kill -0 $running && echo goes on\n\

@@ -11,7 +11,7 @@ mod types;
 mod udp;
 
 use quaject_test_support::qj::qj_binary;
-use quaject_test_support::{free_ports, quick_compiler, tool};
+use quaject_test_support::{HANG_TIMEOUT, free_ports, quick_compiler, tool};
 use std::io::Read;
 use std::net::UdpSocket;
 use std::path::Path;
@@ -66,7 +66,7 @@ impl Running {
     /// Its output after it has ended by itself.
     fn end(mut self) -> Output {
         let child = self.0.take().expect("it is waited for once");
-        wait_for(child, Duration::from_secs(60))
+        wait_for(child)
     }
 }
 
@@ -80,14 +80,14 @@ impl Drop for Running {
     }
 }
 
-fn wait_for(mut child: Child, limit: Duration) -> Output {
+fn wait_for(mut child: Child) -> Output {
     let started = Instant::now();
     while child.try_wait().expect("it is our child").is_none() {
-        if started.elapsed() > limit {
+        if started.elapsed() > HANG_TIMEOUT {
             let _ = child.kill();
             let mut said = String::new();
             let _ = child.stderr.take().expect("it is a pipe").read_to_string(&mut said);
-            panic!("the program still runs after {limit:?}:\n{said}");
+            panic!("the program still runs after {HANG_TIMEOUT:?}:\n{said}");
         }
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -108,7 +108,7 @@ fn eventually<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
         if let Some(outcome) = attempt() {
             return outcome;
         }
-        assert!(started.elapsed() < Duration::from_secs(60), "{what} has not happened in a minute");
+        assert!(started.elapsed() < HANG_TIMEOUT, "{what} does not happen");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

@@ -1,9 +1,9 @@
 //! `tcp:`.
 
 use super::{Running, engines, eventually, qj, socket_and_port, text};
+use quaject_test_support::HANG_TIMEOUT;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::time::Duration;
 
 const ECHO: &str = "
 channel eventC(pid(echo), union { opened, data: bytes[<=100], closed }) external out;
@@ -22,7 +22,7 @@ process echo[2] {
 
 fn connection(port: u16) -> TcpStream {
     let stream = eventually("a connection", || TcpStream::connect(("127.0.0.1", port)).ok());
-    stream.set_read_timeout(Some(Duration::from_secs(30))).expect("the time is not zero");
+    stream.set_read_timeout(Some(HANG_TIMEOUT)).expect("the time is not zero");
     stream
 }
 

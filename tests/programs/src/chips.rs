@@ -2,7 +2,7 @@
 //! and the Modbus slave, with rmodbus's client.
 
 use quaject_test_support::qj::qj_binary;
-use quaject_test_support::{Effort, tool};
+use quaject_test_support::{Effort, HANG_TIMEOUT, tool};
 use rmodbus::ModbusProto;
 use rmodbus::client::ModbusRequest;
 use std::io::{Read, Write};
@@ -205,7 +205,7 @@ impl Running {
     /// How many datagrams the interrupt handler has dropped.
     fn dropped(&self) -> u32 {
         send(&self.line, DROPPED, SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0), &[]);
-        self.dropped.recv_timeout(Duration::from_secs(60)).expect("the board answers")
+        self.dropped.recv_timeout(HANG_TIMEOUT).expect("the board answers")
     }
 }
 

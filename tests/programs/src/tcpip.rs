@@ -47,10 +47,10 @@ fn the_kernel_curl_and_nc_are_served() {
                 curl -s -m 20 --path-as-is -o /dev/null -w '%{http_code}\\n' http://10.77.0.2/$name
             done
             # Ends before it has the answer.
-            printf 'GET /65536 HTTP/1.0\\r\\n\\r\\n' | timeout 20 nc -N 10.77.0.2 80 | tail -c 65536 | cmp - 65536
-            printf 'what\\n\\n' | timeout 20 nc -N 10.77.0.2 80 | head -1 | tr -d '\\r'
+            printf 'GET /65536 HTTP/1.0\\r\\n\\r\\n' | timeout 1200 nc -N 10.77.0.2 80 | tail -c 65536 | cmp - 65536
+            printf 'what\\n\\n' | timeout 1200 nc -N 10.77.0.2 80 | head -1 | tr -d '\\r'
             # Both ways at once.
-            timeout 60 nc -N 10.77.0.2 7 < 1048576 | cmp - 1048576
+            timeout 1200 nc -N 10.77.0.2 7 < 1048576 | cmp - 1048576
             echo datagram | nc -u -w 1 10.77.0.2 7
             curl -s -m 20 http://10.77.0.2:81/; echo refused: $?
             # More at once than there are connections.
@@ -82,7 +82,7 @@ fn its_fast_path_serves_the_same_requests() {
             for size in 0 1461 300000; do
                 curl -sS -m 60 http://10.77.0.2/$size | cmp - $size || echo $size differs
             done
-            timeout 60 nc -N 10.77.0.2 7 < 300000 | cmp - 300000
+            timeout 1200 nc -N 10.77.0.2 7 < 300000 | cmp - 300000
             ping -q -c 20 -i 0.01 -W 20 10.77.0.2 | grep -o '20 received'
         ";
         assert_output(&run_with_host(engine, &options, folder.path(), script), "20 received\n", engine);
@@ -101,7 +101,7 @@ fn transfers_complete_on_a_bad_network() {
             "for i in 1 2 3 4; do
                  (curl -sS -m 100 http://10.77.0.2/{size} | cmp - {size} || echo $i differs) & all=\"$all $!\"
              done
-             (timeout 100 nc -N 10.77.0.2 7 < {size} | cmp - {size} || echo echo differs) & all=\"$all $!\"
+             (timeout 1200 nc -N 10.77.0.2 7 < {size} | cmp - {size} || echo echo differs) & all=\"$all $!\"
              wait $all"
         );
         let output = run_with_host(engine, BAD, folder.path(), &script);
@@ -183,7 +183,7 @@ fn an_echo_service_drops_the_data_of_a_reset_connection() {
         let script = "
             for i in 1 2 3 4 5 6; do (timeout -s KILL 1 nc 10.77.0.2 7 < 1048576 | sleep 1.2) & all=\"$all $!\"; done
             wait $all
-            timeout 20 nc -N 10.77.0.2 7 < 1461 | cmp - 1461 && echo served
+            timeout 1200 nc -N 10.77.0.2 7 < 1461 | cmp - 1461 && echo served
         ";
         assert_output(&run_with_host(engine, "", folder.path(), script), "served\n", engine);
     }

@@ -3,7 +3,7 @@
 use super::{engines, repository};
 use quaject_test_support::qj::qj_binary;
 use quaject_test_support::random::Random;
-use quaject_test_support::{Effort, free_ports, is_udp_port_taken, quick_compiler, tool};
+use quaject_test_support::{Effort, HANG_TIMEOUT, free_ports, is_udp_port_taken, quick_compiler, tool};
 use std::fs;
 use std::io::Write;
 use std::net::UdpSocket;
@@ -46,7 +46,7 @@ impl Bench {
         self.server = Some(command.spawn().expect("the server starts"));
         let started = Instant::now();
         while !is_udp_port_taken(self.port) {
-            assert!(started.elapsed() < Duration::from_secs(60), "the server takes a minute to begin");
+            assert!(started.elapsed() < HANG_TIMEOUT, "the server does not begin");
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -78,7 +78,8 @@ impl Bench {
         let port = self.port.to_string();
         let arguments = arguments.iter().map(|argument| argument.replace("PORT", &port));
         Command::new("timeout")
-            .args(["100", name])
+            .arg(HANG_TIMEOUT.as_secs().to_string())
+            .arg(name)
             .args(arguments)
             .current_dir(self.here(""))
             .stdin(Stdio::null())
@@ -89,7 +90,8 @@ impl Bench {
     /// Runs our client on commands.
     fn client_esp(&self, engine: &str, commands: &str, faults: Option<&str>) -> String {
         let mut client = Command::new("timeout")
-            .args(["100", qj_binary(), "run", "--engine", engine])
+            .arg(HANG_TIMEOUT.as_secs().to_string())
+            .args([qj_binary(), "run", "--engine", engine])
             .arg(repository("examples/tftp/client.esp"))
             .env("CC", quick_compiler())
             .args(faults.iter().flat_map(|faults| ["--fault", faults]))
@@ -176,7 +178,7 @@ fn put_by_stopped_curl(bench: &Bench, pause: Duration) -> (usize, Duration) {
     let url = format!("tftp://{}/yours", front.local_addr().expect("it is bound"));
     let mut curl = Command::new("curl").args(["-s", "-T", "mine", &url]).current_dir(bench.here("")).spawn();
     let curl = curl.as_mut().expect("curl was found");
-    front.set_read_timeout(Some(Duration::from_secs(60))).expect("the time is not zero");
+    front.set_read_timeout(Some(HANG_TIMEOUT)).expect("the time is not zero");
     let mut packet = [0; 2_000];
     let (length, client) = front.recv_from(&mut packet).expect("curl asks");
     signal(curl, "-STOP");
@@ -201,7 +203,7 @@ fn put_by_stopped_curl(bench: &Bench, pause: Duration) -> (usize, Duration) {
         } else if let Some(status) = curl.try_wait().expect("it is our child") {
             assert!(status.success(), "curl: {status}");
             return (answers, begun.expect("a file that is put has a block"));
-        } else if asked.elapsed() > Duration::from_secs(60) {
+        } else if asked.elapsed() > HANG_TIMEOUT {
             let _ = curl.kill();
             panic!("curl does not come to its end");
         } else {
@@ -388,7 +390,7 @@ fn the_server_survives_random_packets() {
             if said == "\"file\" done |> 5000\n" {
                 break;
             }
-            assert!(started.elapsed() < Duration::from_secs(90), "engine {engine}: {said}");
+            assert!(started.elapsed() < HANG_TIMEOUT, "engine {engine}: {said}");
         }
         assert_same(&bench.here("file"), &content, engine);
         bench.stop();
@@ -419,7 +421,7 @@ fn packets_that_are_no_answer_do_not_put_the_next_try_off_for_ever() {
             if let Ok((_, from)) = client.recv_from(&mut packet) {
                 break from;
             }
-            assert!(beginning.elapsed() < Duration::from_secs(60), "{engine}: the server does not answer");
+            assert!(beginning.elapsed() < HANG_TIMEOUT, "{engine}: the server does not answer");
         };
         // More often than the shortest wait of a second, until three more of the first block have come.
         while seen.len() < 3 {
@@ -430,7 +432,7 @@ fn packets_that_are_no_answer_do_not_put_the_next_try_off_for_ever() {
                 seen.push(beginning.elapsed());
                 from = sender;
             }
-            assert!(beginning.elapsed() < Duration::from_secs(60), "{engine}: sent again {} times", seen.len());
+            assert!(beginning.elapsed() < HANG_TIMEOUT, "{engine}: sent again {} times", seen.len());
         }
         bench.stop();
     }

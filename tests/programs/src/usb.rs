@@ -4,15 +4,13 @@
 use super::{engines, repository};
 use quaject_test_support::qj::qj_binary;
 use quaject_test_support::random::Random;
-use quaject_test_support::{Effort, free_ports, quick_compiler};
+use quaject_test_support::{Effort, HANG_TIMEOUT, free_ports, quick_compiler};
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longer than any operation on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
 const STALL: i32 = -32;
 const CALLED_OFF: i32 = -104;
 
@@ -43,12 +41,12 @@ impl Device {
         let begun = Instant::now();
         loop {
             if let Ok(stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)) {
-                stream.set_read_timeout(Some(PATIENCE)).expect("the time is not zero");
+                stream.set_read_timeout(Some(HANG_TIMEOUT)).expect("the time is not zero");
                 stream.set_nodelay(true).expect("it is TCP");
                 return stream;
             }
             let ended = self.process.try_wait().expect("it is ours");
-            assert!(ended.is_none() && begun.elapsed() < PATIENCE, "{ended:?}: {}", self.said());
+            assert!(ended.is_none() && begun.elapsed() < HANG_TIMEOUT, "{ended:?}: {}", self.said());
             std::thread::sleep(Duration::from_millis(10));
         }
     }

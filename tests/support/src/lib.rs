@@ -18,6 +18,11 @@ use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// The time after which a test counts as hanging. No verdict depends on the speed of the machine, so that it is longer
+/// than any operation of a test takes on a busy one.
+pub const HANG_TIMEOUT: Duration = Duration::from_secs(1_200);
 
 /// How much work the tests are asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::build::{self, Program};
-use quaject_test_support::{Effort, quick_run, tool};
+use quaject_test_support::{Effort, HANG_TIMEOUT, quick_run, tool};
 
 /// A server on a port of its own; stopped when dropped.
 struct Server {
@@ -31,7 +31,7 @@ impl Server {
 
     fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the server accepts");
-        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("sockets have timeouts");
+        stream.set_read_timeout(Some(HANG_TIMEOUT)).expect("sockets have timeouts");
         stream
     }
 
@@ -267,7 +267,7 @@ fn cut_short(server: &mut Server, connections: usize, ask: &mut dyn FnMut(&Serve
         ask(server);
     }
     server.still_runs();
-    let patience = Instant::now() + Duration::from_secs(20);
+    let patience = Instant::now() + HANG_TIMEOUT;
     while server.descriptors() > before {
         assert!(Instant::now() < patience, "{} descriptors, {before} before", server.descriptors());
         std::thread::sleep(Duration::from_millis(10));

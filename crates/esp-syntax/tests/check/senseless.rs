@@ -3,7 +3,8 @@
 use super::analyze;
 use quaject_esp_syntax::lexer::tokenize;
 use quaject_esp_syntax::span::FileId;
-use std::time::{Duration, Instant};
+use quaject_test_support::{HANG_TIMEOUT, Random};
+use std::time::Instant;
 
 /// Programs that use everything the language has: the examples of the tests beside this one.
 const SEEDS: [&str; 10] = [
@@ -43,16 +44,6 @@ fn words(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// A deterministic random number generator (Knuth's multiplier).
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % limit.max(1)
-    }
-}
-
 /// The class of a word: a replacement of the same class is often well-formed.
 fn class(word: &str) -> u8 {
     match word.as_bytes()[0] {
@@ -64,26 +55,26 @@ fn class(word: &str) -> u8 {
 }
 
 /// Changes a program in a few places: mostly a word for another of its kind in the same program.
-fn mutate(words: &[String], pool: &[String], numbers: &mut Numbers) -> String {
+fn mutate(words: &[String], pool: &[String], random: &mut Random) -> String {
     let mut words = words.to_vec();
-    for _ in 0..=numbers.below(3) {
-        let at = numbers.below(words.len());
-        match numbers.below(14) {
+    for _ in 0..=random.index(3) {
+        let at = random.index(words.len());
+        match random.index(14) {
             0 => {
                 words.remove(at);
             }
-            1 => words[at] = pool[numbers.below(pool.len())].clone(),
-            2 => words.insert(at, pool[numbers.below(pool.len())].clone()),
+            1 => words[at] = pool[random.index(pool.len())].clone(),
+            2 => words.insert(at, pool[random.index(pool.len())].clone()),
             3 => {
-                let end = (at + numbers.below(12)).min(words.len());
+                let end = (at + random.index(12)).min(words.len());
                 let part = words[at..end].to_vec();
-                let to = numbers.below(words.len());
+                let to = random.index(words.len());
                 words.splice(to..to, part);
             }
             _ => {
                 let alike: Vec<usize> =
                     (0..words.len()).filter(|other| class(&words[*other]) == class(&words[at])).collect();
-                words[at] = words[alike[numbers.below(alike.len())]].clone();
+                words[at] = words[alike[random.index(alike.len())]].clone();
             }
         }
         if words.is_empty() {
@@ -99,15 +90,15 @@ fn senseless_programs() {
     let seed = std::env::var("SENSELESS_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     let programs: Vec<Vec<String>> = programs().iter().map(|program| words(program)).collect();
     let pool: Vec<String> = programs.concat();
-    let mut numbers = Numbers(seed);
+    let mut random = Random(u64::max(seed, 1));
     assert!(programs.len() > 80, "the seeds are found");
     for _ in 0..rounds {
         for program in &programs {
-            let source = mutate(program, &pool, &mut numbers);
+            let source = mutate(program, &pool, &mut random);
             let start = Instant::now();
             let outcome = std::panic::catch_unwind(|| analyze(&source, &[], &[]));
             assert!(outcome.is_ok(), "panics on:\n{source}");
-            assert!(start.elapsed() < Duration::from_secs(2), "takes {:?} on:\n{source}", start.elapsed());
+            assert!(start.elapsed() < HANG_TIMEOUT, "takes {:?} on:\n{source}", start.elapsed());
         }
     }
 }

@@ -181,7 +181,8 @@ fn a_bell_rings_once_per_arming() {
 #[test]
 fn a_sleeper_at_a_futex_is_woken() {
     use quaject_queue::{Futex, wake};
-    let (bell, nap) = (Bell::new(), Duration::from_secs(20));
+    use quaject_test_support::HANG_TIMEOUT;
+    let (bell, nap) = (Bell::new(), HANG_TIMEOUT);
     let (mut producer, mut consumer) = sp_sc(1);
     let begin = std::time::Instant::now();
     std::thread::scope(|scope| {

@@ -1,8 +1,8 @@
 //! Several threads, more than processors too: nothing lost, nothing twice, order per producer, inserts together.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use quaject_test_support::{Effort, Random};
+use quaject_test_support::{Effort, HANG_TIMEOUT, Random};
 
 use crate::kinds::{KINDS, Kind, Pop, Push, Users};
 
@@ -12,7 +12,7 @@ fn item(producer: u64, together: u64, place: u64, number: u64) -> u64 {
 }
 
 fn limit() -> Instant {
-    Instant::now() + Duration::from_secs(60)
+    Instant::now() + HANG_TIMEOUT
 }
 
 fn produce(mut end: Box<dyn Push>, producer: u64, count: u64, max: u64) {
@@ -22,7 +22,7 @@ fn produce(mut end: Box<dyn Push>, producer: u64, count: u64, max: u64) {
         let together = (1 + random.below(max)).min(count - number);
         let items: Vec<u64> = (0..together).map(|place| item(producer, together, place, number + place)).collect();
         while !if together == 1 { end.push(items[0]) } else { end.push_all(&items) } {
-            assert!(Instant::now() < limit, "no room for a minute");
+            assert!(Instant::now() < limit, "no room");
             std::thread::yield_now();
         }
         number += together;

@@ -1,6 +1,7 @@
 //! Malformed datagrams: at the TFTP server on loopback, and at the control unit on its CAN bus over UDP.
 
-use super::{PATIENCE, Run, Watch, damaged, in_own_network, maybe_damaged};
+use super::{Run, Watch, damaged, in_own_network, maybe_damaged};
+use quaject_test_support::HANG_TIMEOUT;
 use quaject_test_support::random::Random;
 use std::collections::VecDeque;
 use std::fs;
@@ -185,7 +186,7 @@ fn tftp() {
     }
     let begun = Instant::now();
     while get(b"\0\x015000\0octet\0") != vec![b'f'; 5_000] {
-        assert!(begun.elapsed() < PATIENCE, "tftp: no file any more");
+        assert!(begun.elapsed() < HANG_TIMEOUT, "tftp: no file any more");
     }
     sweep(&folder);
     let entries = fs::read_dir(outside.path()).expect("it is ours").count();
@@ -355,7 +356,7 @@ fn uds() {
         if ear.frames().iter().any(|frame| frame.starts_with(b"\x02\x7e\x00")) {
             break;
         }
-        assert!(begun.elapsed() < PATIENCE, "uds: no answer any more");
+        assert!(begun.elapsed() < HANG_TIMEOUT, "uds: no answer any more");
     }
     assert!(answers > watch.sent / 200, "uds: {answers} answers only");
     // Every kind of service has been answered.

@@ -2,12 +2,13 @@
 //! that all frames are those of the test.
 
 use super::tcp::{self, Answers, Peer};
-use super::{PATIENCE, Run, Watch, in_own_network, maybe_damaged};
+use super::{Run, Watch, in_own_network, maybe_damaged};
 use crate::nat::packets as nat;
 use crate::network::folder;
 use crate::tcpip;
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::{self, AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType};
+use quaject_test_support::HANG_TIMEOUT;
 use quaject_test_support::random::Random;
 use std::collections::VecDeque;
 use std::fs;
@@ -118,7 +119,7 @@ fn tcpip() {
     let address = peers[0].address;
     let mut answered = false;
     while !answered {
-        assert!(begun.elapsed() < PATIENCE, "tcpip: no answer to a ping");
+        assert!(begun.elapsed() < HANG_TIMEOUT, "tcpip: no answer to a ping");
         wire.send(&tcpip::arp_question(&mut Random(1), address));
         wire.send(&tcpip::ip(&mut Random(7), address, 1, &tcpip::ping(b"still there?")));
         std::thread::sleep(Duration::from_millis(100));
@@ -215,7 +216,7 @@ fn nat() {
     let flow = nat::Flow { protocol: nat::TCP, host: nat::HOSTS[0], port: 1_000, peer: 0x0808_0808, peer_port: 9 };
     let mut passed = false;
     while !passed {
-        assert!(begun.elapsed() < PATIENCE, "nat: packets do not pass any more");
+        assert!(begun.elapsed() < HANG_TIMEOUT, "nat: packets do not pass any more");
         outside.send(&nat::arp_request(0x4f, nat::GATEWAY, nat::PUBLIC));
         std::thread::sleep(Duration::from_millis(10));
         let packet = nat::said(nat::Way::Out, flow, nat::SYN, 77_777_777);

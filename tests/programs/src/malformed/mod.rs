@@ -13,15 +13,13 @@ mod tcp;
 use super::repository;
 use quaject_test_support::qj::qj_binary;
 use quaject_test_support::random::Random;
-use quaject_test_support::{Effort, quick_compiler, wanted_number};
+use quaject_test_support::{Effort, HANG_TIMEOUT, quick_compiler, wanted_number};
 use std::fs::{self, File};
 use std::io::{Read, Seek};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longer than any operation on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// The maximal growth of a program's memory in the second half of the packets.
 const GROWTH_KIB: u64 = 512;
 
@@ -70,7 +68,12 @@ impl Watch {
         let begun = Instant::now();
         let mut turns = 0_u32;
         while !is_so() {
-            assert!(begun.elapsed() < PATIENCE, "{}: after {} packets, {what} takes too long", self.name, self.sent);
+            assert!(
+                begun.elapsed() < HANG_TIMEOUT,
+                "{}: after {} packets, {what} takes too long",
+                self.name,
+                self.sent
+            );
             std::thread::sleep(Duration::from_micros(20));
             turns += 1;
             if turns.is_multiple_of(1_000) {
@@ -119,7 +122,7 @@ impl Run {
         let begun = Instant::now();
         while !is_there() {
             let ended = self.process.try_wait().expect("it is our child");
-            assert!(ended.is_none() && begun.elapsed() < PATIENCE, "it does not begin: {ended:?} {}", self.said());
+            assert!(ended.is_none() && begun.elapsed() < HANG_TIMEOUT, "it does not begin: {ended:?} {}", self.said());
             std::thread::sleep(Duration::from_millis(10));
         }
     }

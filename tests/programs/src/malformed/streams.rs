@@ -1,11 +1,12 @@
 //! Malformed streams over TCP on loopback: at the MQTT broker and the USB device. Data after a packet that closes the connection is
 //! never read, so that none is sent, and only sent packets are counted.
 
-use super::{PATIENCE, Watch, damaged, in_own_network};
+use super::{Watch, damaged, in_own_network};
 use crate::mqtt::hostile::{offences, packet_of};
 use crate::mqtt::{Broker, wire};
 use crate::usb::{Device, Host, any_command, import};
 use nix::sys::socket::{setsockopt, sockopt};
+use quaject_test_support::HANG_TIMEOUT;
 use quaject_test_support::random::Random;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{ErrorKind, Read, Write};
@@ -32,7 +33,7 @@ fn converse(port: u16, bytes: &[u8], leave: Leave, name: &str) -> u64 {
     loop {
         // A client that closes does not wait: a partial packet is not answered.
         let goes = rest.is_empty() && leave == Leave::Break;
-        let patience = if goes { Duration::from_millis(5) } else { PATIENCE };
+        let patience = if goes { Duration::from_millis(5) } else { HANG_TIMEOUT };
         let patience = Timespec::try_from(patience).expect("it is short");
         let flags = if rest.is_empty() { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT };
         let mut asked = [PollFd::new(&stream, flags)];

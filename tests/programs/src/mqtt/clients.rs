@@ -1,7 +1,7 @@
 //! mosquitto_pub and mosquitto_sub.
 
-use super::{Broker, PATIENCE, engines};
-use quaject_test_support::tool;
+use super::{Broker, engines};
+use quaject_test_support::{HANG_TIMEOUT, tool};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -17,7 +17,7 @@ fn mosquitto() -> bool {
 /// One of the two clients, in a version that the broker speaks.
 fn command(name: &str, broker: &Broker, arguments: &[&str]) -> Command {
     let mut command = Command::new("timeout");
-    command.arg(PATIENCE.as_secs().to_string()).arg(name);
+    command.arg(HANG_TIMEOUT.as_secs().to_string()).arg(name);
     command.args(["-V", "mqttv311", "-p", &broker.port.to_string()]).args(arguments);
     command
 }

@@ -8,15 +8,12 @@ pub(crate) mod wire;
 
 use super::{engines, repository};
 use quaject_test_support::qj::qj_binary;
-use quaject_test_support::{free_ports, tool};
+use quaject_test_support::{HANG_TIMEOUT, free_ports, tool};
 use std::fs::File;
 use std::net::{Ipv4Addr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use wire::Client;
-
-/// Longer than anything here takes on a machine that is busy.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A broker.
 pub(crate) struct Broker {
@@ -43,7 +40,7 @@ impl Broker {
         let broker = Broker { port, engine, process, complaints };
         let started = Instant::now();
         while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-            assert!(started.elapsed() < PATIENCE, "engine {engine}: the broker does not begin: {}", broker.said());
+            assert!(started.elapsed() < HANG_TIMEOUT, "engine {engine}: the broker does not begin: {}", broker.said());
             std::thread::sleep(Duration::from_millis(10));
         }
         broker

@@ -1,6 +1,6 @@
 //! A client of MQTT 3.1.1 for these tests, written from the standard: sends given packets and returns received ones.
 
-use super::PATIENCE;
+use quaject_test_support::HANG_TIMEOUT;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
 
@@ -86,7 +86,7 @@ pub(super) fn subscribe(filters: &[(&str, u8)]) -> Vec<u8> {
 impl Client {
     pub(super) fn call(port: u16) -> Client {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("the broker listens");
-        stream.set_read_timeout(Some(PATIENCE)).and_then(|()| stream.set_nodelay(true)).expect("sockets can be");
+        stream.set_read_timeout(Some(HANG_TIMEOUT)).and_then(|()| stream.set_nodelay(true)).expect("sockets can be");
         Client { stream, early: Vec::new() }
     }
 

@@ -88,7 +88,7 @@ fn ping_curl_and_nc_reach_hosts_outside() {
             # The other way, and a half-closed connection.
             outside nc -l 198.51.100.1 9000 > got & all=$!
             for i in $(seq 600); do outside ss -ltn | grep -q :9000 && break; sleep 0.05; done
-            inside timeout 60 nc -N 198.51.100.1 9000 < 1048576; wait $all; cmp got 1048576
+            inside timeout 1200 nc -N 198.51.100.1 9000 < 1048576; wait $all; cmp got 1048576
             # One outside port per inside port, for all targets.
             for host in 2 3; do
                 for port in 7001 7002; do echo $host | inside nc -u -w 1 -s 10.78.0.$host -p 5000 198.51.100.1 $port; done

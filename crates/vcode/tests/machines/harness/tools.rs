@@ -1,5 +1,6 @@
 //! The compiler, assembler and disassembler of a machine.
 
+use quaject_test_support::HANG_TIMEOUT;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -44,9 +45,6 @@ pub fn emulated(tools: &Tools, program: &Path) -> Command {
     command
 }
 
-/// How long a program of generated functions may take: a hundred times what the longest does.
-const MAX_TIME: Duration = Duration::from_secs(300);
-
 /// What a program prints. One that does not end is stopped: generated code that loops must fail its test, not hang it.
 pub fn output_in_time(command: &mut Command) -> Output {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
@@ -63,10 +61,10 @@ pub fn output_in_time(command: &mut Command) -> Output {
     let status = loop {
         match child.try_wait().expect("it is our child") {
             Some(status) => break status,
-            None if start.elapsed() > MAX_TIME => {
+            None if start.elapsed() > HANG_TIMEOUT => {
                 _ = child.kill();
                 _ = child.wait();
-                panic!("{command:?} has not ended after {MAX_TIME:?}");
+                panic!("{command:?} has not ended after {HANG_TIMEOUT:?}");
             }
             None => std::thread::sleep(Duration::from_millis(5)),
         }
