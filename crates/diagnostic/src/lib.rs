@@ -45,6 +45,7 @@ mod json;
 #[cfg(feature = "render")]
 mod sarif;
 pub mod span;
+mod suggestion;
 #[cfg(feature = "render")]
 mod text;
 
@@ -53,6 +54,7 @@ pub use excerpt::excerpt;
 pub use json::{json, json_object};
 #[cfg(feature = "render")]
 pub use sarif::sarif;
+pub use suggestion::nearest;
 #[cfg(feature = "render")]
 pub use text::{Color, human};
 

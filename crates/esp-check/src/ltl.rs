@@ -11,6 +11,7 @@ use crate::formula::{FormulaId, Formulas, Sign};
 use crate::waits::waits;
 use quaject_esp_ir::ir::{LabelId, Program, Wait};
 use quaject_esp_ir::model::Role;
+use quaject_esp_syntax::diagnostics::nearest;
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 
@@ -366,7 +367,7 @@ impl PropertyParser<'_> {
                 return Err(("a property cannot refer to the next step".to_string(), Some(help)));
             }
             let names: Vec<&str> = processes.iter().map(|process| process.name.as_str()).collect();
-            return Err((format!("no process named `{name}`"), nearest(&name, &names)));
+            return Err((format!("no process named `{name}`"), suggestion(&name, &names)));
         };
         if self.roles.get(index) == Some(&Role::LeftOut) {
             let help = "it is left out: add it to the `slice`, or state the property in a model of the whole program"
@@ -406,7 +407,7 @@ impl PropertyParser<'_> {
         let Some(found) = process.labels.iter().position(|known| known == label) else {
             let names: Vec<String> = process.labels.iter().map(|label| format!("L{label}")).collect();
             let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
-            return Err((format!("`{}` has no label `#{label}`", process.name), nearest(&written, &names)));
+            return Err((format!("`{}` has no label `#{label}`", process.name), suggestion(&written, &names)));
         };
         self.literal(Atom::Passed { instance, label: LabelId(found as u32) })
     }
@@ -430,7 +431,7 @@ impl PropertyParser<'_> {
             return Err((message, Some("only integers, `bool`s and ids under a name of their own can be".into())));
         }
         let message = format!("`{}` has no variable `{name}`", process.name);
-        Err((message, nearest(&name, &known)))
+        Err((message, suggestion(&name, &known)))
     }
 }
 
@@ -445,25 +446,11 @@ fn example() -> Option<String> {
     Some("a label is written `P@L1` for `#1` of process `P`, a variable `P:v`".to_string())
 }
 
-/// A suggestion: the known name with the least edit distance, or all names.
-fn nearest(name: &str, known: &[&str]) -> Option<String> {
-    let distance = |other: &str| {
-        let (a, b): (Vec<char>, Vec<char>) = (name.chars().collect(), other.chars().collect());
-        let mut row: Vec<usize> = (0..=b.len()).collect();
-        for (i, left) in a.iter().enumerate() {
-            let mut corner = row[0];
-            row[0] = i + 1;
-            for (j, right) in b.iter().enumerate() {
-                let change = corner + usize::from(!left.eq_ignore_ascii_case(right));
-                corner = row[j + 1];
-                row[j + 1] = change.min(row[j] + 1).min(corner + 1);
-            }
-        }
-        row[b.len()]
-    };
-    let best = known.iter().min_by_key(|known| distance(known))?;
-    if distance(best) <= 2 {
-        return Some(format!("did you mean `{best}`?"));
+/// A suggestion: the nearest of the known names, or all of them.
+fn suggestion(name: &str, known: &[&str]) -> Option<String> {
+    match nearest(name, known.iter().copied()) {
+        Some(near) => Some(format!("did you mean `{near}`?")),
+        None if known.is_empty() => None,
+        None => Some(format!("there is `{}`", known.join("`, `"))),
     }
-    Some(format!("there is `{}`", known.join("`, `")))
 }

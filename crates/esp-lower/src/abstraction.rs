@@ -17,7 +17,7 @@ use quaject_esp_ir::ir::{
     Terminator, Type, TypeId, TypeTable, Value,
 };
 use quaject_esp_ir::model::{Abstracted, Abstraction, ModelProgram, Role, Values};
-use quaject_esp_syntax::hir::{self, AbstractionKind, Expr, LocalId, ModelPath, PatternKind, Weight};
+use quaject_esp_syntax::hir::{self, AbstractionKind, Expr, Influence, LocalId, ModelPath, PatternKind};
 use quaject_esp_syntax::span::Span;
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
@@ -88,10 +88,10 @@ impl Abstractions {
             if found.forgotten.contains_key(&subject) {
                 continue;
             }
-            let values = match (found.ranges.get(&subject), part.weight) {
+            let values = match (found.ranges.get(&subject), part.influence) {
                 (Some(range), _) => Values::Range(range.from, range.to),
-                (None, Weight::Decides) => Values::All,
-                (None, Weight::Idle) => Values::One,
+                (None, Influence::Control) => Values::All,
+                (None, Influence::DataOnly) => Values::One,
             };
             let (name, ty) = described(program, subject);
             // Objects are never forgotten, because their number decides which are free.

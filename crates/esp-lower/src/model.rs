@@ -10,7 +10,7 @@ use quaject_esp_ir::ir::{
 };
 use quaject_esp_ir::ir::{Base, Edge, ProcessId};
 use quaject_esp_ir::model::{ModelProgram, Role, Scope, Values};
-use quaject_esp_syntax::hir::{self, AbstractionKind, ModelPath, ModelScope, Weight};
+use quaject_esp_syntax::hir::{self, AbstractionKind, Influence, ModelPath, ModelScope};
 use quaject_esp_syntax::span::SourceMap;
 use std::borrow::Cow;
 
@@ -91,8 +91,12 @@ fn lower_observed(
         channels: lowered.channels.len() as u32,
         externs: lowered.externs.len() as u32,
         bounds: vec![None; lowered.channels.len()],
-        messages: program.channels.iter().map(|channel| channel.weights.iter().map(weighed).collect()).collect(),
-        results: program.externs.iter().map(|function| weighed(&function.weight)).collect(),
+        messages: program
+            .channels
+            .iter()
+            .map(|channel| channel.influences.iter().map(values_to_try).collect())
+            .collect(),
+        results: program.externs.iter().map(|function| values_to_try(&function.influence)).collect(),
         abstractions: Vec::new(),
         properties: model.map(|model| model.properties.clone()).unwrap_or_default(),
         program: lowered,
@@ -122,10 +126,10 @@ fn lower_observed(
     result
 }
 
-fn weighed(weight: &Weight) -> Values {
-    match weight {
-        Weight::Decides => Values::All,
-        Weight::Idle => Values::One,
+fn values_to_try(influence: &Influence) -> Values {
+    match influence {
+        Influence::Control => Values::All,
+        Influence::DataOnly => Values::One,
     }
 }
 

@@ -298,7 +298,7 @@ fn choice_in_wait(wait: &Wait) -> Option<&'static str> {
         (_, Some(_), _) => Some("an `else`"),
         ([branch], None, AltOrder::Fair | AltOrder::Priority) => match (&branch.operation, branch.guard) {
             (Operation::After { .. }, _) => Some("an `after`"),
-            (_, Guard::Region(_)) => Some("a guard that asks `free`"),
+            (_, Guard::Region(_)) => Some("a guard that reads `free`"),
             (Operation::In { .. } | Operation::Out { .. }, Guard::Open | Guard::Value(_)) => None,
         },
         (_, None, _) => Some("a choice"),

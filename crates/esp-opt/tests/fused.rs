@@ -366,7 +366,7 @@ fn refusals_name_the_exceeded_limit() {
     assert!(instances(refusal(&swaps(1), Limits { members: 2, ..Limits::default() })));
     let text = "type boxT = bytes[<=9]; pool boxT 1; channel c(int); process b { in(c, _); }\n\
         process a { alt { when (free(boxT) > 0) out(c, 1) { } } }";
-    let what = "a guard that asks `free`";
+    let what = "a guard that reads `free`";
     assert!(matches!(refusal(text, Limits::default()), Refusal::Unsupported { what: found, .. } if found == what));
 }
 
@@ -457,7 +457,7 @@ fn unsupported_processes_are_left_out() {
     let pool = "type boxT = bytes[<=9]; pool boxT 1;\n";
     let text = chain(5).replace("in(c2, $x); out(c3, x + 1);", polls) + pool;
     expect_test::expect![[r#"
-        left out: p2: `p2` has a guard that asks `free` at test.esp:5:39
+        left out: p2: `p2` has a guard that reads `free` at test.esp:5:39
         fused: s, p0, p1: one state machine of 19 states, 18 instructions instead of 16
         fused: p3, p4, t: one state machine of 19 states, 20 instructions instead of 16
     "#]]
@@ -469,7 +469,7 @@ fn unsupported_processes_are_left_out() {
         process r { while { in(a, $x); in(a, $y); out(o, x + y); } }\n";
     let text = &(text.to_string() + pool);
     expect_test::expect![[r#"
-        left out: q: `q` has a guard that asks `free` at test.esp:3:21
+        left out: q: `q` has a guard that reads `free` at test.esp:3:21
         not fused: p, r: `a` is used by other processes too
     "#]]
     .assert_eq(&groups(text, OFFERS, Limits::default()));

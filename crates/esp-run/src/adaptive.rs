@@ -31,7 +31,7 @@ const FIRST_DELAY: u64 = 4_096;
 /// Communications of a profile.
 const PROFILED: u64 = 4_096;
 /// The maximum number of earlier profitable paths that the next form has in addition to the new one.
-const MAX_SAVED_SAMPLES: usize = 3;
+const MAX_KEPT_PATHS: usize = 3;
 /// The minimum number of saved communications for which a path is kept.
 const MIN_SAVED: u64 = PROFILED / 8;
 /// Communications and entries of one window in which the profit of a path is measured.
@@ -161,7 +161,7 @@ impl Run<'_, '_> {
             if saved < MIN_SAVED {
                 kept.pop();
             }
-            kept.drain(..kept.len().saturating_sub(MAX_SAVED_SAMPLES));
+            kept.drain(..kept.len().saturating_sub(MAX_KEPT_PATHS));
             let is_paid = saved >= delay.saturating_mul(PAID_BACK);
             delay = if is_paid { FIRST_DELAY } else { delay.saturating_mul(BACK_OFF) };
         }

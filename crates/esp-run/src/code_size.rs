@@ -2,7 +2,7 @@
 //! belongs to the code that contains it.
 
 use crate::compiled::HEADER_NAME;
-use crate::compiler::{Workshop, compiler_name};
+use crate::compiler::{BuildDirectory, compiler_name};
 use crate::error::HostError;
 use addr2line::{Loader, Location};
 use quaject_esp_gen::c::{self, CodeBytes, LineMarks, Owner, Report};
@@ -66,12 +66,12 @@ pub fn measure(program: &Program, options: &Options, flags: &[&str]) -> Result<C
             "{bytes} bytes of C would take a compiler too long; at most {MAX_BYTES} are measured"
         )));
     }
-    let workshop = Workshop::open()?;
-    workshop.write("quaject/esp.h", RUNTIME_HEADER)?;
-    workshop.write(HEADER_NAME, &generated.header)?;
-    let source = workshop.write(SOURCE_NAME, &generated.source)?;
-    let image = workshop.path("image");
-    workshop.link_alone(&source, flags, &image)?;
+    let directory = BuildDirectory::open()?;
+    directory.write("quaject/esp.h", RUNTIME_HEADER)?;
+    directory.write(HEADER_NAME, &generated.header)?;
+    let source = directory.write(SOURCE_NAME, &generated.source)?;
+    let image = directory.path("image");
+    directory.link_alone(&source, flags, &image)?;
     let (bytes, text_bytes) = attribute(&image, &generated.owners)?;
     Ok(CodeSizes { bytes, text_bytes, compiler: compiler_name(flags) })
 }

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 const FLAGS: &[&str] = &["-std=gnu99", "-O2", "-g1", "-fPIC"];
 
 /// A temporary folder for sources and products.
-pub(crate) struct Workshop {
+pub(crate) struct BuildDirectory {
     folder: tempfile::TempDir,
 }
 
@@ -22,13 +22,13 @@ pub(crate) enum Product {
     Executable,
 }
 
-impl Workshop {
-    pub(crate) fn open() -> Result<Workshop, HostError> {
+impl BuildDirectory {
+    pub(crate) fn open() -> Result<BuildDirectory, HostError> {
         let folder = tempfile::Builder::new().prefix("qj-").tempdir().map_err(|error| {
             HostError::new(format!("cannot make a temporary folder: {}", reason(&error)))
                 .help("make room, or set TMPDIR to a folder that can be written")
         })?;
-        Ok(Workshop { folder })
+        Ok(BuildDirectory { folder })
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -79,7 +79,7 @@ impl Workshop {
     }
 }
 
-impl Workshop {
+impl BuildDirectory {
     /// Compiles one C file with debugging information and assigns addresses; undefined symbols are allowed.
     pub(crate) fn link_alone(&self, source: &Path, flags: &[&str], output: &Path) -> Result<(), HostError> {
         let mut words = compiler();

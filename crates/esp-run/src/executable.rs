@@ -2,7 +2,7 @@
 //! executable behaves as [`run`](crate::run()) does, without this crate.
 
 use crate::compiled::{GUARDED, HEADER_NAME, guard};
-use crate::compiler::{Product, Workshop};
+use crate::compiler::{BuildDirectory, Product};
 use crate::drivers::type_name;
 use crate::error::HostError;
 use crate::externs::check_files;
@@ -27,21 +27,21 @@ pub fn build_executable(
     path: &Path,
 ) -> Result<c::Report, HostError> {
     let generated = c::generate(program, &c_options(checks));
-    let workshop = Workshop::open()?;
-    workshop.write("quaject/esp.h", RUNTIME_HEADER)?;
-    workshop.write(HEADER_NAME, &generated.header)?;
-    workshop.write("hosted.h", HOSTED_HEADER)?;
+    let directory = BuildDirectory::open()?;
+    directory.write("quaject/esp.h", RUNTIME_HEADER)?;
+    directory.write(HEADER_NAME, &generated.header)?;
+    directory.write("hosted.h", HOSTED_HEADER)?;
     let name = path.file_name().map_or_else(|| "program".into(), |name| name.to_string_lossy());
     let mut inputs = vec![
-        workshop.write("program.c", &generated.source)?,
-        workshop.write("tables.c", &tables(program, &generated, &name))?,
-        workshop.write("hosted.c", HOSTED_MAIN)?,
-        guard(&workshop)?,
+        directory.write("program.c", &generated.source)?,
+        directory.write("tables.c", &tables(program, &generated, &name))?,
+        directory.write("hosted.c", HOSTED_MAIN)?,
+        guard(&directory)?,
     ];
     check_files(externs)?;
     inputs.extend(externs.iter().cloned());
-    let built = workshop.path("executable");
-    workshop.build(Product::Executable, &inputs, GUARDED, &built)?;
+    let built = directory.path("executable");
+    directory.build(Product::Executable, &inputs, GUARDED, &built)?;
     install(&built, path).map_err(|error| HostError::file("write", path.display(), &error))?;
     Ok(generated.report)
 }

@@ -8,7 +8,7 @@
 //! The convention is that of the generated header: integers, `bool` and `pid` by value; everything else by pointer; a
 //! result that is not one of the former through a pointer behind the arguments.
 
-use crate::compiler::{Product, Workshop};
+use crate::compiler::{BuildDirectory, Product};
 use crate::error::{HostError, reason, root_cause};
 use crate::marshal;
 use quaject_esp_exec::datum::Datum;
@@ -79,14 +79,14 @@ impl Externs {
     }
 
     fn load(&self, program: &Program) -> Result<Loaded, HostError> {
-        let workshop = Workshop::open()?;
+        let directory = BuildDirectory::open()?;
         for (name, text) in &self.headers {
-            workshop.write(name, text)?;
+            directory.write(name, text)?;
         }
-        let mut inputs = vec![workshop.write("qj-shims.c", &shims(program))?];
+        let mut inputs = vec![directory.write("qj-shims.c", &shims(program))?];
         inputs.extend(self.files.iter().cloned());
-        let output = workshop.path("externs.so");
-        workshop.build(Product::Library, &inputs, &[], &output)?;
+        let output = directory.path("externs.so");
+        directory.build(Product::Library, &inputs, &[], &output)?;
         let unloadable = |error: libloading::Error| {
             HostError::new(format!("cannot load the extern functions: {}", root_cause(&error)))
                 .help("do the files given with `--extern` have all they call?")

@@ -1,11 +1,11 @@
 //! Runs Spin on a model: generates the verifier, compiles it, searches, and reads the result and its counterexample.
 //! Works in a temporary folder. Does not know the meaning of a model.
 
-use crate::compiler::{Workshop, compiler};
+use crate::compiler::{BuildDirectory, compiler};
 use crate::error::{HostError, reason};
 use crate::system;
 use quaject_esp_gen::promela::trail::{self, Trail, VerifierFiles};
-use quaject_esp_gen::promela::{Line, Mark, Model, Property, RESTS, Reduction};
+use quaject_esp_gen::promela::{Line, Mark, Model, Property, Reduction, STUTTER};
 use std::ffi::OsString;
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
@@ -172,12 +172,12 @@ enum Stop {
 impl Spin {
     /// Searches a model of this many instances.
     pub fn search(&self, model: &Model, instances: u32, question: Question<'_>) -> Result<Search, HostError> {
-        let workshop = Workshop::open()?;
-        workshop.write(MODEL, &model.text)?;
+        let directory = BuildDirectory::open()?;
+        directory.write(MODEL, &model.text)?;
         let start = Instant::now();
         let made = self
-            .translate(&workshop, question)
-            .and_then(|()| self.compile(&workshop, model, instances, question, Order::Depth));
+            .translate(&directory, question)
+            .and_then(|()| self.compile(&directory, model, instances, question, Order::Depth));
         let compiling = start.elapsed();
         // The interrupt may have ended the compiler, which is no error.
         if self.is_interrupted() {
@@ -185,7 +185,7 @@ impl Spin {
         }
         made?;
         let start = Instant::now();
-        let said = self.pan(&workshop, question)?;
+        let said = self.pan(&directory, question)?;
         let searching = start.elapsed();
         let mut search = Search {
             found: Found::Nothing,
@@ -210,12 +210,14 @@ impl Spin {
         if question == Question::Safety {
             // The first counterexample may be long; a breadth-first search finds a shortest one. It may exceed the memory limit: the
             // first one is used then.
-            let longer = self.trail(&workshop, model, instances, &said)?;
+            let longer = self.trail(&directory, model, instances, &said)?;
             let again = self
-                .compile(&workshop, model, instances, question, Order::Breadth)
-                .and_then(|()| self.pan(&workshop, question));
+                .compile(&directory, model, instances, question, Order::Breadth)
+                .and_then(|()| self.pan(&directory, question));
             let shorter = match again {
-                Ok(again) if violation(&again.text).is_some() => Some(self.trail(&workshop, model, instances, &again)?),
+                Ok(again) if violation(&again.text).is_some() => {
+                    Some(self.trail(&directory, model, instances, &again)?)
+                }
                 Ok(_) => None,
                 Err(_) if self.is_interrupted() => None,
                 Err(error) => return Err(error),
@@ -230,7 +232,7 @@ impl Spin {
             };
             return Ok(search);
         }
-        let trail = self.trail(&workshop, model, instances, &said)?;
+        let trail = self.trail(&directory, model, instances, &said)?;
         search.found = match what {
             Violation::Assertion if trail.fault.is_some() => Found::Fault(trail),
             Violation::Assertion | Violation::Claim | Violation::Cycle => Found::Property(trail),
@@ -244,15 +246,15 @@ impl Spin {
         self.interrupt.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 
-    fn translate(&self, workshop: &Workshop, question: Question<'_>) -> Result<(), HostError> {
+    fn translate(&self, directory: &BuildDirectory, question: Question<'_>) -> Result<(), HostError> {
         let mut command = Command::new("spin");
         match question {
             Question::Safety | Question::Refinement => {}
             Question::Property(_) => {
-                command.arg(format!("-D{RESTS}"));
+                command.arg(format!("-D{STUTTER}"));
             }
         }
-        command.args(["-a", MODEL]).current_dir(workshop.path(""));
+        command.args(["-a", MODEL]).current_dir(directory.path(""));
         let said = self.run(&mut command, MAKING).map_err(|error| {
             HostError::new(format!("cannot run `spin`: {}", reason(&error))).help(
                 "install it, as in `apt install spin`, or leave out `--engine spin`: the built-in one needs nothing",
@@ -271,7 +273,7 @@ impl Spin {
 
     fn compile(
         &self,
-        workshop: &Workshop,
+        directory: &BuildDirectory,
         model: &Model,
         instances: u32,
         question: Question<'_>,
@@ -287,7 +289,7 @@ impl Spin {
         };
         let program = words.remove(0);
         let mut command = Command::new(&program);
-        command.args(words).args(["-w", "-fwrapv", "-o", "pan", "pan.c"]).current_dir(workshop.path(""));
+        command.args(words).args(["-w", "-fwrapv", "-o", "pan", "pan.c"]).current_dir(directory.path(""));
         command.arg(format!("-DMEMLIM={}", self.memory_mib)).arg(format!("-DVECTORSZ={MAX_STATE_BYTES}"));
         match question {
             Question::Safety | Question::Refinement => command.args(["-DSAFETY", "-DNOCLAIM", "-DNOFAIR"]),
@@ -316,9 +318,9 @@ impl Spin {
         Err(HostError::new(format!("the C compiler `{}` failed on Spin's verifier:\n{errors}", program.display())))
     }
 
-    fn pan(&self, workshop: &Workshop, question: Question<'_>) -> Result<PanOutput, HostError> {
-        let mut command = Command::new(workshop.path("pan"));
-        command.current_dir(workshop.path("")).arg(format!("-m{}", self.depth)).arg("-w20");
+    fn pan(&self, directory: &BuildDirectory, question: Question<'_>) -> Result<PanOutput, HostError> {
+        let mut command = Command::new(directory.path("pan"));
+        command.current_dir(directory.path("")).arg(format!("-m{}", self.depth)).arg("-w20");
         match question {
             Question::Safety => command.arg("-n"),
             // Lists unreached states; a run may end in any state.
@@ -379,9 +381,15 @@ impl Spin {
     }
 
     /// The run that the verifier has written, as steps.
-    fn trail(&self, workshop: &Workshop, model: &Model, instances: u32, said: &PanOutput) -> Result<Trail, HostError> {
+    fn trail(
+        &self,
+        directory: &BuildDirectory,
+        model: &Model,
+        instances: u32,
+        said: &PanOutput,
+    ) -> Result<Trail, HostError> {
         let read = |name: &str| {
-            let path = workshop.path(name);
+            let path = directory.path(name);
             std::fs::read_to_string(&path).map_err(|error| HostError::file("read", path.display(), &error))
         };
         let (transitions, cases, trail) = (read("pan.t")?, read("pan.m")?, read("model.pml.trail")?);

@@ -3,7 +3,7 @@
 
 pub mod explain;
 
-pub use quaject_diagnostic::Severity;
+pub use quaject_diagnostic::{Severity, nearest};
 
 macro_rules! codes {
     ($($code:ident $title:literal,)*) => {
@@ -79,7 +79,7 @@ codes! {
     E0801 "model lacks a range",
     E0802 "property says nothing",
     E0803 "cannot be abstracted",
-    E0804 "Promela cannot say it",
+    E0804 "not expressible in Promela",
     W0901 "hides an item",
     W0902 "implicit extern function",
     W0903 "channel without a writer or reader",

@@ -67,7 +67,7 @@ pub struct Channel {
     /// Types of the values of one message.
     pub payload: Vec<TypeId>,
     /// For each of them, whether it can decide what its receivers do.
-    pub weights: Vec<Weight>,
+    pub influences: Vec<Influence>,
     /// The processes at its ends.
     pub boundary: Boundary,
     /// `shared`: several instances may take any message.
@@ -135,18 +135,18 @@ pub struct Extern {
     /// Result; none for a procedure.
     pub result: Option<TypeId>,
     /// Whether its result can reach a condition, a pattern, an index or arithmetic that can fault.
-    pub weight: Weight,
+    pub influence: Influence,
     /// Place of the declaration, or of the first call of an implicit one.
     pub span: Span,
 }
 
-/// Whether a value from outside matters to what the program does.
+/// What a value of the environment can influence (see `check::taint`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Weight {
-    /// Whatever it is, the processes do the same.
-    Idle,
-    /// It can decide something.
-    Decides,
+pub enum Influence {
+    /// Only the values of messages and arguments; control is the same for all values.
+    DataOnly,
+    /// A condition, a pattern, an index or arithmetic that can fault.
+    Control,
 }
 
 /// A pure function.
@@ -652,7 +652,7 @@ pub struct ModelAbstraction {
     /// What.
     pub path: ModelPath,
     /// Whether its value can decide what the program does.
-    pub weight: Weight,
+    pub influence: Influence,
     /// Its location.
     pub span: Span,
 }

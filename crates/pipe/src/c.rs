@@ -23,7 +23,7 @@ const OK: c_int = 0;
 const TEXT: c_int = 13;
 const ENCODING: c_int = 14;
 const UNKNOWN: c_int = 15;
-const FLAW: c_int = 16;
+const VERIFY: c_int = 16;
 
 /// An error for C: its code and its message.
 struct Failure(c_int, String);
@@ -49,8 +49,8 @@ impl From<Error> for Failure {
 }
 
 impl From<VerifyError> for Failure {
-    fn from(flaw: VerifyError) -> Failure {
-        Failure(FLAW, format!("{flaw}\nhelp: {}", flaw.help))
+    fn from(error: VerifyError) -> Failure {
+        Failure(VERIFY, format!("{error}\nhelp: {}", error.help))
     }
 }
 

@@ -3,8 +3,8 @@
 use crate::error::{TextCode, TextDiagnostic};
 use crate::ir::UserStep;
 use crate::step::{Key, Step};
-use quaject_diagnostic::Diagnostic;
 use quaject_diagnostic::span::Span;
+use quaject_diagnostic::{Diagnostic, nearest};
 
 /// The steps by name, except `xor`, which has a key.
 const STEPS: [(&str, Step); 7] = [
@@ -74,8 +74,8 @@ fn read_step(text: &str, users: &[UserStep]) -> Result<Step, (String, String)> {
         }
         (None, _) => {
             let names = STEPS.iter().map(|(own, _)| *own).chain(["xor"]).chain(users.iter().map(UserStep::name));
-            let near = names.clone().min_by_key(|own| distance(own, name)).filter(|own| distance(own, name) <= 2);
-            let help = match near {
+            let extended = || names.clone().find(|own| own.starts_with(name));
+            let help = match nearest(name, names.clone()).or_else(extended) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("there are {}", names.collect::<Vec<_>>().join(", ")),
             };
@@ -98,20 +98,4 @@ fn xor(argument: Option<&str>) -> Result<Step, (String, String)> {
         (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(byte(at)?, 16).ok()).collect();
     let key = Key::repeat(&bytes.ok_or_else(no_key)?);
     key.map(Step::Xor).map_err(|error| (error.to_string(), help.to_string()))
-}
-
-/// The Levenshtein distance of two words.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().take(64).collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (line, letter) in one.chars().enumerate() {
-        let mut corner = row[0];
-        row[0] = line + 1;
-        for (column, theirs) in other.iter().enumerate() {
-            let change = corner + usize::from(letter != *theirs);
-            corner = row[column + 1];
-            row[column + 1] = change.min(corner + 1).min(row[column] + 1);
-        }
-    }
-    row[other.len()]
 }

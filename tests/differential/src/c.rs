@@ -30,7 +30,7 @@ pub struct Compiler {
 
 /// The run of a C program.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Ran {
+pub struct CRun {
     /// Its choices.
     pub trace: Vec<Step>,
     /// Its output, in order.
@@ -46,7 +46,7 @@ pub fn run(
     compiler: &Compiler,
     folder: &Path,
     programs: &[(&Sample, &Program)],
-) -> Result<Vec<Result<Ran, String>>, String> {
+) -> Result<Vec<Result<CRun, String>>, String> {
     let (text, abis) = source(programs);
     let (file, binary) = (folder.join("programs.c"), folder.join("programs"));
     std::fs::write(&file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
@@ -63,7 +63,7 @@ pub fn run(
     }
     let output = Command::new(&binary).output().map_err(|error| format!("cannot run the programs: {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let mut sections: Vec<Result<Ran, String>> =
+    let mut sections: Vec<Result<CRun, String>> =
         programs.iter().map(|_| Err(format!("it did not end ({})", output.status))).collect();
     for section in text.split("P ").skip(1) {
         let (number, lines) = section.split_once('\n').unwrap_or((section, ""));
@@ -78,13 +78,13 @@ pub fn run(
     Ok(sections)
 }
 
-fn parse(program: &Program, abi: &Abi, lines: &str) -> Result<Ran, String> {
-    let mut ran = Ran { trace: Vec::new(), messages: Vec::new(), released: false, end: String::new() };
+fn parse(program: &Program, abi: &Abi, lines: &str) -> Result<CRun, String> {
+    let mut c_run = CRun { trace: Vec::new(), messages: Vec::new(), released: false, end: String::new() };
     for line in lines.lines() {
         if let Some(end) = line.strip_prefix("E ") {
-            ran.end += end;
+            c_run.end += end;
         } else if line == "z" {
-            ran.released = true;
+            c_run.released = true;
         } else if let Some(message) = line.strip_prefix("x ") {
             let (sink, hex) = message.split_once(' ').ok_or("the driver's line was cut off")?;
             let sink = &abi.sinks[sink.parse::<usize>().map_err(|_| "the driver's line was cut off")?];
@@ -97,18 +97,18 @@ fn parse(program: &Program, abi: &Abi, lines: &str) -> Result<Ran, String> {
                 .map(|(ty, offset)| decode(&program.types, &abi.layouts, *ty, bytes.get(*offset as usize..)?))
                 .collect();
             let values = values.ok_or_else(|| format!("the message {hex} is no value"))?;
-            ran.messages.push((sink.channel, values));
+            c_run.messages.push((sink.channel, values));
         } else if let Some(call) = line.strip_prefix("y ") {
             let numbers = call
                 .split_once(' ')
                 .and_then(|(function, number)| Some((function.parse::<u32>().ok()?, number.parse::<u64>().ok()?)));
             let (function, number) = numbers.ok_or("the driver's line was cut off")?;
-            ran.messages.push((ChannelId(CALLS + function), vec![Datum::Int(i128::from(number))]));
+            c_run.messages.push((ChannelId(CALLS + function), vec![Datum::Int(i128::from(number))]));
         } else {
-            ran.trace.push(line.parse().map_err(|_| format!("`{line}` is no step"))?);
+            c_run.trace.push(line.parse().map_err(|_| format!("`{line}` is no step"))?);
         }
     }
-    if ran.end.is_empty() { Err("it did not end".into()) } else { Ok(ran) }
+    if c_run.end.is_empty() { Err("it did not end".into()) } else { Ok(c_run) }
 }
 
 fn source(programs: &[(&Sample, &Program)]) -> (String, Vec<Abi>) {

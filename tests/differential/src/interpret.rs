@@ -50,14 +50,14 @@ pub fn compile(sample: &Sample) -> Result<Program, String> {
 
 /// The observable behaviour of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Shown {
+pub struct Behaviour {
     /// The messages and calls of the program, in order.
     pub messages: Vec<(ChannelId, Vec<Datum>)>,
     /// How it ended.
     pub outcome: Outcome,
 }
 
-impl Shown {
+impl Behaviour {
     /// Whether it ended in a fault.
     pub(crate) fn has_faulted(&self) -> bool {
         matches!(self.outcome, Outcome::Faulted(_))
@@ -77,7 +77,7 @@ impl Shown {
 }
 
 /// Runs under the reference schedule to the end.
-pub fn interpret(sample: &Sample, program: &Program) -> Result<Shown, String> {
+pub fn interpret(sample: &Sample, program: &Program) -> Result<Behaviour, String> {
     let mut interpreter = Interpreter::new(program, Checks::Off).map_err(|error| format!("{error:?}"))?;
     run(sample, program, &mut interpreter)
 }
@@ -115,7 +115,7 @@ pub fn run_locally(
     checks: Checks,
     local: Local,
     budget: u64,
-) -> (Result<Shown, String>, Vec<Step>) {
+) -> (Result<Behaviour, String>, Vec<Step>) {
     let mut interpreter = match Interpreter::new(program, checks) {
         Ok(interpreter) => interpreter,
         Err(error) => return (Err(format!("{error:?}")), Vec::new()),
@@ -128,11 +128,11 @@ pub fn run_locally(
         },
     }
     interpreter.record();
-    let shown = run_in_parts(sample, program, &mut interpreter, budget, &mut |_| {});
-    (shown, interpreter.take_trace())
+    let behaviour = run_in_parts(sample, program, &mut interpreter, budget, &mut |_| {});
+    (behaviour, interpreter.take_trace())
 }
 
-fn run(sample: &Sample, program: &Program, interpreter: &mut Interpreter<'_>) -> Result<Shown, String> {
+fn run(sample: &Sample, program: &Program, interpreter: &mut Interpreter<'_>) -> Result<Behaviour, String> {
     run_in_parts(sample, program, interpreter, BUDGET, &mut |_| {})
 }
 
@@ -145,7 +145,7 @@ pub fn run_changing<'p>(
     map: &OsrMap,
     local: Local,
     budget: u64,
-) -> Result<(Shown, u64), String> {
+) -> Result<(Behaviour, u64), String> {
     let mut interpreter = Interpreter::new(program, Checks::Off).map_err(|error| format!("{error:?}"))?;
     let mut changes = 0;
     let mut failure = None;
@@ -172,14 +172,14 @@ pub fn run_changing<'p>(
         }
     };
     let mut is_plain = true;
-    let shown = run_in_parts(sample, program, &mut interpreter, budget, &mut |interpreter| {
+    let behaviour = run_in_parts(sample, program, &mut interpreter, budget, &mut |interpreter| {
         let (to, direction) = if is_plain { (other, OsrDirection::ToFast) } else { (program, OsrDirection::ToPlain) };
         if let Some(replaced) = change(interpreter, to, direction) {
             *interpreter = replaced;
             is_plain = !is_plain;
         }
     })?;
-    failure.map_or(Ok((shown, changes)), Err)
+    failure.map_or(Ok((behaviour, changes)), Err)
 }
 
 fn run_in_parts<'p>(
@@ -188,7 +188,7 @@ fn run_in_parts<'p>(
     interpreter: &mut Interpreter<'p>,
     budget: u64,
     between: &mut dyn FnMut(&mut Interpreter<'p>),
-) -> Result<Shown, String> {
+) -> Result<Behaviour, String> {
     let mut environment = ScriptedEnvironment::new(program, &sample.script);
     let mut parts = 0;
     loop {
@@ -202,7 +202,7 @@ fn run_in_parts<'p>(
                 // All channels are released and nothing is enabled.
                 None => {
                     let outcome = Outcome::Quiescent(resting);
-                    return Ok(Shown { messages: environment.received, outcome });
+                    return Ok(Behaviour { messages: environment.received, outcome });
                 }
             },
             Outcome::Budget => return Err("the program does not end".into()),
@@ -222,7 +222,7 @@ fn run_in_parts<'p>(
                         }
                     }
                 }
-                return Ok(Shown { messages: environment.received, outcome });
+                return Ok(Behaviour { messages: environment.received, outcome });
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use crate::environment::{CALLS, ScriptedEnvironment};
 use crate::generate::{Outcome as Visible, Sample};
-use crate::interpret::Shown;
+use crate::interpret::Behaviour;
 use fastrand::Rng;
 use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::{Checks, Effect, Machine, State};
@@ -193,7 +193,7 @@ fn part(rng: &mut Rng, instance: u32, sites: usize, members: usize) -> MemberSpe
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Agreement {
     /// The program has a run with the same behaviour.
-    Shown,
+    Included,
     /// No such run was found within the limit of states.
     Unknown,
 }
@@ -203,41 +203,47 @@ pub enum Agreement {
 ///
 /// # Errors
 /// The difference.
-pub fn agree(sample: &Sample, program: &Program, plain: &Shown, shown: &Shown) -> Result<Agreement, String> {
+pub fn agree(
+    sample: &Sample,
+    program: &Program,
+    plain: &Behaviour,
+    behaviour: &Behaviour,
+) -> Result<Agreement, String> {
     let differ = || {
         let (messages, outcome) = (&plain.messages, &plain.outcome);
-        format!("{messages:?}\n{outcome:?}\nin its other form:\n{:?}\n{:?}", shown.messages, shown.outcome)
+        format!("{messages:?}\n{outcome:?}\nin its other form:\n{:?}\n{:?}", behaviour.messages, behaviour.outcome)
     };
-    if plain.messages == shown.messages && is_same(&plain.outcome, &shown.outcome) {
-        return Ok(Agreement::Shown);
+    if plain.messages == behaviour.messages && is_same(&plain.outcome, &behaviour.outcome) {
+        return Ok(Agreement::Included);
     }
     // The order of calls depends on the schedule, even where messages are determined.
-    if sample.outcome == Visible::Determined && (plain.has_faulted() || shown.has_faulted() || same_calls(plain, shown))
+    if sample.outcome == Visible::Determined
+        && (plain.has_faulted() || behaviour.has_faulted() || same_calls(plain, behaviour))
     {
-        let same = match (&plain.outcome, &shown.outcome) {
+        let same = match (&plain.outcome, &behaviour.outcome) {
             (Outcome::Faulted(a), Outcome::Faulted(b)) => {
                 a.fault == b.fault || schedule_decides(a.fault, b.fault) || [a.fault, b.fault].contains(&Fault::Pool)
             }
             (Outcome::Faulted(report), _) | (_, Outcome::Faulted(report)) => report.fault == Fault::Pool,
-            (a, b) => a == b && same_messages(program, plain, shown),
+            (a, b) => a == b && same_messages(program, plain, behaviour),
         };
         // Which process takes the last object of a pool can decide whether messages of the environment arrive: that
         // depends on the schedule, too.
         match same {
-            true => return Ok(Agreement::Shown),
-            false if is_deadlock(&plain.outcome) || is_deadlock(&shown.outcome) => {}
+            true => return Ok(Agreement::Included),
+            false if is_deadlock(&plain.outcome) || is_deadlock(&behaviour.outcome) => {}
             false => return Err(differ()),
         }
     }
-    match search(sample, program, shown) {
-        Some(true) => Ok(Agreement::Shown),
+    match search(sample, program, behaviour) {
+        Some(true) => Ok(Agreement::Included),
         // The use of a freed object is detected only until it is allocated again: which one is allocated is unspecified.
-        Some(false) if uses_freed_object(program, plain) && is_prefix_on_each_channel(program, plain, shown) => {
-            Ok(Agreement::Shown)
+        Some(false) if uses_freed_object(program, plain) && is_prefix_on_each_channel(program, plain, behaviour) => {
+            Ok(Agreement::Included)
         }
         // A deadlock of some members is reported when nothing can wake the other members of their group.
-        Some(false) if is_deadlock(&plain.outcome) && is_prefix_on_each_channel(program, plain, shown) => {
-            Ok(Agreement::Shown)
+        Some(false) if is_deadlock(&plain.outcome) && is_prefix_on_each_channel(program, plain, behaviour) => {
+            Ok(Agreement::Included)
         }
         Some(false) => Err(format!("no run shows it: {}", differ())),
         None => Ok(Agreement::Unknown),
@@ -249,16 +255,16 @@ pub fn agree(sample: &Sample, program: &Program, plain: &Shown, shown: &Shown) -
 ///
 /// # Errors
 /// The difference.
-pub fn same(program: &Program, plain: &Shown, shown: &Shown) -> Result<(), String> {
-    let same_end = match (&plain.outcome, &shown.outcome) {
-        (Outcome::Faulted(plain), Outcome::Faulted(shown)) => plain.text(program) == shown.text(program),
-        (plain, shown) => is_same(plain, shown),
+pub fn same(program: &Program, plain: &Behaviour, behaviour: &Behaviour) -> Result<(), String> {
+    let same_end = match (&plain.outcome, &behaviour.outcome) {
+        (Outcome::Faulted(plain), Outcome::Faulted(behaviour)) => plain.text(program) == behaviour.text(program),
+        (plain, behaviour) => is_same(plain, behaviour),
     };
-    if same_end && plain.messages == shown.messages {
+    if same_end && plain.messages == behaviour.messages {
         return Ok(());
     }
     let (messages, outcome) = (&plain.messages, &plain.outcome);
-    Err(format!("{messages:?}\n{outcome:?}\nin its other form:\n{:?}\n{:?}", shown.messages, shown.outcome))
+    Err(format!("{messages:?}\n{outcome:?}\nin its other form:\n{:?}\n{:?}", behaviour.messages, behaviour.outcome))
 }
 
 fn is_same(a: &Outcome, b: &Outcome) -> bool {
@@ -275,21 +281,21 @@ fn schedule_decides(a: Fault, b: Fault) -> bool {
     a != Fault::Deadlock && b != Fault::Deadlock
 }
 
-fn same_calls(a: &Shown, b: &Shown) -> bool {
-    let calls = |shown: &Shown| {
-        let calls = shown.messages.iter().filter(|(channel, _)| channel.0 >= CALLS);
+fn same_calls(a: &Behaviour, b: &Behaviour) -> bool {
+    let calls = |behaviour: &Behaviour| {
+        let calls = behaviour.messages.iter().filter(|(channel, _)| channel.0 >= CALLS);
         calls.cloned().collect::<Vec<_>>()
     };
     calls(a) == calls(b)
 }
 
-fn same_messages(program: &Program, a: &Shown, b: &Shown) -> bool {
+fn same_messages(program: &Program, a: &Behaviour, b: &Behaviour) -> bool {
     let channels = program.channels.len();
     a.by_channel(channels) == b.by_channel(channels)
 }
 
-fn uses_freed_object(program: &Program, shown: &Shown) -> bool {
-    let has_noticed = matches!(&shown.outcome, Outcome::Faulted(report) if report.fault == Fault::Memory);
+fn uses_freed_object(program: &Program, behaviour: &Behaviour) -> bool {
+    let has_noticed = matches!(&behaviour.outcome, Outcome::Faulted(report) if report.fault == Fault::Memory);
     program.memory == MemoryMode::Manual && has_noticed
 }
 
@@ -298,7 +304,7 @@ fn is_deadlock(outcome: &Outcome) -> bool {
 }
 
 /// Whether the messages of `lower` on each channel are a prefix of those of `upper`.
-fn is_prefix_on_each_channel(program: &Program, lower: &Shown, upper: &Shown) -> bool {
+fn is_prefix_on_each_channel(program: &Program, lower: &Behaviour, upper: &Behaviour) -> bool {
     let channels = program.channels.len();
     upper.by_channel(channels).iter().zip(lower.by_channel(channels)).all(|(upper, lower)| upper.starts_with(&lower))
 }
@@ -313,7 +319,7 @@ struct Node<'p> {
 }
 
 /// Whether the program has a run with this behaviour, by depth-first search; none beyond [`MAX_STATES`] states.
-fn search(sample: &Sample, program: &Program, wanted: &Shown) -> Option<bool> {
+fn search(sample: &Sample, program: &Program, wanted: &Behaviour) -> Option<bool> {
     let mut machine = Machine::new(program, Checks::Off).ok()?;
     let environment = ScriptedEnvironment::new(program, &sample.script);
     let mut work = vec![Node { state: machine.start(), environment, is_released: false }];

@@ -1,7 +1,7 @@
 //! Runs ranges of seeds in parallel, and collects the failures.
 
 use crate::c::{self, Compiler};
-use crate::compare::{Likeness, compare_runs};
+use crate::compare::{Conformance, compare_runs};
 use crate::generate::generate;
 use crate::interpret::{compile, interpret};
 use crate::modes::{Agreement, Mode, agree, same, transform};
@@ -94,24 +94,24 @@ fn batch(plan: &Plan, folder: &std::path::Path, seeds: std::ops::Range<u64>) -> 
             for ((sample, program, made), result) in compiled.iter().zip(results) {
                 // Passes change no choice: the original program can replay the run of C.
                 let like = if matches!(plan.mode, Mode::Process | Mode::Direct) { program } else { made };
-                let compared = result.and_then(|ran| compare_runs(sample, like, &ran));
-                let likeness = compared.and_then(|(likeness, shown)| {
+                let compared = result.and_then(|c_run| compare_runs(sample, like, &c_run));
+                let conformance = compared.and_then(|(conformance, behaviour)| {
                     if plan.mode == Mode::Process {
-                        return Ok(likeness);
+                        return Ok(conformance);
                     }
                     let plain = interpret(sample, program)?;
-                    for shown in [shown, interpret(sample, made)?] {
+                    for behaviour in [behaviour, interpret(sample, made)?] {
                         if plan.mode == Mode::Auto {
-                            same(program, &plain, &shown)?;
-                        } else if agree(sample, program, &plain, &shown)? == Agreement::Unknown {
+                            same(program, &plain, &behaviour)?;
+                        } else if agree(sample, program, &plain, &behaviour)? == Agreement::Unknown {
                             findings.unknown += 1;
                         }
                     }
-                    Ok(likeness)
+                    Ok(conformance)
                 });
-                match likeness {
-                    Ok(Likeness::Same) => findings.same += 1,
-                    Ok(Likeness::Allowed) => {}
+                match conformance {
+                    Ok(Conformance::Same) => findings.same += 1,
+                    Ok(Conformance::Allowed) => {}
                     Err(error) => findings.failures.push((sample.seed, error)),
                 }
             }

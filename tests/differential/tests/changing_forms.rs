@@ -20,13 +20,13 @@ fn check(seed: u64, sample: &Sample) -> Result<Option<u64>, String> {
     let fast = OsrMap::new(&program, &made.without, &made.program);
     let mut changed = 0;
     for (budget, local) in RUNS {
-        let (shown, changes) = run_changing(sample, &program, &made.without, &cut, local, budget)?;
-        if shown != plain {
-            return Err(format!("cut, {local:?}, {budget} steps: {shown:?}\nit shows by itself: {plain:?}"));
+        let (behaviour, changes) = run_changing(sample, &program, &made.without, &cut, local, budget)?;
+        if behaviour != plain {
+            return Err(format!("cut, {local:?}, {budget} steps: {behaviour:?}\nit shows by itself: {plain:?}"));
         }
         changed += changes;
-        let (shown, changes) = run_changing(sample, &program, &made.program, &fast, local, budget)?;
-        agree(sample, &program, &plain, &shown).map_err(|error| format!("{local:?}, {budget} steps: {error}"))?;
+        let (behaviour, changes) = run_changing(sample, &program, &made.program, &fast, local, budget)?;
+        agree(sample, &program, &plain, &behaviour).map_err(|error| format!("{local:?}, {budget} steps: {error}"))?;
         changed += changes;
     }
     Ok(Some(changed))

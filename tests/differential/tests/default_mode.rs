@@ -141,8 +141,8 @@ fn default_mode_preserves_behaviour() {
                 continue;
             }
             for local in [Local::Interpreted, Local::Native] {
-                let (shown, _) = run_locally(&sample, &made, Checks::Off, local, BUDGET);
-                if let Err(error) = shown.and_then(|shown| same(&written, &plain, &shown)) {
+                let (behaviour, _) = run_locally(&sample, &made, Checks::Off, local, BUDGET);
+                if let Err(error) = behaviour.and_then(|behaviour| same(&written, &plain, &behaviour)) {
                     differ.push(format!("{}, input {turn}, {local:?}: {error}", path.display()));
                 }
             }
@@ -158,14 +158,14 @@ fn default_mode_preserves_behaviour() {
             let programs: Vec<_> = some.iter().map(|(_, sample, _, made, _)| (sample, made)).collect();
             // Identifiers of the driver are not renamed, so that two programs can share them.
             let alone = |program| {
-                let mut ran = run(&compiler, temporary.path(), &[program]).expect("the C compiler accepts it");
-                ran.pop().expect("one program, one result")
+                let mut c_run = run(&compiler, temporary.path(), &[program]).expect("the C compiler accepts it");
+                c_run.pop().expect("one program, one result")
             };
             let results = run(&compiler, temporary.path(), &programs)
                 .unwrap_or_else(|_| programs.iter().map(|program| alone(*program)).collect());
             for ((path, sample, written, made, plain), result) in some.iter().zip(results) {
-                let shown = result.and_then(|ran| compare_runs(sample, made, &ran));
-                if let Err(error) = shown.and_then(|(_, shown)| same(written, plain, &shown)) {
+                let behaviour = result.and_then(|c_run| compare_runs(sample, made, &c_run));
+                if let Err(error) = behaviour.and_then(|(_, behaviour)| same(written, plain, &behaviour)) {
                     differ.push(format!("{}, input {}, C: {error}", path.display(), sample.seed));
                 }
             }

@@ -157,13 +157,13 @@ fn no_wait_is_longer_than_reported() {
     let programs: Vec<_> = samples.iter().map(|sample| compile(sample).expect("the program is right")).collect();
     let both: Vec<_> = samples.iter().zip(&programs).collect();
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let ran = run(&compiler, folder.path(), &both).expect("the C compiler accepts the programs");
-    for ((case, (sample, program)), ran) in cases.iter().zip(both).zip(ran) {
+    let c_run = run(&compiler, folder.path(), &both).expect("the C compiler accepts the programs");
+    for ((case, (sample, program)), c_run) in cases.iter().zip(both).zip(c_run) {
         let options = Options { style: Style::SansIo, ..Options::default() };
         let bound = printed(&generate(program, &options).report.to_string(), case.words);
-        let ran = ran.expect("the C program ends").trace;
+        let c_run = c_run.expect("the C program ends").trace;
         let interpreted = trace(sample, program).expect("the interpreter's run ends");
-        for (engine, trace) in [("C", ran), ("the interpreter", interpreted)] {
+        for (engine, trace) in [("C", c_run), ("the interpreter", interpreted)] {
             let worst = (case.worst)(&trace);
             assert!(worst <= bound, "{engine}: {worst} exceeds the reported {bound}:\n{}", case.source);
             assert!(worst >= case.at_least, "{engine}: only {worst} of {bound}:\n{}", case.source);

@@ -14,8 +14,8 @@ fn check(seed: u64, mode: Mode) -> Result<bool, String> {
     let sample = generate(seed);
     let program = compile(&sample)?;
     let Some(made) = transform(seed, &program, mode)? else { return Ok(false) };
-    let (plain, shown) = (interpret(&sample, &program)?, interpret(&sample, &made)?);
-    agree(&sample, &program, &plain, &shown).map(|_| true)
+    let (plain, behaviour) = (interpret(&sample, &program)?, interpret(&sample, &made)?);
+    agree(&sample, &program, &plain, &behaviour).map(|_| true)
 }
 
 fn interpreted(mode: Mode) {
@@ -59,8 +59,8 @@ fn check_suggested(seed: u64) -> Result<bool, String> {
         quaject_esp::Options { mode: quaject_esp::Mode::FastPath, ..quaject_esp::Options::new(quaject_esp::Emit::Ir) };
     let compiled = quaject_esp::compile(source, &mut NoImports, &options);
     let made = compiled.outputs.map_err(|_| format!("{}\n{:?}", suggestion.text, compiled.diagnostics))?.ir;
-    let (plain, shown) = (interpret(&sample, &program)?, interpret(&sample, &made)?);
-    agree(&sample, &program, &plain, &shown).map_err(|error| format!("{}\n{error}", suggestion.text))?;
+    let (plain, behaviour) = (interpret(&sample, &program)?, interpret(&sample, &made)?);
+    agree(&sample, &program, &plain, &behaviour).map_err(|error| format!("{}\n{error}", suggestion.text))?;
     Ok(true)
 }
 

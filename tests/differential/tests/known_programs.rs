@@ -1,7 +1,7 @@
 //! Regression tests: programs on which the engines once differed; the name of each file describes the cause.
 
 use quaject_differential::c::{Compiler, run};
-use quaject_differential::compare::{Likeness, compare};
+use quaject_differential::compare::{Conformance, compare};
 use quaject_differential::environment::Script;
 use quaject_differential::generate::{Outcome, Sample};
 use quaject_differential::interpret::{Local, compile, run_locally};
@@ -91,8 +91,8 @@ fn engines_agree(folder: &str, compile: impl Fn(&Sample) -> Result<Program, Stri
                 assert_eq!(found, wanted, "{}, optimised", path.display());
             }
         }
-        let likeness = result.and_then(|ran| compare(sample, program, &ran));
-        assert_eq!(likeness, Ok(Likeness::Same), "{}", path.display());
+        let conformance = result.and_then(|c_run| compare(sample, program, &c_run));
+        assert_eq!(conformance, Ok(Conformance::Same), "{}", path.display());
     }
 }
 

@@ -2,7 +2,7 @@
 //! parts, of equal and of different bytes and of runs, read once and repeatedly, with outputs that wrap.
 
 use quaject_differential::c::{Compiler, run};
-use quaject_differential::compare::{Likeness, compare};
+use quaject_differential::compare::{Conformance, compare};
 use quaject_differential::environment::Script;
 use quaject_differential::generate::{Outcome, Sample};
 use quaject_differential::interpret::{compile, interpret};
@@ -141,8 +141,8 @@ fn has_same_output_in(size: usize, filters: &str) -> usize {
         let results = run(&compiler, temporary.path(), &programs).expect("the C compiler accepts the programs");
         for ((sample, program), result) in programs.into_iter().zip(results) {
             assert_eq!(
-                result.and_then(|ran| compare(sample, program, &ran)),
-                Ok(Likeness::Same),
+                result.and_then(|c_run| compare(sample, program, &c_run)),
+                Ok(Conformance::Same),
                 "{:?}",
                 sample.script
             );

@@ -13,7 +13,7 @@ pub enum Mark {
     /// An instance ends its quantum and can run on.
     Yield,
     /// A branch of a wait on an internal channel: half of a rendezvous.
-    Meet {
+    Rendezvous {
         /// Which, from 0.
         branch: u32,
         /// Whether it is the sender's half.
@@ -44,7 +44,7 @@ pub enum Mark {
     /// An assertion that fails if the program has this fault.
     Fault(Fault),
     /// Likewise, as part of a rendezvous.
-    FaultOfMeeting(Fault),
+    FaultInRendezvous(Fault),
 }
 
 /// One line of a model.

@@ -1,6 +1,6 @@
 //! A branch of a wait as options of Promela's `if`: ports, messages, patterns. Knows nothing of the code behind it.
 
-use super::SILENT;
+use super::INPUT_ENDED;
 use super::expression::{Demand, Expr};
 use super::lines::{Lines, Mark};
 use super::memory::{self, Kind};
@@ -242,7 +242,7 @@ impl<'a> Branching<'_, 'a> {
         };
         let fields: Vec<String> = fields.into_iter().map(|field| field.text).collect();
         let mut head = Lines::default();
-        let mark = Mark::Meet { branch: self.number, sends: true };
+        let mark = Mark::Rendezvous { branch: self.number, sends: true };
         let port = self.port(channel, both.as_ref(), 0);
         head.push(mark, self.branch.location, format!(":: {port}!{} ->", fields.join(",")));
         let mut options = vec![Choice { head, then: OptionBody::Continues(Lines::default()) }];
@@ -341,7 +341,7 @@ impl<'a> Branching<'_, 'a> {
 
     /// The option that receives, with what follows in the step of the rendezvous.
     fn receive_head(&self, port: &str, texts: &[String], mut after: Lines) -> Lines {
-        let mark = Mark::Meet { branch: self.number, sends: false };
+        let mark = Mark::Rendezvous { branch: self.number, sends: false };
         let location = self.branch.location;
         let mut head = Lines::default();
         if after.lines.is_empty() {
@@ -354,7 +354,7 @@ impl<'a> Branching<'_, 'a> {
                 // It belongs to the rendezvous.
                 line.mark = match line.mark {
                     Mark::Local => Mark::None,
-                    Mark::Fault(fault) => Mark::FaultOfMeeting(fault),
+                    Mark::Fault(fault) => Mark::FaultInRendezvous(fault),
                     other => other,
                 };
             });
@@ -417,7 +417,7 @@ impl<'a> Branching<'_, 'a> {
         }
         let mark = Mark::FromEnvironment { branch: self.number };
         if !self.plan.model.properties.is_empty() {
-            guard = Some(Expr::and(guard, Expr::tight(format!("!{SILENT}"))));
+            guard = Some(Expr::and(guard, Expr::tight(format!("!{INPUT_ENDED}"))));
         }
         if let Some(sent) = &self.plan.channels[channel.0 as usize].sent {
             let bound = self.plan.model.bounds[channel.0 as usize].unwrap_or(0);

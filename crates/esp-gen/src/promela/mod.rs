@@ -165,7 +165,7 @@ pub fn generate(model: &ModelProgram, checks: Checks, specification: Option<&Obs
     body.append(processes);
     monitor::declare_quiescence(&plan, &mut body);
     if !properties.is_empty() {
-        rests(&mut body);
+        stutter_process(&mut body);
     }
     property::write(&properties, &mut body);
     let mut lines = Lines::default();
@@ -191,17 +191,23 @@ pub fn generate(model: &ModelProgram, checks: Checks, specification: Option<&Obs
 
 /// The macro, for `spin -D`, with which a finite run is extended by stuttering. Without it Spin finds no finite run in a
 /// search for fair ones.
-pub const RESTS: &str = "RESTS";
+pub const STUTTER: &str = "STUTTER";
 
 /// The variable that is true once the environment sends an instance nothing more; set only where finite runs are extended
 /// by stuttering.
-const SILENT: &str = "silent";
+const INPUT_ENDED: &str = "input_ended";
 
-fn rests(lines: &mut Lines) {
+fn stutter_process(lines: &mut Lines) {
     lines.plain("");
-    for text in
-        [format!("#ifdef {RESTS}").as_str(), "active proctype rests() {", "  do", "  :: timeout", "  od", "}", "#endif"]
-    {
+    for text in [
+        format!("#ifdef {STUTTER}").as_str(),
+        "active proctype stutter() {",
+        "  do",
+        "  :: timeout",
+        "  od",
+        "}",
+        "#endif",
+    ] {
         lines.plain(text);
     }
 }

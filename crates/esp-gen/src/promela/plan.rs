@@ -58,7 +58,7 @@ impl<'a> Plan<'a> {
         for reserved in super::expression::MACROS {
             names.reserve(reserved.0);
         }
-        ["half_u32", "over", "at", "swap", "end_ended", "end_exited", "rests", super::SILENT, super::RESTS]
+        ["half_u32", "over", "at", "swap", "end_ended", "end_exited", "stutter", super::INPUT_ENDED, super::STUTTER]
             .iter()
             .for_each(|name| names.reserve(name));
         let processes = program.processes.iter().map(|process| names.claim(&process.name)).collect();

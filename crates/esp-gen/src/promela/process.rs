@@ -12,7 +12,7 @@ use super::plan::Plan;
 use super::scope::{Scope, declarations, everything, scope, symbolic};
 use super::statement::{INDEX, SWAP, Writer};
 use super::value_usage::Set;
-use super::{RESTS, SILENT};
+use super::{INPUT_ENDED, STUTTER};
 use macro_step::{Returns, written_by};
 use quaject_esp_ir::cfg::region_blocks;
 use quaject_esp_ir::ir::*;
@@ -383,8 +383,8 @@ impl<'a> ProcessWriter<'a> {
             let asks = lines.lines[first..].iter().any(|line| matches!(line.mark, Mark::FromEnvironment { .. }));
             let to = if is_outside { Some("end_ended") } else { self.waits.get(&block).map(String::as_str) };
             if let Some(to) = to.filter(|_| is_outside || asks) {
-                lines.plain(format!("#ifdef {RESTS}"));
-                lines.plain(format!(":: atomic {{ !{SILENT} -> {SILENT} = true }}; goto {to}"));
+                lines.plain(format!("#ifdef {STUTTER}"));
+                lines.plain(format!(":: atomic {{ !{INPUT_ENDED} -> {INPUT_ENDED} = true }}; goto {to}"));
                 lines.plain("#endif");
             }
         }
@@ -411,8 +411,8 @@ impl<'a> ProcessWriter<'a> {
             }
         }
         self.seen.iter().for_each(|declaration| lines.plain(declaration));
-        if body.mentions(SILENT) {
-            lines.plain(format!("bool {SILENT};"));
+        if body.mentions(INPUT_ENDED) {
+            lines.plain(format!("bool {INPUT_ENDED};"));
         }
         for name in self.spares.iter().map(String::as_str).chain([INDEX, SWAP]) {
             if body.mentions(name) {

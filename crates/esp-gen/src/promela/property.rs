@@ -8,8 +8,7 @@ use super::plan::Plan;
 use super::process::ProcessText;
 use quaject_esp_ir::ir::*;
 use quaject_esp_ir::model::Role;
-use quaject_esp_syntax::check::nearest;
-use quaject_esp_syntax::diagnostics::Code;
+use quaject_esp_syntax::diagnostics::{Code, nearest};
 
 /// A property of a model.
 #[derive(Clone, PartialEq, Eq, Debug)]

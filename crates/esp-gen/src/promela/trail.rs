@@ -108,17 +108,17 @@ impl Reader<'_> {
 
     fn execute(&mut self, instance: u32, mark: Mark) {
         match mark {
-            Mark::None | Mark::FaultOfMeeting(_) => {}
+            Mark::None | Mark::FaultInRendezvous(_) => {}
             Mark::Local | Mark::Enter { .. } | Mark::Fault(_) => self.run(instance),
             Mark::Yield => {
                 self.run(instance);
                 self.running[instance as usize] = true;
             }
-            Mark::Meet { branch, sends: true } => {
+            Mark::Rendezvous { branch, sends: true } => {
                 self.run(instance);
                 self.sender = Some((instance, branch));
             }
-            Mark::Meet { branch, sends: false } => {
+            Mark::Rendezvous { branch, sends: false } => {
                 self.run(instance);
                 if let Some((sender, sender_branch)) = self.sender.take() {
                     let step = Step::Communicate { sender, sender_branch, receiver: instance, receiver_branch: branch };
@@ -138,8 +138,8 @@ impl Reader<'_> {
 /// Whether what follows a line may belong to the rendezvous it is of.
 fn is_in_rendezvous(line: Option<&Line>) -> bool {
     line.is_some_and(|line| match line.mark {
-        Mark::None | Mark::FaultOfMeeting(_) => true,
-        Mark::Meet { .. } => line.text.contains("atomic"),
+        Mark::None | Mark::FaultInRendezvous(_) => true,
+        Mark::Rendezvous { .. } => line.text.contains("atomic"),
         Mark::Local
         | Mark::Yield
         | Mark::Enter { .. }
@@ -236,12 +236,12 @@ fn failed(lines: &[Line], last: usize, output: &str, claims: bool) -> Option<(Fa
     let (_, condition) = output.split_once("assertion violated ")?;
     let condition = bare(condition.split(" (at depth").next()?);
     let mut faults = lines.get(last..)?.iter().filter_map(|line| match line.mark {
-        Mark::Fault(fault) | Mark::FaultOfMeeting(fault) => Some((line, fault)),
+        Mark::Fault(fault) | Mark::FaultInRendezvous(fault) => Some((line, fault)),
         Mark::None
         | Mark::Local
         | Mark::Yield
         | Mark::Enter { .. }
-        | Mark::Meet { .. }
+        | Mark::Rendezvous { .. }
         | Mark::FromEnvironment { .. }
         | Mark::ToEnvironment { .. }
         | Mark::After { .. }

@@ -161,7 +161,7 @@ impl MemberSchedule {
             return refuse("an `after` at its start", location);
         }
         if number > 0 && wait.branches.iter().any(|branch| matches!(branch.guard, Guard::Region(_))) {
-            return refuse("a guard that asks `free` at its start", location);
+            return refuse("a guard that reads `free` at its start", location);
         }
         let Some(automaton) = PositionAutomaton::new(spec.follows.as_ref()) else {
             return refuse("a `follows` that is too long", location);

@@ -7,7 +7,7 @@ use super::abi::{
 use super::batch::Batch;
 use super::watchdog::StepCounter;
 use super::{GUARDED, HEADER_NAME, guard};
-use crate::compiler::{Product, Workshop};
+use crate::compiler::{BuildDirectory, Product};
 use crate::error::{HostError, root_cause};
 use crate::externs::check_files;
 use crate::fault::{name_at, waits_of};
@@ -36,15 +36,15 @@ pub(crate) struct Library {
 impl Library {
     /// Compiles and loads a program with its extern functions.
     pub(crate) fn build(program: &Program, generated: &c::Output, externs: &[PathBuf]) -> Result<Library, HostError> {
-        let workshop = Workshop::open()?;
-        workshop.write("quaject/esp.h", RUNTIME_HEADER)?;
-        workshop.write(HEADER_NAME, &generated.header)?;
+        let directory = BuildDirectory::open()?;
+        directory.write("quaject/esp.h", RUNTIME_HEADER)?;
+        directory.write(HEADER_NAME, &generated.header)?;
         let abi = generated.abi.clone();
-        let mut inputs = vec![workshop.write("program.c", &generated.source)?, guard(&workshop)?];
+        let mut inputs = vec![directory.write("program.c", &generated.source)?, guard(&directory)?];
         check_files(externs)?;
         inputs.extend(externs.iter().cloned());
-        let output = workshop.path("program.so");
-        workshop.build(Product::Library, &inputs, GUARDED, &output)?;
+        let output = directory.path("program.so");
+        directory.build(Product::Library, &inputs, GUARDED, &output)?;
         let unloadable = |error: libloading::Error| {
             HostError::new(format!("cannot load the compiled program: {}", root_cause(&error)))
         };

@@ -26,7 +26,7 @@ pub(crate) use library::Library;
 #[cfg(not(unix))]
 pub(crate) use unsupported::Library;
 
-use crate::compiler::Workshop;
+use crate::compiler::BuildDirectory;
 use crate::error::HostError;
 use std::path::PathBuf;
 
@@ -36,7 +36,7 @@ pub(crate) const HEADER_NAME: &str = "program.h";
 pub(crate) const GUARDED: &[&str] = &["ESP_OPTIONAL_EXTERNS", "ESP_LEAVABLE"];
 
 /// Writes the guard, which leaves a step in the middle (`resources/guard.h`).
-pub(crate) fn guard(workshop: &Workshop) -> Result<PathBuf, HostError> {
-    workshop.write("guard.h", include_str!("../../resources/guard.h"))?;
-    workshop.write("guard.c", include_str!("../../resources/guard.c"))
+pub(crate) fn guard(directory: &BuildDirectory) -> Result<PathBuf, HostError> {
+    directory.write("guard.h", include_str!("../../resources/guard.h"))?;
+    directory.write("guard.c", include_str!("../../resources/guard.c"))
 }

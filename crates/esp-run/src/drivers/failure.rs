@@ -1,6 +1,6 @@
 //! Failures of the environment as messages to a program: a code that is the same on every system, and a text.
 
-use super::form::Value;
+use super::message_codec::Value;
 use crate::error::reason;
 use std::fmt;
 use std::io::{Error, ErrorKind};

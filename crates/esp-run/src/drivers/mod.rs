@@ -5,8 +5,8 @@ pub(crate) mod bytes;
 pub(crate) mod devices;
 pub(crate) mod endpoints;
 pub(crate) mod failure;
-pub(crate) mod form;
 pub(crate) mod input;
+pub(crate) mod message_codec;
 pub(crate) mod output;
 pub(crate) mod stream;
 

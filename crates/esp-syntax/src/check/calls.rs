@@ -8,7 +8,7 @@ use super::literals::counted;
 use super::names::{Entity, ExternEntry, Named, PREDECLARED};
 use super::places::expression_place;
 use crate::ast;
-use crate::diagnostics::{Code, Diagnostic};
+use crate::diagnostics::{Code, Diagnostic, nearest};
 use crate::foreign;
 use crate::hir::{self, Argument, ExprKind, ExternId, FnId, Mutability, Purity, StmtKind};
 use crate::span::Span;
@@ -284,7 +284,7 @@ impl<'a> Body<'_, 'a> {
                 purity: Purity::Impure,
                 parameters,
                 result: Some(TypeTable::I32),
-                weight: hir::Weight::Idle,
+                influence: hir::Influence::DataOnly,
                 span: name.span,
             },
         });
@@ -299,7 +299,7 @@ impl<'a> Body<'_, 'a> {
             .map(|(name, _)| name.clone())
             .collect();
         let candidates = functions.iter().map(|name| name.as_str()).chain(PREDECLARED);
-        let help = match super::suggest::nearest(&name.text, candidates) {
+        let help = match nearest(&name.text, candidates) {
             Some(near) if PREDECLARED.contains(&near) => format!("did you mean `{near}`?"),
             Some(near) => format!("did you mean `{near}`? Else declare it: `extern fn {}({list}) -> int;`", name.text),
             None => match foreign::instead_of_call(&name.text) {

@@ -4,10 +4,9 @@
 use super::body::{Body, BodyKind};
 use super::load::Integrity;
 use super::names::Checker;
-use super::suggest;
 use super::walk;
 use crate::ast::{self, FastPathSetting, StatementRefKind};
-use crate::diagnostics::{Code, Diagnostic};
+use crate::diagnostics::{Code, Diagnostic, nearest};
 use crate::hir::{self, ChannelId, ControlPoint, Direction, ExprKind, Operation, PatternKind, ProcessId, SiteId};
 use crate::span::Span;
 use crate::types::Type;
@@ -89,7 +88,7 @@ impl<'a> PathCheck<'_, 'a> {
             return;
         }
         let diagnostic = Diagnostic::new(Code::E0702, name.span, message);
-        self.checker.report(match suggest::nearest(&name.text, candidates) {
+        self.checker.report(match nearest(&name.text, candidates) {
             Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
             None => diagnostic,
         });
@@ -179,7 +178,7 @@ impl<'a> PathCheck<'_, 'a> {
                 let message = format!("`#{}` is not a label of `{}`", label.text, entry.item.name.text);
                 let labels: Vec<SmolStr> = entry.facts.label_names.keys().cloned().collect();
                 let mut diagnostic = Diagnostic::new(Code::E0702, label.span, message);
-                if let Some(near) = suggest::nearest(&label.text, labels.iter().map(|label| label.as_str())) {
+                if let Some(near) = nearest(&label.text, labels.iter().map(|label| label.as_str())) {
                     diagnostic = diagnostic.help(format!("did you mean `#{near}`?"));
                 }
                 if !label.text.is_empty() {

@@ -31,8 +31,6 @@ mod places;
 mod ports;
 mod signatures;
 mod statements;
-mod suggest;
-pub use suggest::nearest;
 mod taint;
 mod tries;
 mod types;

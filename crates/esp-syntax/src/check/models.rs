@@ -5,15 +5,14 @@ use super::abstractions;
 use super::body::{Body, BodyKind};
 use super::constants::Constant;
 use super::names::{Checker, Entity, Named};
-use super::suggest;
 use super::taint;
 use super::types::{Limits, MAX_INSTANCES};
 use super::{assigned, statements};
 use crate::ast::{self, ModelClause};
-use crate::diagnostics::{Code, Diagnostic};
+use crate::diagnostics::{Code, Diagnostic, nearest};
 use crate::hir::{
-    self, AbstractionKind, ExprKind, ExternId, LocalId, ModelAbstraction, ModelPath, ModelScope, ProcessId, Purity,
-    Weight,
+    self, AbstractionKind, ExprKind, ExternId, Influence, LocalId, ModelAbstraction, ModelPath, ModelScope, ProcessId,
+    Purity,
 };
 use crate::span::Span;
 use crate::types::TypeTable;
@@ -22,7 +21,7 @@ use smol_str::SmolStr;
 /// Checks every model.
 pub(super) fn check(checker: &mut Checker) {
     for channel in &mut checker.channels {
-        channel.hir.weights = vec![Weight::Idle; channel.hir.payload.len()];
+        channel.hir.influences = vec![Influence::DataOnly; channel.hir.payload.len()];
     }
     for item in checker.model_items.clone() {
         check_model(checker, item);
@@ -30,17 +29,17 @@ pub(super) fn check(checker: &mut Checker) {
     let everything: Vec<ProcessId> = (0..checker.processes.len() as u32).map(ProcessId).collect();
     let models = std::mem::take(&mut checker.models);
     let environments: Vec<&[hir::Process]> = models.iter().map(|model| &model.environment[..]).collect();
-    let deciding = taint::deciding(checker, &everything, &environments, &observed(checker, &models));
+    let control = taint::control_influence(checker, &everything, &environments, &observed(checker, &models));
     checker.models = models;
     for abstraction in checker.models.iter_mut().flat_map(|model| &mut model.abstractions) {
-        abstraction.weight = deciding.weight(&abstraction.path);
+        abstraction.influence = control.influence_of(&abstraction.path);
     }
-    for id in deciding.externs {
-        checker.externs[id.0 as usize].hir.weight = Weight::Decides;
+    for id in control.externs {
+        checker.externs[id.0 as usize].hir.influence = Influence::Control;
     }
-    for (channel, number) in deciding.payloads {
-        if let Some(weight) = checker.channels[channel.0 as usize].hir.weights.get_mut(number as usize) {
-            *weight = Weight::Decides;
+    for (channel, number) in control.payloads {
+        if let Some(influence) = checker.channels[channel.0 as usize].hir.influences.get_mut(number as usize) {
+            *influence = Influence::Control;
         }
     }
 }
@@ -135,7 +134,7 @@ fn check_model<'a>(checker: &mut Checker<'a>, item: &'a ast::Model) {
 }
 
 fn abstraction_of(kind: AbstractionKind, path: ModelPath, span: Span) -> ModelAbstraction {
-    ModelAbstraction { kind, path, weight: Weight::Decides, span }
+    ModelAbstraction { kind, path, influence: Influence::Control, span }
 }
 
 fn set_scope(checker: &mut Checker, scoped: &mut Option<Span>, span: Span) {
@@ -211,7 +210,7 @@ fn resolve_path(checker: &mut Checker, path: &ast::ModelPath) -> Option<ModelPat
             candidates.sort();
             let message = format!("no process, channel or extern function named `{}`", path.base.text);
             let mut diagnostic = Diagnostic::new(Code::E0208, path.base.span, message);
-            if let Some(near) = suggest::nearest(&path.base.text, candidates.iter().map(|name| name.as_str())) {
+            if let Some(near) = nearest(&path.base.text, candidates.iter().map(|name| name.as_str())) {
                 diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
             }
             if !path.base.text.is_empty() {
@@ -231,8 +230,8 @@ fn require_ranges(checker: &mut Checker, item: &ast::Model, model: &hir::Model) 
         ModelScope::Slice(processes) => processes.clone(),
     };
     let observed = observed(checker, std::slice::from_ref(model));
-    let deciding = taint::deciding(checker, &scope, &[&model.environment], &observed);
-    for id in deciding.externs {
+    let control = taint::control_influence(checker, &scope, &[&model.environment], &observed);
+    for id in control.externs {
         let hir = &checker.externs[id.0 as usize].hir;
         let ranged = model.abstractions.iter().any(|abstraction| {
             abstraction.path == ModelPath::Extern(id) && matches!(abstraction.kind, AbstractionKind::Range(..))

@@ -3,10 +3,9 @@
 use super::body::BodyFacts;
 use super::constants::Constant;
 use super::load::Integrity;
-use super::suggest;
 use super::types::Measures;
 use crate::ast;
-use crate::diagnostics::{Code, Diagnostic, Severity};
+use crate::diagnostics::{Code, Diagnostic, Severity, nearest};
 use crate::foreign;
 use crate::hir::{self, ChannelId, ExternId, FnId, LayoutId, ProcessId};
 use crate::span::{SourceMap, Span};
@@ -247,7 +246,7 @@ impl<'a> Checker<'a> {
                 diagnostic = diagnostic.help(help);
             } else if let ("variable", Some(payload)) = (noun, self.payload_of_case(&name.text)) {
                 diagnostic = diagnostic.help(format!("the case of a union is written `{} |> {payload}`", name.text));
-            } else if let Some(near) = suggest::nearest(&name.text, candidates) {
+            } else if let Some(near) = nearest(&name.text, candidates) {
                 diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
             }
         }
@@ -395,7 +394,7 @@ pub(super) fn declare<'a>(checker: &mut Checker<'a>, files: &'a [ast::File], ord
                     purity: item.purity,
                     parameters: Vec::new(),
                     result: None,
-                    weight: hir::Weight::Idle,
+                    influence: hir::Influence::DataOnly,
                     span: item.name.span,
                 };
                 checker.externs.push(ExternEntry { item: Some(item), hir });
@@ -474,7 +473,7 @@ fn channel(item: &ast::Channel) -> hir::Channel {
     let mut channel = hir::Channel {
         name: item.name.text.clone(),
         payload: Vec::new(),
-        weights: Vec::new(),
+        influences: Vec::new(),
         boundary: hir::Boundary::Internal,
         sharing: hir::Sharing::Ports,
         policy: hir::Policy::default(),

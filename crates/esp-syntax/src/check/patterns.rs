@@ -7,7 +7,7 @@ use super::constants::fits;
 use super::literals::{Completeness, counted};
 use super::places::{Intent, steps};
 use crate::ast;
-use crate::diagnostics::{Code, Diagnostic};
+use crate::diagnostics::{Code, Diagnostic, nearest};
 use crate::foreign;
 use crate::hir::{self, ExprKind, LocalId, Mutability, PatternKind};
 use crate::span::Span;
@@ -279,7 +279,7 @@ impl<'a> Body<'_, 'a> {
             return true;
         }
         let names = self.visible_names();
-        if super::suggest::nearest(&name.text, names.iter().map(|name| name.as_str())).is_some() {
+        if nearest(&name.text, names.iter().map(|name| name.as_str())).is_some() {
             return false;
         }
         let declare = || format!("write `${}` to declare it here", name.text);

@@ -9,7 +9,7 @@ use crate::hir::{
     self, Argument, BinaryOperator, ChannelId, Expr, ExprKind, ExternId, LocalId, Operation, Pattern, PatternKind,
     Place, ProcessId, Stmt, StmtKind, UnaryOperator,
 };
-use crate::hir::{ModelPath, PlaceStep, Weight};
+use crate::hir::{Influence, ModelPath, PlaceStep};
 use crate::types::{Type, TypeId, TypeTable};
 use rustc_hash::FxHashSet;
 
@@ -20,7 +20,7 @@ enum Holder {
     Payload(ChannelId, u32),
     Result(ExternId),
     /// Control: the target of the analysis.
-    Decision,
+    Control,
 }
 
 /// The data-flow graph.
@@ -32,7 +32,7 @@ struct Flows<'t> {
 }
 
 /// The holders of values that influence control.
-pub(super) struct Deciding {
+pub(super) struct ControlInfluence {
     /// Extern functions that are called, by their result, in order of declaration.
     pub(super) externs: Vec<ExternId>,
     /// Values of messages.
@@ -40,29 +40,29 @@ pub(super) struct Deciding {
     variables: FxHashSet<(ProcessId, LocalId)>,
 }
 
-impl Deciding {
+impl ControlInfluence {
     /// Whether a part influences control.
-    pub(super) fn weight(&self, path: &ModelPath) -> Weight {
-        let decides = match path {
+    pub(super) fn influence_of(&self, path: &ModelPath) -> Influence {
+        let is_control = match path {
             ModelPath::Extern(id) => self.externs.contains(id),
             ModelPath::Variable(process, local) => self.variables.contains(&(*process, *local)),
             ModelPath::Payload(channel, number) => self.payloads.contains(&(*channel, *number)),
         };
-        if decides { Weight::Decides } else { Weight::Idle }
+        if is_control { Influence::Control } else { Influence::DataOnly }
     }
 }
 
 /// The influence on control in these processes and in the environments of models. The `observed` variables of
 /// properties count as control.
-pub(super) fn deciding(
+pub(super) fn control_influence(
     checker: &Checker,
     scope: &[ProcessId],
     environments: &[&[hir::Process]],
     observed: &[(ProcessId, LocalId)],
-) -> Deciding {
+) -> ControlInfluence {
     let mut flows = Flows { types: &checker.types, edges: Vec::new(), externs: Vec::new() };
     for (process, local) in observed {
-        flows.add(Holder::Variable(*process, *local), Holder::Decision);
+        flows.add(Holder::Variable(*process, *local), Holder::Control);
     }
     for process in scope {
         if let Some(hir) = &checker.processes[process.0 as usize].hir {
@@ -81,22 +81,22 @@ pub(super) fn deciding(
     flows.externs.retain(|id| backward.contains(&Holder::Result(*id)));
     let payloads = backward.iter().filter_map(|holder| match holder {
         Holder::Payload(channel, number) => Some((*channel, *number)),
-        Holder::Variable(..) | Holder::Result(_) | Holder::Decision => None,
+        Holder::Variable(..) | Holder::Result(_) | Holder::Control => None,
     });
     let variables = backward.iter().filter_map(|holder| match holder {
         Holder::Variable(process, local) => Some((*process, *local)),
-        Holder::Payload(..) | Holder::Result(_) | Holder::Decision => None,
+        Holder::Payload(..) | Holder::Result(_) | Holder::Control => None,
     });
-    Deciding { payloads: payloads.collect(), variables: variables.collect(), externs: flows.externs }
+    ControlInfluence { payloads: payloads.collect(), variables: variables.collect(), externs: flows.externs }
 }
 
 impl Flows<'_> {
-    /// Every holder whose value can reach a decision.
+    /// Every holder whose value can reach control.
     fn reaching(&mut self) -> FxHashSet<Holder> {
         self.edges.sort_unstable();
         self.edges.dedup();
         let mut reached = FxHashSet::default();
-        let mut open = vec![Holder::Decision];
+        let mut open = vec![Holder::Control];
         while let Some(holder) = open.pop() {
             if reached.insert(holder) {
                 let first = self.edges.partition_point(|(to, _)| *to < holder);
@@ -112,14 +112,14 @@ impl Flows<'_> {
         self.value(process, expr, target, false);
     }
 
-    /// Likewise; with `decides`, the value flows to [`Holder::Decision`] as well. Each part is visited once: operands
+    /// Likewise; with `is_control`, the value flows to [`Holder::Control`] as well. Each part is visited once: operands
     /// of arithmetic that can fault flow to both.
-    fn value(&mut self, process: ProcessId, expr: &Expr, target: Holder, decides: bool) {
-        let decides = decides || can_fault(self.types, expr);
+    fn value(&mut self, process: ProcessId, expr: &Expr, target: Holder, is_control: bool) {
+        let is_control = is_control || can_fault(self.types, expr);
         let from = |flows: &mut Self, source: Holder| {
             flows.add(source, target);
-            if decides && target != Holder::Decision {
-                flows.add(source, Holder::Decision);
+            if is_control && target != Holder::Control {
+                flows.add(source, Holder::Control);
             }
         };
         match &expr.kind {
@@ -130,15 +130,15 @@ impl Flows<'_> {
                 self.arguments(process, *id, arguments);
             }
             ExprKind::Index(base, index) => {
-                self.value(process, base, target, decides);
-                self.expr(process, index, Holder::Decision);
+                self.value(process, base, target, is_control);
+                self.expr(process, index, Holder::Control);
             }
             ExprKind::Conditional(condition, left, right) => {
-                self.expr(process, condition, Holder::Decision);
-                self.value(process, left, target, decides);
-                self.value(process, right, target, decides);
+                self.expr(process, condition, Holder::Control);
+                self.value(process, left, target, is_control);
+                self.value(process, right, target, is_control);
             }
-            _ => walk::operands(expr, &mut |operand| self.value(process, operand, target, decides)),
+            _ => walk::operands(expr, &mut |operand| self.value(process, operand, target, is_control)),
         }
     }
 
@@ -158,7 +158,7 @@ impl Flows<'_> {
 
     fn place(&mut self, process: ProcessId, source: Holder, place: &Place) {
         self.add(source, Holder::Variable(process, place.base));
-        walk::place_expressions(place, &mut |index| self.expr(process, index, Holder::Decision));
+        walk::place_expressions(place, &mut |index| self.expr(process, index, Holder::Control));
     }
 
     fn pattern(&mut self, process: ProcessId, source: Holder, pattern: &Pattern) {
@@ -166,20 +166,20 @@ impl Flows<'_> {
             PatternKind::Any => {}
             PatternKind::Declare(local) => self.add(source, Holder::Variable(process, *local)),
             PatternKind::Assign(place) => self.place(process, source, place),
-            PatternKind::Constant(_) | PatternKind::Bytes(_) | PatternKind::OwnId => self.add(source, Holder::Decision),
+            PatternKind::Constant(_) | PatternKind::Bytes(_) | PatternKind::OwnId => self.add(source, Holder::Control),
             PatternKind::Equal(expr) => {
-                self.add(source, Holder::Decision);
-                self.expr(process, expr, Holder::Decision);
+                self.add(source, Holder::Control);
+                self.expr(process, expr, Holder::Control);
             }
             PatternKind::Tag(_, payload) => {
-                self.add(source, Holder::Decision);
+                self.add(source, Holder::Control);
                 payload.iter().for_each(|payload| self.pattern(process, source, payload));
             }
             PatternKind::Record(parts) | PatternKind::Array(parts) => {
                 parts.iter().for_each(|part| self.pattern(process, source, part));
             }
         }
-        pattern.condition.iter().for_each(|condition| self.expr(process, condition, Holder::Decision));
+        pattern.condition.iter().for_each(|condition| self.expr(process, condition, Holder::Control));
     }
 
     fn statement(&mut self, process: ProcessId, stmt: &Stmt) {
@@ -187,24 +187,24 @@ impl Flows<'_> {
             StmtKind::Update { place, operator, value, ty } => {
                 self.expr(process, value, Holder::Variable(process, place.base));
                 if operator_can_fault(self.types, *operator, *ty) || can_lose_bits(place) {
-                    self.expr(process, value, Holder::Decision);
-                    self.add(Holder::Variable(process, place.base), Holder::Decision);
+                    self.expr(process, value, Holder::Control);
+                    self.add(Holder::Variable(process, place.base), Holder::Control);
                 }
-                walk::place_expressions(place, &mut |index| self.expr(process, index, Holder::Decision));
+                walk::place_expressions(place, &mut |index| self.expr(process, index, Holder::Control));
             }
             StmtKind::Assign(place, value) => {
                 self.expr(process, value, Holder::Variable(process, place.base));
                 if can_lose_bits(place) {
-                    self.expr(process, value, Holder::Decision);
+                    self.expr(process, value, Holder::Control);
                 }
-                walk::place_expressions(place, &mut |index| self.expr(process, index, Holder::Decision));
+                walk::place_expressions(place, &mut |index| self.expr(process, index, Holder::Control));
             }
             StmtKind::Call(id, arguments) => {
                 self.externs.push(*id);
                 self.arguments(process, *id, arguments);
             }
             StmtKind::Match(value, arms) => {
-                self.expr(process, value, Holder::Decision);
+                self.expr(process, value, Holder::Control);
                 // Matched parts go on to what the arms bind.
                 let mut sources = Vec::new();
                 walk::nested(value, &mut |expr| match &expr.kind {
@@ -218,7 +218,7 @@ impl Flows<'_> {
             }
             StmtKind::Communicate(communicate) => {
                 for branch in &communicate.branches {
-                    branch.guard.iter().for_each(|guard| self.expr(process, guard, Holder::Decision));
+                    branch.guard.iter().for_each(|guard| self.expr(process, guard, Holder::Control));
                     match &branch.operation {
                         Operation::In(_, channel, patterns) => {
                             for (index, pattern) in patterns.iter().enumerate() {
@@ -231,11 +231,11 @@ impl Flows<'_> {
                                 self.expr(process, value, payload);
                             }
                         }
-                        Operation::After(duration, _) => self.expr(process, duration, Holder::Decision),
+                        Operation::After(duration, _) => self.expr(process, duration, Holder::Control),
                     }
                 }
             }
-            _ => walk::expressions(stmt, &mut |expr| self.expr(process, expr, Holder::Decision)),
+            _ => walk::expressions(stmt, &mut |expr| self.expr(process, expr, Holder::Control)),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The file and its items.
 
 use super::{Parser, expressions, fast_paths, models, patterns, statements, types};
-use crate::diagnostics::{Code, Diagnostic};
+use crate::diagnostics::{Code, Diagnostic, nearest};
 use crate::literal::shorten;
 use crate::tree::SyntaxKind;
 
@@ -110,12 +110,9 @@ fn not_an_item(p: &mut Parser) {
             "include" => Some("other files are read with `import \"file.esp\";`".to_string()),
             _ => None,
         },
-        SyntaxKind::Ident => ITEM_WORDS
-            .iter()
-            .chain(ITEM_KEYWORDS)
-            .filter(|word| is_close(text, word))
-            .min_by_key(|word| word.len().abs_diff(text.len()))
-            .map(|word| format!("did you mean `{word}`?")),
+        SyntaxKind::Ident => {
+            nearest(text, ITEM_WORDS.iter().chain(ITEM_KEYWORDS).copied()).map(|word| format!("did you mean `{word}`?"))
+        }
         _ => None,
     };
     let help = help.unwrap_or_else(|| {
@@ -144,24 +141,6 @@ fn not_an_item(p: &mut Parser) {
         }
     }
     p.complete(marker, SyntaxKind::Error);
-}
-
-/// Whether a word looks like a misspelling of another: at most two letters differ, are missing or too many.
-fn is_close(word: &str, meant: &str) -> bool {
-    if word.len().abs_diff(meant.len()) > 2 || word.len() < 3 {
-        return false;
-    }
-    let mut row: Vec<usize> = (0..=meant.len()).collect();
-    for (i, a) in word.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in meant.bytes().enumerate() {
-            let substituted = diagonal + usize::from(a != b);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[meant.len()] <= 2
 }
 
 /// `"import" STRING ";"`

@@ -72,7 +72,7 @@ impl AfXdpError {
     /// The help text.
     pub fn help(&self) -> &'static str {
         if self.is(libc::EPERM) || self.is(libc::EACCES) {
-            return "it takes root, or a program after `setcap cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock+ep`";
+            return "it requires root, or a program after `setcap cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock+ep`";
         }
         match self.step {
             Step::Find if self.is(libc::EMEDIUMTYPE) => "AF_XDP is for Ethernet; AF_PACKET listens to other interfaces",
@@ -84,7 +84,7 @@ impl AfXdpError {
                 "another XDP program is attached: stop the process that attached it, or run `ip link set dev IFACE xdp off`"
             }
             Step::Watch | Step::Socket | Step::Bind | Step::Load | Step::Attach => {
-                "it takes Linux 5.9 with CONFIG_XDP_SOCKETS; AF_PACKET listens without"
+                "it requires Linux 5.9 with CONFIG_XDP_SOCKETS; AF_PACKET listens without"
             }
             Step::Listen => "all packets that arrived before were delivered",
         }

@@ -30,7 +30,7 @@ enum {
     QJ_PIPE_KEY = 2,           /* P0102: a repeated key is not 1, 2, 4 or 8 bytes long */
     QJ_PIPE_TOO_MANY_STREAMS = 3, /* P0103: more than 4 steps want a key stream */
     QJ_PIPE_WIDE = 4,          /* P0104: elements of 64 bits on a machine of 32 */
-    QJ_PIPE_INSTRUCTIONS = 5,  /* P0105: steps of one's own are too long together */
+    QJ_PIPE_INSTRUCTIONS = 5,  /* P0105: user-defined steps are too long together */
     QJ_PIPE_TARGET = 6,        /* P0201: the targets are not as long as the sources */
     QJ_PIPE_OVERLAP = 7,       /* P0202: source and target share bytes and are not the same ones */
     QJ_PIPE_STREAMS = 8,       /* P0203: not as many key streams as steps that want one */
@@ -41,13 +41,15 @@ enum {
     QJ_PIPE_TEXT = 13,         /* a text is wrong: line, column, the way out */
     QJ_PIPE_ENCODING = 14,     /* a text is not UTF-8 */
     QJ_PIPE_UNKNOWN = 15,      /* there is no definition of this name, no step of this kind */
-    QJ_PIPE_FLAW = 16          /* a handler does not pass the check */
+    QJ_PIPE_VERIFY = 16        /* the verifier rejects a handler */
 };
 
 enum { QJ_PIPE_MAX_STEPS = 8 };
 
 /* Deprecated names, for one version. */
 #define QJ_PIPE_MOST_STEPS QJ_PIPE_MAX_STEPS
+#define QJ_PIPE_FLAW QJ_PIPE_VERIFY
+#define QJ_STEP_OWN QJ_STEP_USER
 #define QJ_PIPE_MOST_STREAMS QJ_PIPE_TOO_MANY_STREAMS
 
 /* The message and help text of the last failure of a function in this thread: valid until the next failure. Empty if
@@ -86,7 +88,7 @@ enum qj_step_kind {
     QJ_STEP_XOR,        /* exclusive or with a key that repeats: the first `key_bytes` of `key` */
     QJ_STEP_XOR_STREAM, /* exclusive or with a key stream that is given with each run */
     QJ_STEP_COUNT,      /* counts bytes */
-    QJ_STEP_OWN         /* the step called `name` of the definitions */
+    QJ_STEP_USER        /* the step called `name` of the definitions */
 };
 
 /* Steps are applied in order: a checksum before a swap is that of the input bytes. Members that a kind does not need
@@ -98,7 +100,7 @@ struct qj_step {
     const char *name;
 };
 
-/* Composes steps. Definitions may be null if no step is one's own. */
+/* Composes steps. Definitions may be null if no step is user-defined. */
 int qj_pipe_of_steps(const struct qj_step *, size_t count, const struct qj_definitions *, struct qj_pipe **);
 /* Composes a text such as "copy | checksum | xor 0x37fa213d". Definitions may be null. */
 int qj_pipe_of_text(const char *text, const struct qj_definitions *, struct qj_pipe **);

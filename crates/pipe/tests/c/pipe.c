@@ -134,7 +134,7 @@ static void builder(void) {
     qj_pipe_free(pipe);
 }
 
-static const char OWN[] = "step bump u32be\n"
+static const char USER_STEPS[] = "step bump u32be\n"
                           "  add r0, r0, 1\n"
                           "  total max r0\n"
                           "end\n"
@@ -155,8 +155,8 @@ static const char OWN[] = "step bump u32be\n"
 
 static void definitions(void) {
     struct qj_definitions *own;
-    CHECK(qj_definitions_read(OWN, &own) == QJ_PIPE_OK);
-    struct qj_step steps[] = {{.kind = QJ_STEP_OWN, .name = "bump"}};
+    CHECK(qj_definitions_read(USER_STEPS, &own) == QJ_PIPE_OK);
+    struct qj_step steps[] = {{.kind = QJ_STEP_USER, .name = "bump"}};
     struct qj_pipe *pipe, *same;
     CHECK(qj_pipe_of_steps(steps, 1, own, &pipe) == QJ_PIPE_OK);
     CHECK(qj_pipe_of_text("bump", own, &same) == QJ_PIPE_OK);
@@ -204,7 +204,7 @@ static void definitions(void) {
 
     struct qj_handler *none = NULL;
     CHECK(qj_handler_new(own, "stor", NULL, 0, 0, &none) == QJ_PIPE_UNKNOWN && says("there are store, forever"));
-    CHECK(qj_handler_new(own, "store", NULL, 0, 1, &none) == QJ_PIPE_FLAW && says("pipe"));
+    CHECK(qj_handler_new(own, "store", NULL, 0, 1, &none) == QJ_PIPE_VERIFY && says("pipe"));
     CHECK(none == NULL);
     qj_definitions_free(own);
 }
@@ -227,7 +227,7 @@ static void mistakes(void) {
     CHECK(qj_pipe_of_steps(steps, 1, NULL, &none) == QJ_PIPE_KEY);
     steps[0] = (struct qj_step){.kind = 77};
     CHECK(qj_pipe_of_steps(steps, 1, NULL, &none) == QJ_PIPE_UNKNOWN && says("kind 77"));
-    steps[0] = (struct qj_step){.kind = QJ_STEP_OWN, .name = "bump"};
+    steps[0] = (struct qj_step){.kind = QJ_STEP_USER, .name = "bump"};
     CHECK(qj_pipe_of_steps(steps, 1, NULL, &none) == QJ_PIPE_UNKNOWN && says("`bump`"));
     CHECK(none == NULL && nothing == NULL);
 

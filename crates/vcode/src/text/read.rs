@@ -2,11 +2,11 @@
 
 use std::borrow::ToOwned;
 use std::format;
-use std::string::{String, ToString};
+use std::string::String;
 use std::vec::Vec;
 
-use quaject_diagnostic::Diagnostic;
 use quaject_diagnostic::span::Span;
+use quaject_diagnostic::{Diagnostic, nearest};
 
 use super::{Bank, Function, Operand, StackVariable, Statement, TextCode, TextDiagnostic, Variable};
 use crate::frame::Kind;
@@ -217,7 +217,8 @@ impl<'t> Reader<'t> {
     fn statement(&mut self, words: Words<'t>, name: &'t str, text: &'t str) {
         let Some(instruction) = Instruction::named(name) else {
             let problem = Problem::new(TextCode::Unknown, format!("no instruction named `{name}`"));
-            let help = nearest(name).map(|near| format!("did you mean `{near}`?"));
+            let names = Instruction::all().iter().map(|instruction| instruction.name);
+            let help = nearest(name, names).map(|near| format!("did you mean `{near}`?"));
             return self.report(name, Problem { help, ..problem });
         };
         let list = words.list();
@@ -377,30 +378,4 @@ fn immediate(ty: Type, text: &str) -> Option<i64> {
             instruction::fits(ty, value).then_some(value)
         }
     }
-}
-
-/// The instruction whose name is nearest by Levenshtein distance, if the distance is at most two.
-fn nearest(name: &str) -> Option<&'static str> {
-    let name: String = name.chars().take(16).collect();
-    Instruction::all()
-        .iter()
-        .map(|instruction| (distance(&name, instruction.name), instruction.name))
-        .min()
-        .filter(|(distance, _)| *distance <= 2)
-        .map(|(_, near)| near)
-}
-
-fn distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (index, own) in left.to_string().chars().enumerate() {
-        let mut before = row[0];
-        row[0] = index + 1;
-        for (column, other) in right.iter().enumerate() {
-            let change = before + usize::from(own != *other);
-            before = row[column + 1];
-            row[column + 1] = change.min(row[column] + 1).min(before + 1);
-        }
-    }
-    row[right.len()]
 }

@@ -116,17 +116,6 @@ impl Types {
         }
     }
 
-    /// Whether values of the type have to be built by allocating.
-    pub fn allocates(&self, ty: &Ty) -> bool {
-        match ty {
-            Ty::Int(_) | Ty::Bool | Ty::Bytes(_) => false,
-            Ty::Array(_, element) => self.allocates(element),
-            Ty::Record(id) => self.records[*id].iter().any(|field| self.allocates(field)),
-            Ty::Union(id) => self.unions[*id].iter().flatten().any(|payload| self.allocates(payload)),
-            Ty::Boxed(_) => true,
-        }
-    }
-
     /// A random value.
     pub fn datum(&self, rng: &mut Rng, ty: &Ty) -> Datum {
         match ty {

@@ -75,7 +75,7 @@ pub(super) fn check_eligible(program: &Program, process: ProcessId) -> Result<()
             Terminator::Wait(wait) => {
                 for branch in &wait.branches {
                     if let Guard::Region(_) = branch.guard {
-                        return refuse("a guard that asks `free`");
+                        return refuse("a guard that reads `free`");
                     }
                 }
             }

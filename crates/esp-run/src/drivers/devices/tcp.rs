@@ -16,8 +16,8 @@
 use super::{Device, Ends, Received, readable};
 use crate::binding::SocketEndpoint;
 use crate::drivers::failure::Failure;
-use crate::drivers::form::Want::{Bytes, Cases, Id, Number};
-use crate::drivers::form::{Case, Form, Value};
+use crate::drivers::message_codec::FieldKind::{Bytes, Cases, Id, Number};
+use crate::drivers::message_codec::{Case, MessageCodec, Value};
 use crate::error::{HostError, reason};
 use crate::poller::{Interest, Lifetime};
 use crate::system::{self, is_ready};
@@ -43,11 +43,11 @@ const CLOSED: usize = 3;
 const FAILED: usize = 4;
 /// By the numbers above.
 const EVENTS: &[Case<'_>] = &[
-    Case { name: "opened", holds: &[Number(u32::MAX as u64), Number(u16::MAX as u64)], least: 0 },
+    Case { name: "opened", fields: &[Number(u32::MAX as u64), Number(u16::MAX as u64)], least: 0 },
     Case::new("data", &[Bytes]),
     Case::new("sent", &[]),
     Case::new("closed", &[]),
-    Case { name: "failed", holds: &[Number(0x7f), Bytes], least: 1 },
+    Case { name: "failed", fields: &[Number(0x7f), Bytes], least: 1 },
 ];
 
 const CONNECT: usize = 0;
@@ -66,8 +66,8 @@ const REQUESTS_EXAMPLE: &str = "(pid(P), union { data: bytes[<=1460], close })`:
 
 /// The connections of a program.
 pub(super) struct Tcp {
-    events: Option<Form>,
-    requests: Option<Form>,
+    events: Option<MessageCodec>,
+    requests: Option<MessageCodec>,
     listener: Option<TcpListener>,
     /// The maximum number of connections at once.
     max_connections: i128,
@@ -103,11 +103,11 @@ impl Tcp {
     pub(super) fn open(program: &Program, place: Option<SocketEndpoint>, ends: Ends<'_>) -> Result<Tcp, HostError> {
         let events = ends
             .input
-            .map(|channel| Form::of_channel(program, channel, "tcp", &[Id, Cases(EVENTS)], EVENTS_EXAMPLE))
+            .map(|channel| MessageCodec::of_channel(program, channel, "tcp", &[Id, Cases(EVENTS)], EVENTS_EXAMPLE))
             .transpose()?;
         let requests = ends
             .output
-            .map(|channel| Form::of_channel(program, channel, "tcp", &[Id, Cases(REQUESTS)], REQUESTS_EXAMPLE))
+            .map(|channel| MessageCodec::of_channel(program, channel, "tcp", &[Id, Cases(REQUESTS)], REQUESTS_EXAMPLE))
             .transpose()?;
         let (Some(events), Some(requests)) = (events, requests) else {
             return Err(HostError::usage("driver `tcp` serves two channels, and only one is bound to it")
@@ -323,7 +323,7 @@ impl Device for Tcp {
             self.poll_connections()?;
         }
         while let (Some((id, event, values)), Some(events)) = (self.pending_events.pop_front(), &self.events) {
-            let message = events.message(vec![Value::Number(id), Value::Case(event, values)]);
+            let message = events.encode(vec![Value::Number(id), Value::Case(event, values)]);
             match message {
                 Ok(message) => return Ok(Received::Message(message)),
                 Err(_) => debug_assert!(false, "numbers and lengths are kept below the type's bounds"),
@@ -337,8 +337,8 @@ impl Device for Tcp {
     }
 
     fn send(&mut self, message: &[Datum]) -> Result<(), HostError> {
-        let Some(form) = &self.requests else { return Ok(()) };
-        let mut values = form.values(message).into_iter();
+        let Some(codec) = &self.requests else { return Ok(()) };
+        let mut values = codec.decode(message).into_iter();
         let (Some(id), Some(Value::Case(case, values))) = (values.next(), values.next()) else { return Ok(()) };
         let id = id.number();
         let mut values = values.into_iter();

@@ -8,7 +8,7 @@
 use super::platform::dropped_datagrams;
 use super::{Device, Ends, PollThrottle, Received, readable};
 use crate::binding::SocketEndpoint;
-use crate::drivers::form::{Form, Value, begins_with_pid};
+use crate::drivers::message_codec::{FieldKind, MessageCodec, Value, begins_with_pid};
 use crate::error::{HostError, reason};
 use crate::poller::Interest;
 use quaject_esp_exec::datum::Datum;
@@ -24,19 +24,15 @@ const MAX_DATAGRAM_BYTES: usize = 65_536;
 /// Datagrams held while the system has no room for them.
 const MAX_HELD: usize = 64;
 
-const PLAIN: &[crate::drivers::form::Want<'_>] = {
-    use crate::drivers::form::Want::{Bytes, Number};
-    &[Number(u32::MAX as u64), Number(u16::MAX as u64), Bytes]
-};
-const OWNED: &[crate::drivers::form::Want<'_>] = {
-    use crate::drivers::form::Want::{Bytes, Id, Number};
-    &[Id, Number(u32::MAX as u64), Number(u16::MAX as u64), Bytes]
-};
+const PLAIN: &[FieldKind<'_>] =
+    &[FieldKind::Number(u32::MAX as u64), FieldKind::Number(u16::MAX as u64), FieldKind::Bytes];
+const OWNED: &[FieldKind<'_>] =
+    &[FieldKind::Id, FieldKind::Number(u32::MAX as u64), FieldKind::Number(u16::MAX as u64), FieldKind::Bytes];
 
 /// The sockets of one or two channels.
 pub(super) struct Udp {
-    input: Option<Form>,
-    output: Option<Form>,
+    input: Option<MessageCodec>,
+    output: Option<MessageCodec>,
     /// One, or one for each instance.
     sockets: Vec<UdpSocket>,
     /// Sockets that had datagrams at the last poll.
@@ -54,17 +50,17 @@ pub(super) struct Udp {
 
 impl Udp {
     pub(super) fn open(program: &Program, endpoint: SocketEndpoint, ends: Ends<'_>) -> Result<Udp, HostError> {
-        let form = |channel: &Channel| {
-            let (wants, example) = if begins_with_pid(program, channel) {
+        let codec = |channel: &Channel| {
+            let (fields, example) = if begins_with_pid(program, channel) {
                 (OWNED, "(pid(P), u32, u16, bytes[<=1472])`: whose socket, address, port, content")
             } else {
                 (PLAIN, "(u32, u16, bytes[<=1472])`: address, port, content")
             };
-            Form::of_channel(program, channel, "udp", wants, example)
+            MessageCodec::of_channel(program, channel, "udp", fields, example)
         };
-        let input = ends.input.map(form).transpose()?;
-        let output = ends.output.map(form).transpose()?;
-        let owners = |form: &Option<Form>| form.as_ref().map(|form| form.instances().map(<[u32]>::to_vec));
+        let input = ends.input.map(codec).transpose()?;
+        let output = ends.output.map(codec).transpose()?;
+        let owners = |codec: &Option<MessageCodec>| codec.as_ref().map(|codec| codec.instances().map(<[u32]>::to_vec));
         let owners = match (owners(&input), owners(&output)) {
             (Some(one), Some(other)) if one != other => {
                 return Err(HostError::usage("the two channels of one `udp` driver name different processes")
@@ -161,20 +157,20 @@ fn bind(endpoint: SocketEndpoint, number: usize) -> Result<UdpSocket, HostError>
 impl Device for Udp {
     fn receive(&mut self) -> Result<Received, HostError> {
         while let Some((socket, length, from)) = self.next() {
-            let Some(form) = &self.input else { continue };
+            let Some(codec) = &self.input else { continue };
             // The datagram is dropped instead of truncated.
-            if length > form.bytes_bound() {
+            if length > codec.bytes_bound() {
                 self.too_long += 1;
                 continue;
             }
             let mut values = Vec::with_capacity(4);
-            if form.instances().is_some() {
+            if codec.instances().is_some() {
                 values.push(Value::Number(socket as i128));
             }
             values.push(Value::Number(i128::from(u32::from(*from.ip()))));
             values.push(Value::Number(i128::from(from.port())));
             values.push(Value::Bytes(self.buffer[..length].to_vec()));
-            match form.message(values) {
+            match codec.encode(values) {
                 Ok(message) => return Ok(Received::Message(message)),
                 Err(_) => self.too_long += 1,
             }
@@ -187,8 +183,8 @@ impl Device for Udp {
     }
 
     fn send(&mut self, message: &[Datum]) -> Result<(), HostError> {
-        let Some(form) = &self.output else { return Ok(()) };
-        let mut values = form.values(message);
+        let Some(codec) = &self.output else { return Ok(()) };
+        let mut values = codec.decode(message);
         let Some(content) = values.pop().map(Value::into_bytes) else { return Ok(()) };
         let port = values.pop().map_or(0, |port| port.number() as u16);
         let address = values.pop().map_or(0, |address| address.number() as u32);

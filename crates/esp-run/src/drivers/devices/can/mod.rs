@@ -10,7 +10,7 @@ mod frame;
 use super::platform::{CanInterface, dropped_datagrams};
 use super::{Device, Ends, Received};
 use crate::binding::CanEndpoint;
-use crate::drivers::form::{Form, Value, Want};
+use crate::drivers::message_codec::{FieldKind, MessageCodec, Value};
 use crate::error::{HostError, reason};
 use crate::poller::Interest;
 use crate::system;
@@ -31,8 +31,8 @@ const HELD: usize = 64;
 /// One bus.
 pub(super) struct Can {
     bus: Bus,
-    input: Option<Form>,
-    output: Option<Form>,
+    input: Option<MessageCodec>,
+    output: Option<MessageCodec>,
     held: VecDeque<CanFrame>,
     buffer: Vec<u8>,
     too_long: u64,
@@ -53,12 +53,12 @@ enum Bus {
 
 impl Can {
     pub(super) fn open(program: &Program, name: &CanEndpoint, ends: Ends<'_>) -> Result<Can, HostError> {
-        let form = |channel: &Channel| {
-            let wants = &[Want::Number(u32::MAX as u64), Want::Bytes];
-            Form::of_channel(program, channel, "can", wants, "(u32, bytes[<=8])`: identifier, data")
+        let codec = |channel: &Channel| {
+            let fields = &[FieldKind::Number(u32::MAX as u64), FieldKind::Bytes];
+            MessageCodec::of_channel(program, channel, "can", fields, "(u32, bytes[<=8])`: identifier, data")
         };
-        let input = ends.input.map(form).transpose()?;
-        let output = ends.output.map(form).transpose()?;
+        let input = ends.input.map(codec).transpose()?;
+        let output = ends.output.map(codec).transpose()?;
         let bus = match name {
             CanEndpoint::Interface(interface) => CanInterface::open(interface).map(Bus::Interface).map_err(|os_error| {
                 let error = HostError::new(format!("cannot open the CAN interface `{interface}`: {}", reason(&os_error)));
@@ -158,8 +158,8 @@ impl Device for Can {
             let frame =
                 self.next().map_err(|error| HostError::new(format!("cannot read from the bus: {}", reason(&error))))?;
             let Some(frame) = frame else { return Ok(Received::Nothing) };
-            let Some(form) = &self.input else { continue };
-            match form.message(vec![Value::Number(i128::from(frame.id)), Value::Bytes(frame.data)]) {
+            let Some(codec) = &self.input else { continue };
+            match codec.encode(vec![Value::Number(i128::from(frame.id)), Value::Bytes(frame.data)]) {
                 Ok(message) => return Ok(Received::Message(message)),
                 Err(_) => self.too_long += 1,
             }
@@ -171,8 +171,8 @@ impl Device for Can {
     }
 
     fn send(&mut self, message: &[Datum]) -> Result<(), HostError> {
-        let Some(form) = &self.output else { return Ok(()) };
-        let mut values = form.values(message);
+        let Some(codec) = &self.output else { return Ok(()) };
+        let mut values = codec.decode(message);
         let Some(data) = values.pop().map(Value::into_bytes) else { return Ok(()) };
         let id = values.pop().map_or(0, |id| id.number() as u32);
         let largest = if id & CAN_EFF_FLAG != 0 { CAN_EFF_MASK } else { CAN_SFF_MASK };

@@ -18,8 +18,8 @@
 
 use crate::drivers::devices::{Device, Ends, Received};
 use crate::drivers::failure::Failure;
-use crate::drivers::form::Want::{Bytes, Cases, Id, Number};
-use crate::drivers::form::{Case, Form, TooLarge, Value};
+use crate::drivers::message_codec::FieldKind::{Bytes, Cases, Id, Number};
+use crate::drivers::message_codec::{Case, MessageCodec, TooLarge, Value};
 use crate::error::HostError;
 use crate::poller::Interest;
 use quaject_esp_exec::datum::Datum;
@@ -68,7 +68,7 @@ const ANSWERS: &[Case<'_>] = &[
     Case::new("done", &[]),
     Case::new("data", &[Bytes]),
     Case::new("size", &[Number(0xffff)]),
-    Case { name: "failed", holds: &[Number(0x7f), Bytes], least: 1 },
+    Case { name: "failed", fields: &[Number(0x7f), Bytes], least: 1 },
 ];
 
 /// The files that a program has open.
@@ -76,8 +76,8 @@ pub(super) struct Files {
     folder: OwnedFd,
     /// The name of the folder in messages.
     name: String,
-    requests: Option<Form>,
-    answers: Option<Form>,
+    requests: Option<MessageCodec>,
+    answers: Option<MessageCodec>,
     open: HashMap<i128, OpenFile>,
     held: VecDeque<Vec<Datum>>,
 }
@@ -98,12 +98,12 @@ enum Over {
 
 impl Files {
     pub(super) fn open(program: &Program, root: &Path, ends: Ends<'_>) -> Result<Files, HostError> {
-        let requests = ends
-            .output
-            .map(|channel| Form::of_channel(program, channel, "file", &[Id, Cases(REQUESTS)], REQUESTS_EXAMPLE));
+        let requests = ends.output.map(|channel| {
+            MessageCodec::of_channel(program, channel, "file", &[Id, Cases(REQUESTS)], REQUESTS_EXAMPLE)
+        });
         let answers = ends
             .input
-            .map(|channel| Form::of_channel(program, channel, "file", &[Id, Cases(ANSWERS)], ANSWERS_EXAMPLE));
+            .map(|channel| MessageCodec::of_channel(program, channel, "file", &[Id, Cases(ANSWERS)], ANSWERS_EXAMPLE));
         let (requests, answers) = (requests.transpose()?, answers.transpose()?);
         if let (Some(requests), Some(answers), Some(channel)) = (&requests, &answers, ends.input) {
             complete(requests, answers, channel)?;
@@ -219,7 +219,7 @@ impl Files {
 
     fn answer(&mut self, id: i128, case: usize, values: Vec<Value>) -> Result<(), TooLarge> {
         let Some(answers) = &self.answers else { return Ok(()) };
-        self.held.push_back(answers.message(vec![Value::Number(id), Value::Case(case, values)])?);
+        self.held.push_back(answers.encode(vec![Value::Number(id), Value::Case(case, values)])?);
         Ok(())
     }
 }
@@ -231,7 +231,7 @@ const ANSWERS_EXAMPLE: &str = "(pid(P), union { done, data: bytes[<=512], size: 
      answer; without the case `failed` a failure stops the program";
 
 /// Checks that every possible request has a possible answer.
-fn complete(requests: &Form, answers: &Form, channel: &Channel) -> Result<(), HostError> {
+fn complete(requests: &MessageCodec, answers: &MessageCodec, channel: &Channel) -> Result<(), HostError> {
     let pairs = [(&[OPEN, EDIT, CREATE, REPLACE, WRITE, CLOSE, DISCARD][..], DONE), (&[READ], DATA), (&[SIZE], LENGTH)];
     for (asked, answer) in pairs {
         let Some(request) = asked.iter().find(|request| requests.has(**request)) else { continue };
@@ -274,8 +274,8 @@ impl Device for Files {
     }
 
     fn send(&mut self, message: &[Datum]) -> Result<(), HostError> {
-        let Some(form) = &self.requests else { return Ok(()) };
-        let mut values = form.values(message).into_iter();
+        let Some(codec) = &self.requests else { return Ok(()) };
+        let mut values = codec.decode(message).into_iter();
         let (Some(id), Some(Value::Case(case, values))) = (values.next(), values.next()) else { return Ok(()) };
         let id = id.number();
         let subject = match values.first() {

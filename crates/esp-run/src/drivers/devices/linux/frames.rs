@@ -14,7 +14,7 @@ use super::packet_ring::{PacketRing, read_frame};
 use super::sorting::Sorting;
 use crate::binding::Interface;
 use crate::drivers::devices::{Device, Ends, Received};
-use crate::drivers::form::{Form, Value, Want};
+use crate::drivers::message_codec::{FieldKind, MessageCodec, Value};
 use crate::error::{HostError, reason};
 use crate::poller::Interest;
 use quaject_esp_exec::datum::Datum;
@@ -44,9 +44,9 @@ pub(super) struct Frames {
     link: Option<LinkMonitor>,
     /// Whether the last wait had an event here: with a ring, that may be an error, which reading reports and clears.
     had_event: bool,
-    input: Option<Form>,
+    input: Option<MessageCodec>,
     sorting: Option<Sorting>,
-    output: Option<Form>,
+    output: Option<MessageCodec>,
     held: VecDeque<Vec<u8>>,
     buffer: Vec<u8>,
     /// Losses that the kernel counts for a `packet:` socket; reading its counter clears it.
@@ -57,28 +57,28 @@ pub(super) struct Frames {
 
 impl Frames {
     pub(super) fn tap(program: &Program, interface: &Interface, ends: Ends<'_>) -> Result<Frames, HostError> {
-        let forms = Forms::of(program, "tap", interface, ends)?;
+        let codecs = Codecs::of(program, "tap", interface, ends)?;
         let interface = interface.name.as_str();
         let opened = open_tap(interface).map_err(|error| {
             HostError::new(format!("cannot open the TAP interface `{interface}`: {}", reason(&error)))
                 .help(format!("make one that you own: `ip tuntap add mode tap user $USER name {interface}`, as root"))
         })?;
-        Ok(Frames::of(interface, opened, None, forms))
+        Ok(Frames::of(interface, opened, None, codecs))
     }
 
     pub(super) fn packet(program: &Program, interface: &Interface, ends: Ends<'_>) -> Result<Frames, HostError> {
-        let forms = Forms::of(program, "packet", interface, ends)?;
+        let codecs = Codecs::of(program, "packet", interface, ends)?;
         let interface = interface.name.as_str();
         let (opened, shared) = open_packet(interface).map_err(|error| {
             HostError::new(format!("cannot open the interface `{interface}`: {}", reason(&error)))
                 .help("this needs the capability CAP_NET_RAW; `ip link` names the interfaces")
         })?;
-        Ok(Frames::of(interface, opened, Some(shared), forms))
+        Ok(Frames::of(interface, opened, Some(shared), codecs))
     }
 
-    fn of(name: &str, opened: OwnedFd, shared: Option<(PacketRing, LinkMonitor)>, forms: Forms) -> Frames {
+    fn of(name: &str, opened: OwnedFd, shared: Option<(PacketRing, LinkMonitor)>, codecs: Codecs) -> Frames {
         let (ring, link) = shared.unzip();
-        let Forms { input, sorting, output } = forms;
+        let Codecs { input, sorting, output } = codecs;
         Frames {
             name: name.into(),
             file: File::from(opened),
@@ -134,24 +134,24 @@ impl Frames {
 }
 
 /// The conversions of the channels, made before the interface is opened.
-struct Forms {
-    input: Option<Form>,
+struct Codecs {
+    input: Option<MessageCodec>,
     sorting: Option<Sorting>,
-    output: Option<Form>,
+    output: Option<MessageCodec>,
 }
 
-impl Forms {
-    fn of(program: &Program, driver: &str, interface: &Interface, ends: Ends<'_>) -> Result<Forms, HostError> {
+impl Codecs {
+    fn of(program: &Program, driver: &str, interface: &Interface, ends: Ends<'_>) -> Result<Codecs, HostError> {
         let plain = |channel: &Channel| {
-            Form::of_channel(program, channel, driver, &[Want::Bytes], ": bytes[<=1514]`: one frame")
+            MessageCodec::of_channel(program, channel, driver, &[FieldKind::Bytes], ": bytes[<=1514]`: one frame")
         };
         let output = ends.output.map(plain).transpose()?;
         Ok(match (ends.input, &interface.rules) {
             (Some(channel), Some(rules)) => {
-                let (sorting, form) = Sorting::open(program, channel, driver, rules)?;
-                Forms { input: Some(form), sorting: Some(sorting), output }
+                let (sorting, codec) = Sorting::open(program, channel, driver, rules)?;
+                Codecs { input: Some(codec), sorting: Some(sorting), output }
             }
-            (input, _) => Forms { input: input.map(plain).transpose()?, sorting: None, output },
+            (input, _) => Codecs { input: input.map(plain).transpose()?, sorting: None, output },
         })
     }
 }
@@ -230,10 +230,10 @@ impl Device for Frames {
                     HostError::new(format!("cannot read from the interface `{}`: {}", self.name, reason(&error)))
                 }
             })?;
-            let (Some(length), Some(form)) = (read, &self.input) else { return Ok(Received::Nothing) };
+            let (Some(length), Some(codec)) = (read, &self.input) else { return Ok(Received::Nothing) };
             let frame = &self.buffer[..length];
             let value = match &mut self.sorting {
-                None if length <= form.bytes_bound() => Value::Bytes(frame.to_vec()),
+                None if length <= codec.bytes_bound() => Value::Bytes(frame.to_vec()),
                 None => {
                     self.too_long += 1;
                     continue;
@@ -244,7 +244,7 @@ impl Device for Frames {
                     None => continue,
                 },
             };
-            match form.message(vec![value]) {
+            match codec.encode(vec![value]) {
                 Ok(message) => return Ok(Received::Message(message)),
                 Err(_) => self.too_long += 1,
             }
@@ -256,8 +256,8 @@ impl Device for Frames {
     }
 
     fn send(&mut self, message: &[Datum]) -> Result<(), HostError> {
-        let Some(form) = &self.output else { return Ok(()) };
-        let Some(frame) = form.values(message).pop().map(Value::into_bytes) else { return Ok(()) };
+        let Some(codec) = &self.output else { return Ok(()) };
+        let Some(frame) = codec.decode(message).pop().map(Value::into_bytes) else { return Ok(()) };
         if !self.held.is_empty() || !self.transmit(&frame)? {
             self.held.push_back(frame);
         }

@@ -9,7 +9,7 @@
 //! The first rule that matches determines the case. A frame that no rule matches is the case `other`; without that case it is dropped. A
 //! channel of `bytes` receives the frames that any rule matches.
 
-use crate::drivers::form::{Case, Form, Value, Want};
+use crate::drivers::message_codec::{Case, FieldKind, MessageCodec, Value};
 use crate::error::HostError;
 use crate::files::read_text;
 use quaject_diagnostic::excerpt;
@@ -31,12 +31,12 @@ pub(super) struct Sorting {
     reader: Reader,
     /// The case of each filter.
     cases: HashMap<Id, usize>,
-    kind: SortedForm,
+    kind: SortedMessage,
 }
 
 /// The message of a classified frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum SortedForm {
+enum SortedMessage {
     /// Bytes, if any rule matches.
     Plain,
     /// A case of a union, which may have one for frames that no rule matches.
@@ -50,16 +50,16 @@ impl Sorting {
         channel: &Channel,
         driver: &str,
         rules: &Path,
-    ) -> Result<(Sorting, Form), HostError> {
+    ) -> Result<(Sorting, MessageCodec), HostError> {
         let compiled = compiled(rules)?;
-        let (form, kind) = carried(program, channel, driver, rules, &compiled)?;
+        let (codec, kind) = carried(program, channel, driver, rules, &compiled)?;
         let classifier = Classifier::new();
         let filters = compiled.iter().zip((0..=u32::MAX).rev()).map(|(own, priority)| (&own.filter, priority));
         let ids = classifier.insert_all(filters).map_err(|error| {
             HostError::new(format!("`{}`: {error}", rules.display())).help(error.help().to_string())
         })?;
         let cases = ids.into_iter().enumerate().map(|(case, id)| (id, case)).collect();
-        Ok((Sorting { reader: classifier.reader(), cases, kind }, form))
+        Ok((Sorting { reader: classifier.reader(), cases, kind }, codec))
     }
 
     /// The value of a frame; `None` if the program has no case for it.
@@ -67,9 +67,9 @@ impl Sorting {
         let found = self.reader.classify(Packet::new(frame)).id();
         let bytes = || Value::Bytes(frame.to_vec());
         match (self.kind, found) {
-            (SortedForm::Plain, found) => found.map(|_| bytes()),
-            (SortedForm::Union { .. }, Some(id)) => Some(Value::Case(*self.cases.get(&id)?, vec![bytes()])),
-            (SortedForm::Union { other }, None) => Some(Value::Case(other?, vec![bytes()])),
+            (SortedMessage::Plain, found) => found.map(|_| bytes()),
+            (SortedMessage::Union { .. }, Some(id)) => Some(Value::Case(*self.cases.get(&id)?, vec![bytes()])),
+            (SortedMessage::Union { other }, None) => Some(Value::Case(other?, vec![bytes()])),
         }
     }
 }
@@ -81,17 +81,18 @@ fn carried(
     driver: &str,
     rules: &Path,
     compiled: &[Compiled],
-) -> Result<(Form, SortedForm), HostError> {
+) -> Result<(MessageCodec, SortedMessage), HostError> {
     if !begins_with_union(program, channel) {
-        let form = Form::of_channel(program, channel, driver, &[Want::Bytes], ": bytes[<=1514]`: one frame")?;
-        return Ok((form, SortedForm::Plain));
+        let codec =
+            MessageCodec::of_channel(program, channel, driver, &[FieldKind::Bytes], ": bytes[<=1514]`: one frame")?;
+        return Ok((codec, SortedMessage::Plain));
     }
-    let mut cases: Vec<Case<'_>> = compiled.iter().map(|own| Case::new(&own.rule.name, &[Want::Bytes])).collect();
+    let mut cases: Vec<Case<'_>> = compiled.iter().map(|own| Case::new(&own.rule.name, &[FieldKind::Bytes])).collect();
     let other = cases.len();
-    cases.push(Case::new(OTHER, &[Want::Bytes]));
+    cases.push(Case::new(OTHER, &[FieldKind::Bytes]));
     let example = format!(": union {{ {}: bytes[<=1514], .. }}`: a case for each rule", cases[0].name);
-    let form = Form::of_channel(program, channel, driver, &[Want::Cases(&cases)], &example)?;
-    if let Some(missing) = (0..other).find(|case| !form.has(*case)) {
+    let codec = MessageCodec::of_channel(program, channel, driver, &[FieldKind::Cases(&cases)], &example)?;
+    if let Some(missing) = (0..other).find(|case| !codec.has(*case)) {
         let (name, line, path) = (cases[missing].name, compiled[missing].rule.line, rules.display());
         return Err(HostError::usage(format!(
             "channel `{}` has no case for rule `{name}`, {path}:{line}",
@@ -99,8 +100,8 @@ fn carried(
         ))
         .help(format!("add `{name}: bytes[<=1514]` to its union, or give the rule the name of one of its cases")));
     }
-    let kind = SortedForm::Union { other: form.has(other).then_some(other) };
-    Ok((form, kind))
+    let kind = SortedMessage::Union { other: codec.has(other).then_some(other) };
+    Ok((codec, kind))
 }
 
 /// Whether the messages of a channel are a union.

@@ -7,9 +7,9 @@ use crate::error::HostError;
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Channel, IntType, Program, Type, TypeId};
 
-/// One value of a device's message.
+/// The kind of a value of a device's message.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Want<'c> {
+pub(crate) enum FieldKind<'c> {
     /// An identity: a `pid`, or an integer.
     Id,
     /// A number from 0 to at least this.
@@ -26,15 +26,15 @@ pub(crate) struct Case<'c> {
     /// Its name in the program.
     pub(crate) name: &'c str,
     /// Its values; a program may omit the last ones, down to `least`.
-    pub(crate) holds: &'c [Want<'c>],
+    pub(crate) fields: &'c [FieldKind<'c>],
     /// The minimum number of its values.
     pub(crate) least: usize,
 }
 
 impl<'c> Case<'c> {
     /// A case with exactly these values.
-    pub(crate) const fn new(name: &'c str, holds: &'c [Want<'c>]) -> Case<'c> {
-        Case { name, holds, least: holds.len() }
+    pub(crate) const fn new(name: &'c str, fields: &'c [FieldKind<'c>]) -> Case<'c> {
+        Case { name, fields, least: fields.len() }
     }
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// The number; 0 for any other value, which [`Form::of_channel`] excludes.
+    /// The number; 0 for any other value, which [`MessageCodec::of_channel`] excludes.
     pub(crate) fn number(&self) -> i128 {
         match self {
             Value::Number(number) => *number,
@@ -81,7 +81,7 @@ impl std::error::Error for TooLarge {}
 
 /// The conversion of one channel.
 #[derive(Debug)]
-pub(crate) struct Form {
+pub(crate) struct MessageCodec {
     parts: Vec<Part>,
 }
 
@@ -99,24 +99,24 @@ enum Part {
 /// The reason why a type does not match, for the cause of an error.
 type Mismatch = String;
 
-impl Form {
-    /// The conversion of messages with the values `wants`. `example` is a type that the program could declare instead.
+impl MessageCodec {
+    /// The conversion of messages with these `fields`. `example` is a type that the program could declare instead.
     pub(crate) fn of_channel(
         program: &Program,
         channel: &Channel,
         driver: &str,
-        wants: &[Want<'_>],
+        fields: &[FieldKind<'_>],
         example: &str,
-    ) -> Result<Form, HostError> {
-        let mut wanted = wants;
+    ) -> Result<MessageCodec, HostError> {
+        let mut rest = fields;
         let parts: Result<Vec<Part>, Mismatch> =
-            channel.payload.iter().map(|ty| part(program, *ty, &mut wanted)).collect();
-        let parts = parts.and_then(|parts| match wanted {
+            channel.payload.iter().map(|ty| part(program, *ty, &mut rest)).collect();
+        let parts = parts.and_then(|parts| match rest {
             [] => Ok(parts),
             [_, ..] => Err("something is missing".to_string()),
         });
         match parts {
-            Ok(parts) => Ok(Form { parts }),
+            Ok(parts) => Ok(MessageCodec { parts }),
             Err(mismatch) => {
                 let types: Vec<String> = channel.payload.iter().map(|ty| type_name(program, *ty)).collect();
                 Err(HostError::usage(format!(
@@ -130,16 +130,16 @@ impl Form {
     }
 
     /// A message of the channel.
-    pub(crate) fn message(&self, values: Vec<Value>) -> Result<Vec<Datum>, TooLarge> {
+    pub(crate) fn encode(&self, values: Vec<Value>) -> Result<Vec<Datum>, TooLarge> {
         let mut values = values.into_iter();
-        self.parts.iter().map(|part| part.datum(&mut values)).collect()
+        self.parts.iter().map(|part| part.encode(&mut values)).collect()
     }
 
     /// The values of a message of the channel.
-    pub(crate) fn values(&self, message: &[Datum]) -> Vec<Value> {
+    pub(crate) fn decode(&self, message: &[Datum]) -> Vec<Value> {
         let mut values = Vec::with_capacity(4);
         for (part, datum) in self.parts.iter().zip(message) {
-            part.open(datum, &mut values);
+            part.decode(datum, &mut values);
         }
         values
     }
@@ -227,9 +227,9 @@ fn find<'f, T>(parts: &'f [Part], ask: &dyn Fn(&'f Part) -> Option<T>) -> Option
 }
 
 impl Part {
-    fn datum(&self, values: &mut impl Iterator<Item = Value>) -> Result<Datum, TooLarge> {
+    fn encode(&self, values: &mut impl Iterator<Item = Value>) -> Result<Datum, TooLarge> {
         if let Part::Record(parts) = self {
-            return parts.iter().map(|part| part.datum(values)).collect::<Result<_, _>>().map(Datum::Record);
+            return parts.iter().map(|part| part.encode(values)).collect::<Result<_, _>>().map(Datum::Record);
         }
         match (self, values.next()) {
             (Part::Number(int), Some(Value::Number(number))) => {
@@ -249,7 +249,7 @@ impl Part {
             (Part::Union(cases), Some(Value::Case(number, values))) => {
                 let tag = cases.iter().position(|(case, _)| *case == number).ok_or(TooLarge)?;
                 let mut values = values.into_iter();
-                let payload = cases[tag].1.as_ref().map(|part| part.datum(&mut values)).transpose()?;
+                let payload = cases[tag].1.as_ref().map(|part| part.encode(&mut values)).transpose()?;
                 Ok(Datum::Union(tag as u32, payload.map(Box::new)))
             }
             (Part::Number(_) | Part::Instance(_) | Part::Bytes(_) | Part::Record(_) | Part::Union(_), _) => {
@@ -258,7 +258,7 @@ impl Part {
         }
     }
 
-    fn open(&self, datum: &Datum, values: &mut Vec<Value>) {
+    fn decode(&self, datum: &Datum, values: &mut Vec<Value>) {
         match (self, datum) {
             (Part::Number(_), Datum::Int(number)) => values.push(Value::Number(*number)),
             (Part::Instance(instances), Datum::Pid(instance)) => {
@@ -266,16 +266,16 @@ impl Part {
                 values.push(Value::Number(place.map_or(-1, |place| place as i128)));
             }
             (Part::Bytes(_), Datum::Bytes(bytes)) => values.push(Value::Bytes(bytes.clone())),
-            (Part::Record(parts), Datum::Record(fields)) => {
-                for (part, field) in parts.iter().zip(fields) {
-                    part.open(field, values);
+            (Part::Record(parts), Datum::Record(members)) => {
+                for (part, member) in parts.iter().zip(members) {
+                    part.decode(member, values);
                 }
             }
             (Part::Union(cases), Datum::Union(tag, payload)) => {
                 let (number, part) = &cases[*tag as usize];
                 let mut held = Vec::new();
                 if let (Some(part), Some(payload)) = (part, payload) {
-                    part.open(payload, &mut held);
+                    part.decode(payload, &mut held);
                 }
                 values.push(Value::Case(*number, held));
             }
@@ -284,37 +284,37 @@ impl Part {
     }
 }
 
-/// Matches one type with the next wants, which it consumes.
-fn part(program: &Program, ty: TypeId, wants: &mut &[Want<'_>]) -> Result<Part, Mismatch> {
+/// Matches one type with the next fields, which it consumes.
+fn part(program: &Program, ty: TypeId, fields: &mut &[FieldKind<'_>]) -> Result<Part, Mismatch> {
     let name = || format!("`{}`", type_name(program, ty));
     let content = match program.types.get(ty) {
         Type::Boxed(pool) => program.types.get(program.types.pool(*pool).content),
         flat => flat,
     };
     if let Type::Record(id) = content {
-        let fields = &program.types.aggregate(*id).parts;
-        let parts = fields.iter().map(|(_, field)| part(program, field.ok_or_else(name)?, wants));
+        let members = &program.types.aggregate(*id).parts;
+        let parts = members.iter().map(|(_, member)| part(program, member.ok_or_else(name)?, fields));
         return parts.collect::<Result<_, _>>().map(Part::Record);
     }
-    let Some((want, rest)) = wants.split_first() else { return Err(format!("{} is too much", name())) };
-    *wants = rest;
-    match (want, content) {
-        (Want::Id, Type::Pid(processes)) => {
+    let Some((field, rest)) = fields.split_first() else { return Err(format!("{} is too much", name())) };
+    *fields = rest;
+    match (field, content) {
+        (FieldKind::Id, Type::Pid(processes)) => {
             let instances = processes.iter().flat_map(|process| {
                 let first = program.first_instance(*process);
                 first..first + program.processes[process.0 as usize].replicas
             });
             Ok(Part::Instance(instances.collect()))
         }
-        (Want::Id, Type::Int(int)) => Ok(Part::Number(*int)),
-        (Want::Number(max), Type::Int(int)) if IntType::max(*int) >= i128::from(*max) => Ok(Part::Number(*int)),
-        (Want::Number(max), Type::Int(_)) => Err(format!("{} does not hold {max}", name())),
-        (Want::Bytes, Type::Bytes { bound }) if *bound > 0 => Ok(Part::Bytes(*bound as usize)),
-        (Want::Cases(cases), Type::Union(id)) => union(program, &program.types.aggregate(*id).parts, cases),
-        (Want::Id, _) => Err(format!("{} is neither a `pid` nor an integer", name())),
-        (Want::Number(_), _) => Err(format!("{} is no integer", name())),
-        (Want::Bytes, _) => Err(format!("{} is not `bytes`", name())),
-        (Want::Cases(_), _) => Err(format!("{} is no union", name())),
+        (FieldKind::Id, Type::Int(int)) => Ok(Part::Number(*int)),
+        (FieldKind::Number(max), Type::Int(int)) if IntType::max(*int) >= i128::from(*max) => Ok(Part::Number(*int)),
+        (FieldKind::Number(max), Type::Int(_)) => Err(format!("{} does not hold {max}", name())),
+        (FieldKind::Bytes, Type::Bytes { bound }) if *bound > 0 => Ok(Part::Bytes(*bound as usize)),
+        (FieldKind::Cases(cases), Type::Union(id)) => union(program, &program.types.aggregate(*id).parts, cases),
+        (FieldKind::Id, _) => Err(format!("{} is neither a `pid` nor an integer", name())),
+        (FieldKind::Number(_), _) => Err(format!("{} is no integer", name())),
+        (FieldKind::Bytes, _) => Err(format!("{} is not `bytes`", name())),
+        (FieldKind::Cases(_), _) => Err(format!("{} is no union", name())),
     }
 }
 
@@ -330,10 +330,10 @@ fn union(
             return Err(format!("it has no case `{name}`, only `{}`", known.join("`, `")));
         };
         let case = &cases[number];
-        let mut wants = case.holds;
-        let part = payload.map(|ty| part(program, ty, &mut wants)).transpose();
+        let mut fields = case.fields;
+        let part = payload.map(|ty| part(program, ty, &mut fields)).transpose();
         let part = part.map_err(|mismatch| format!("in case `{name}`, {mismatch}"))?;
-        if case.holds.len() - wants.len() < case.least {
+        if case.fields.len() - fields.len() < case.least {
             return Err(format!("case `{name}` holds too little"));
         }
         by_tag.push((number, part.map(Box::new)));
