@@ -1,5 +1,5 @@
-//! Compiles the peers in C: DPDK's ACL and BPF libraries, from the package libdpdk-dev; and a program for the kernel, by
-//! clang, which libbpf-dev loads.
+//! Compiles the peers in C: DPDK's ACL and BPF libraries, from the package libdpdk-dev; and a program for the kernel,
+//! by clang, which libbpf-dev loads.
 
 use std::process::Command;
 

@@ -1,7 +1,7 @@
-/* The four programs as one loop each, by hand, with an end of stream that is a byte. What hand.c does, but that the loops
- * end where a filter would take a byte for the end: as it is read, where it counts a run, or as the cipher has made it.
- * Nothing is tested twice. Both ciphers are at the same place of the same key, too, so that
- * the second one undoes the first. Arguments: program, times. Prints nanoseconds per input byte, then the result. */
+/* The four programs as one loop each, by hand, with an end of stream that is a byte. What hand.c does, but that the
+ * loops end where a filter would take a byte for the end: as it is read, where it counts a run, or as the cipher has
+ * made it. Nothing is tested twice. Both ciphers are at the same place of the same key, too, so that the second one
+ * undoes the first. Arguments: program, times. Prints nanoseconds per input byte, then the result. */
 #define _POSIX_C_SOURCE 199309L
 #include <stdint.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-//! Compiles the loops in C twice: as compilers do by default, without vectors, and as well as gcc can for this machine; and
-//! those by hand.
+//! Compiles the loops in C twice: as compilers do by default, without vectors, and as well as gcc can for this machine;
+//! and those by hand.
 
 fn main() {
     println!("cargo::rerun-if-changed=c");

@@ -1,10 +1,12 @@
-/* The environment of the TFTP server on a microcontroller: datagrams in frames on a serial line, one file of 64 KiB in memory.
+/* The environment of the TFTP server on a microcontroller: datagrams in frames on a serial line, one file of 64 KiB in
+ * memory.
  *
- *   a5 | length, 2 | kind | address, 4 | port, 2 | content | sum, 2          numbers with the most significant byte first
+ *   a5 | length, 2 | kind | address, 4 | port, 2 | content | sum, 2        numbers with the most significant byte first
  *
- * `kind` is the destination or source port of the datagram: 0 is the server's, 1 the transfer's. Kind 2 requests the number of
- * datagrams dropped by the interrupt handler; the reply is four bytes of content. The length counts all bytes after it. The sum
- * is Fletcher's, of the bytes between length and sum: after the loss of a byte, the rest of a frame can look like a frame. */
+ * `kind` is the destination or source port of the datagram: 0 is the server's, 1 the transfer's. Kind 2 requests the
+ * number of datagrams dropped by the interrupt handler; the reply is four bytes of content. The length counts all bytes
+ * after it. The sum is Fletcher's, of the bytes between length and sum: after the loss of a byte, the rest of a frame
+ * can look like a frame. */
 #include "board.h"
 #include "tftp.h"
 

@@ -1,6 +1,7 @@
-//! `cargo xtask compare-c OLD_QJ [NEW_QJ]`: compares the C that two builds of `qj` generate for every program of the repository,
-//! in every mode. Two texts are equal when a one-to-one renaming of identifiers makes the tokens the same: comments,
-//! white space and `#line` do not count. Used to show that a restructuring of the compiler changes no generated code.
+//! `cargo xtask compare-c OLD_QJ [NEW_QJ]`: compares the C that two builds of `qj` generate for every program of the
+//! repository, in every mode. Two texts are equal when a one-to-one renaming of identifiers makes the tokens the same:
+//! comments, white space and `#line` do not count. Used to show that a restructuring of the compiler changes no
+//! generated code.
 
 use std::collections::HashMap;
 use std::fs;

@@ -1,5 +1,5 @@
-//! `cargo xtask corpus DIR`: `qj filter corpus` on any tree of captures and expressions, such as the test suites of libpcap
-//! and tcpdump. Built as the tests are, with debug assertions and overflow checks.
+//! `cargo xtask corpus DIR`: `qj filter corpus` on any tree of captures and expressions, such as the test suites of
+//! libpcap and tcpdump. Built as the tests are, with debug assertions and overflow checks.
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Tasks of the workspace: `cargo xtask test | bench NAME | corpus DIR | install --prefix DIR`. This file reads the arguments; each
-//! task has a file of its own. Knows no crate of the product, so that it builds in a second.
+//! Tasks of the workspace: `cargo xtask test | bench NAME | corpus DIR | install --prefix DIR`. This file reads the
+//! arguments; each task has a file of its own. Knows no crate of the product, so that it builds in a second.
 #![forbid(unsafe_code)]
 
 mod bench;

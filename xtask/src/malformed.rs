@@ -1,6 +1,6 @@
-//! `cargo xtask malformed [PROGRAM] [--packets N]`: malformed packets by the million at the programs of examples/, through
-//! their drivers. The tests of `tests/programs/src/malformed` with a number of packets; as `xtask` knows no crate of
-//! the product, they do the work.
+//! `cargo xtask malformed [PROGRAM] [--packets N]`: malformed packets by the million at the programs of examples/,
+//! through their drivers. The tests of `tests/programs/src/malformed` with a number of packets; as `xtask` knows no
+//! crate of the product, they do the work.
 
 use crate::run::{Failure, cargo, succeed};
 

@@ -1,5 +1,6 @@
-//! `cargo xtask pipes [--parts N]`: every composition of up to four steps, at every length up to 300 and every alignment, as
-//! every kind of code of this processor. The test of `crates/pipe/tests/pipes/every.rs` with a number of parts.
+//! `cargo xtask pipes [--parts N]`: every composition of up to four steps, at every length up to 300 and every
+//! alignment, as every kind of code of this processor. The test of `crates/pipe/tests/pipes/every.rs` with a number of
+//! parts.
 
 use crate::run::{Failure, cargo, succeed};
 

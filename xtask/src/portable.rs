@@ -1,5 +1,5 @@
-//! `cargo xtask portable`: type checks, for systems other than Linux, the packages that build there. Installs the standard
-//! libraries of those systems itself; no linker is needed.
+//! `cargo xtask portable`: type checks, for systems other than Linux, the packages that build there. Installs the
+//! standard libraries of those systems itself; no linker is needed.
 
 use crate::run::{Failure, cargo, succeed};
 use crate::tools::provide_targets;

@@ -1,5 +1,5 @@
-//! `cargo xtask simulate [PROGRAM] [--hours N]`: programs of examples/ on a simulated network that loses, doubles, delays and
-//! cuts off, for hours of their clock. The tests of `tests/simulation` with a number of hours.
+//! `cargo xtask simulate [PROGRAM] [--hours N]`: programs of examples/ on a simulated network that loses, doubles,
+//! delays and cuts off, for hours of their clock. The tests of `tests/simulation` with a number of hours.
 
 use crate::run::{Failure, cargo, succeed};
 

@@ -21,7 +21,8 @@ pub(crate) enum Suite {
     Full,
 }
 
-/// Installs what is missing, then runs the steps in order and stops at the first that fails: later ones would only repeat its reason.
+/// Installs what is missing, then runs the steps in order and stops at the first that fails: later ones would only
+/// repeat its reason.
 pub(crate) fn run(suite: Suite) -> Result<(), Failure> {
     let mut steps = Steps { finished: Vec::new() };
     let outcome = all(suite, &mut steps);

@@ -1,5 +1,5 @@
-/* The dispatch-loop experiment (section 6.1) on two processors. Of the paper's core 3 only one property matters: that it
- * sleeps 10 ms before it answers. A thread that sleeps needs no processor; it shares the first. */
+/* The dispatch-loop experiment (section 6.1) on two processors. Of the paper's core 3 only one property matters: that
+ * it sleeps 10 ms before it answers. A thread that sleeps needs no processor; it shares the first. */
 #define _GNU_SOURCE
 #include "tsc.h"
 #include <quaject/ac/ipc.h>

@@ -1,5 +1,6 @@
-/* Table 4: messages between two processors, one at a time and many in flight, through tasks and through rings alone. The
- * callee adds one to a number: a loop over the rings, or one over the channel's calls. It is a thread, or a process. */
+/* Table 4: messages between two processors, one at a time and many in flight, through tasks and through rings alone.
+ * The callee adds one to a number: a loop over the rings, or one over the channel's calls. It is a thread, or a
+ * process. */
 #define _GNU_SOURCE
 #include "tsc.h"
 #include <quaject/ac/ipc.h>

@@ -1,6 +1,6 @@
 /* Tables 1, 2, 3 and 5 of "Extensions to Barrelfish Asynchronous C" (section 6). Compiled twice: PREFIX is the paper's
- * name of the configuration. A function that times every event alone writes what it measured into `each`; what the clock
- * itself takes is subtracted by the caller, as in the paper. */
+ * name of the configuration. A function that times every event alone writes what it measured into `each`; what the
+ * clock itself takes is subtracted by the caller, as in the paper. */
 #include "tsc.h"
 #include <quaject/ac.h>
 

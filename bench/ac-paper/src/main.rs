@@ -21,8 +21,8 @@ struct DispatchResult {
     first_before_second: u64,
 }
 
-// SAFETY: defined in c/tables.c (once per configuration), c/messages.c and c/dispatch.c. `each` has room for `n` numbers;
-// the functions of messages.c are called between its start and its stop, by one thread.
+// SAFETY: defined in c/tables.c (once per configuration), c/messages.c and c/dispatch.c. `each` has room for `n`
+// numbers; the functions of messages.c are called between its start and its stop, by one thread.
 unsafe extern "C" {
     fn lazy_switch_dispatch(n: i64) -> u64;
     fn lazy_switch_no_dispatch(n: i64) -> u64;
@@ -88,7 +88,8 @@ impl Clock {
             })
             .collect();
         each.sort_unstable();
-        // The paper's maximum is that of a quiet machine; ours is the 99th percentile, for the greatest is an interrupt.
+        // The paper's maximum is that of a quiet machine; ours is the 99th percentile, for the greatest is an
+        // interrupt.
         let max = each[each.len() * 99 / 100];
         // As the average, but for interrupts.
         let average = each[..each.len() * 99 / 100].iter().sum::<u64>() as f64 / (each.len() * 99 / 100) as f64;

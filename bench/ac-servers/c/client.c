@@ -1,5 +1,5 @@
-/* Many connections to one server on the loopback, each with one request out at a time, from one thread. Measures how long
- * each answer takes. Knows of the answers only how many bytes they have. */
+/* Many connections to one server on the loopback, each with one request out at a time, from one thread. Measures how
+ * long each answer takes. Knows of the answers only how many bytes they have. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <netinet/in.h>
@@ -66,8 +66,8 @@ static void connect_to(struct connection *c, int port) {
     setsockopt(c->socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-/* Asks for `seconds` after every client is connected and has had an answer. Writes the nanoseconds of at most `room` answers,
- * and returns how many came; `*elapsed_ns` is how long it took. */
+/* Asks for `seconds` after every client is connected and has had an answer. Writes the nanoseconds of at most `room`
+ * answers, and returns how many came; `*elapsed_ns` is how long it took. */
 uint64_t client_run(int port, int connections, const char *request, size_t bytes, size_t answer, double seconds,
                     uint64_t *latencies, uint64_t room, uint64_t *elapsed_ns, void (*started)(void)) {
     struct connection *all = calloc((size_t)connections, sizeof *all);

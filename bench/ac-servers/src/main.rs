@@ -1,6 +1,6 @@
 //! The example servers beside the same servers on tokio's current-thread runtime: requests per second, the tail of the
-//! latency, and the server's processor time per request, which holds on a busy machine too. Each server is a process on one
-//! processor; the client has the other. They take turns. `--check` fails when a bar is missed.
+//! latency, and the server's processor time per request, which holds on a busy machine too. Each server is a process on
+//! one processor; the client has the other. They take turns. `--check` fails when a bar is missed.
 
 mod tokio_servers;
 
@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use quaject_ac as _;
 use quaject_bench_harness::median;
 
-// SAFETY: defined in c/client.c and, with `main` renamed, in the examples of crates/ac. `latencies` has room for `room`.
+// SAFETY: defined in c/client.c and, with `main` renamed, in the examples of crates/ac. `latencies` has room for
+// `room`.
 unsafe extern "C" {
     fn client_pin(processor: i32);
     fn client_raise_limit();

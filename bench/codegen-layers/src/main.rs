@@ -1,5 +1,6 @@
 //! Counts host instructions per instruction written, with machine registers, with virtual ones and through the peephole
-//! window, what the window saves, and times what makes a function executable. `bench-codegen-layers run VARIANT TIMES` is what is counted.
+//! window, what the window saves, and times what makes a function executable. `bench-codegen-layers run VARIANT TIMES`
+//! is what is counted.
 
 use std::hint::black_box;
 use std::process::{Command, ExitCode};

@@ -1,5 +1,5 @@
-//! Code as a compiler without an optimiser writes it: assignments to variables in memory, every operand in a register of
-//! its own, which is given back after use.
+//! Code as a compiler without an optimiser writes it: assignments to variables in memory, every operand in a register
+//! of its own, which is given back after use.
 
 use std::hint::black_box;
 

@@ -1,5 +1,5 @@
-/* The passes as a C programmer integrates them by hand: one loop, every step in it. The Internet checksum adds up 16-bit
-   words; the caller folds. */
+/* The passes as a C programmer integrates them by hand: one loop, every step in it. The Internet checksum adds up
+   16-bit words; the caller folds. */
 #include <stdint.h>
 #include <string.h>
 #include <immintrin.h>

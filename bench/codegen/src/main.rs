@@ -1,5 +1,6 @@
-//! Counts host instructions per instruction written, of our emitters and of peers, and times them in turn; then compares
-//! the `dot` that each writes with what gcc makes of it. `bench-codegen run VARIANT TIMES` is what callgrind counts.
+//! Counts host instructions per instruction written, of our emitters and of peers, and times them in turn; then
+//! compares the `dot` that each writes with what gcc makes of it. `bench-codegen run VARIANT TIMES` is what callgrind
+//! counts.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -260,8 +261,8 @@ fn compare(variants: &[&Variant], bytes: &mut [u8]) {
     }
 }
 
-/// Where code is placed to see how fast it is: a loop that straddles a line that the processor fetches takes up to twice
-/// as long, in every generator.
+/// Where code is placed to see how fast it is: a loop that straddles a line that the processor fetches takes up to
+/// twice as long, in every generator.
 const PLACES: [usize; 4] = [0, 16, 32, 48];
 
 /// The addresses of copies of what a contender wrote; of one alone where it decides the place.
@@ -278,7 +279,8 @@ fn copies(name: &str) -> Option<Vec<usize>> {
                 return run(name, 1, memory);
             }
             let code = c::gcc_dot();
-            // SAFETY: the function is shorter than that, is followed by others, and refers to nothing outside of itself.
+            // SAFETY: the function is shorter than that, is followed by others, and refers to nothing outside of
+            // itself.
             memory[..128].copy_from_slice(unsafe { std::slice::from_raw_parts(code as *const u8, 128) });
             Some(memory.as_ptr() as usize)
         })

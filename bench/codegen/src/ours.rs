@@ -1,5 +1,5 @@
-//! The workload on quaject-vcode: a thousand operations with constant registers, with registers read from memory at each
-//! use, and from a table; `plus1` and `dot`, begin to end. Every function returns the address of what it wrote.
+//! The workload on quaject-vcode: a thousand operations with constant registers, with registers read from memory at
+//! each use, and from a table; `plus1` and `dot`, begin to end. Every function returns the address of what it wrote.
 
 use std::hint::black_box;
 

@@ -1,4 +1,5 @@
-//! What it costs to change filters: one in ten thousand while a reader spins, ten thousand at once, a thousand from text.
+//! What it costs to change filters: one in ten thousand while a reader spins, ten thousand at once, a thousand from
+//! text.
 
 use crate::{Workload, expression, filter, peers, thread_seconds, tuples};
 use quaject_bench_harness::median;

@@ -11,8 +11,8 @@ const TIMES: u32 = 50_000;
 /// For how many packets: each run waits for all processors to have seen the program.
 const SAMPLES: usize = 8;
 
-/// A program for rbpf: one filter after the other, each complete, as a person would write it for this machine: the packet
-/// in r1, its length in r2; the number of the filter, from one on, or zero.
+/// A program for rbpf: one filter after the other, each complete, as a person would write it for this machine: the
+/// packet in r1, its length in r2; the number of the filter, from one on, or zero.
 fn program(tuples: &[Tuple]) -> Vec<u8> {
     let mut text = String::from("mov r0, 0\njge r2, 34, +1\nexit\nadd r2, r1\n");
     // What lies in memory, as the machine loads it.
@@ -62,7 +62,8 @@ impl Rbpf {
     pub fn classify(&mut self, found: &mut [u32]) {
         let start = self.bytes.as_mut_ptr();
         for (at, found) in found.iter_mut().enumerate() {
-            // SAFETY: 1. Every packet has these bytes. 2. The program reads them, and no more than it was told there are.
+            // SAFETY: 1. Every packet has these bytes. 2. The program reads them, and no more than it was told there
+            // are.
             let answer = unsafe {
                 let packet = std::slice::from_raw_parts_mut(start.add(at * self.stride), self.length);
                 self.machine.execute_program_jit(&mut [], packet)

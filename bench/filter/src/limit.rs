@@ -1,6 +1,6 @@
-//! The limit: C written for exactly these filters, compiled by the system's compiler at -O2 for this processor. It knows
-//! that filters are exact five-tuples of TCP over IPv4 without options, compares all else in two loads and one branch,
-//! and finds the filter in a perfect hash table of 16-byte slots whose constants are in the code.
+//! The limit: C written for exactly these filters, compiled by the system's compiler at -O2 for this processor. It
+//! knows that filters are exact five-tuples of TCP over IPv4 without options, compares all else in two loads and one
+//! branch, and finds the filter in a perfect hash table of 16-byte slots whose constants are in the code.
 
 use libloading::Library;
 use std::fmt::Write as _;

@@ -1,5 +1,5 @@
-//! What a packet costs among N filters, in random order, and what a change of filters costs; beside the peers, in turn, in
-//! one run. Every contender's answers are compared with the expected ones first.
+//! What a packet costs among N filters, in random order, and what a change of filters costs; beside the peers, in turn,
+//! in one run. Every contender's answers are compared with the expected ones first.
 
 mod changes;
 mod ebpf;

@@ -1,6 +1,7 @@
 //! Rules with prefixes and ranges, as ClassBench makes them (Taylor and Turner, "ClassBench: A Packet Classification
-//! Benchmark", ToN 2007): pairs of prefixes that nest, five classes of ports (any, high, low, a range, exact), protocols.
-//! The shares are ours, near those of its seeds for access lists and for firewalls. Packets fall into rules at random.
+//! Benchmark", ToN 2007): pairs of prefixes that nest, five classes of ports (any, high, low, a range, exact),
+//! protocols. The shares are ours, near those of its seeds for access lists and for firewalls. Packets fall into rules
+//! at random.
 
 use crate::{LENGTH, PACKETS, Pass, STRIDE, number, peers, report, thread_seconds};
 use quaject_filter::{Classifier, Expression, Filter, Match, Packet, Scope};

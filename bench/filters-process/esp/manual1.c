@@ -1,5 +1,5 @@
-/* The path of program 1 by hand: pairs of bytes go through evener, swap and crc32 to what is written, while there is one
- * more byte to leave before. */
+/* The path of program 1 by hand: pairs of bytes go through evener, swap and crc32 to what is written, while there is
+ * one more byte to leave before. */
 #include "program.h"
 uint32_t stream(stream_state *s, bytes_10000 *data, array_256_uint32 *table, array_65536_uint8 *written)
 {

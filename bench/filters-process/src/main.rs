@@ -309,7 +309,8 @@ fn print_times(contenders: &[Contender], program: u32, place: &Path) {
     }
 }
 
-/// Prints how the kinds of contenders compare; returns the ratios of automaton, machine code and fast path to the best by hand.
+/// Prints how the kinds of contenders compare; returns the ratios of automaton, machine code and fast path to the best
+/// by hand.
 fn print_ratios(contenders: &[Contender]) -> [f64; 3] {
     let best = |kind: &str| {
         let of_kind = contenders.iter().filter(|contender| {

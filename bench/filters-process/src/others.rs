@@ -98,9 +98,9 @@ pub(super) fn random_chains(place: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The four programs with their end of stream in band, a byte that every filter looks for, as in the paper. There it is 0,
-/// which checksums and pads could be too; here 192, which neither the data nor what filters make of it has, but for a
-/// checksum by chance. So the results are those of the other programs, as long as they are checked.
+/// The four programs with their end of stream in band, a byte that every filter looks for, as in the paper. There it is
+/// 0, which checksums and pads could be too; here 192, which neither the data nor what filters make of it has, but for
+/// a checksum by chance. So the results are those of the other programs, as long as they are checked.
 pub(super) fn in_band(place: &Path) -> Result<(), Box<dyn Error>> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = place.join("in-band");
@@ -175,8 +175,8 @@ pub(super) fn aborting(place: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Instructions per request of Figure 2's send path, of one page and of two: as processes, with the fast path of Figure 5,
-/// as one state machine and by hand.
+/// Instructions per request of Figure 2's send path, of one page and of two: as processes, with the fast path of Figure
+/// 5, as one state machine and by hand.
 pub(super) fn messages(place: &Path) -> Result<(), Box<dyn Error>> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let examples = here.join("../../examples/vmmc-send");
@@ -209,8 +209,8 @@ pub(super) fn messages(place: &Path) -> Result<(), Box<dyn Error>> {
     blocks(place)
 }
 
-/// Instructions per block of the TFTP server's, inside its step: as processes, which have no fast path and do not become
-/// one state machine, and by hand.
+/// Instructions per block of the TFTP server's, inside its step: as processes, which have no fast path and do not
+/// become one state machine, and by hand.
 fn blocks(place: &Path) -> Result<(), Box<dyn Error>> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let examples = here.join("../../examples/tftp");

@@ -1,7 +1,7 @@
-/* The loop written by hand for a processor with AVX-512, which no compiler generates from the other loops: the limit for
-   one pass over memory through the caches. Bytes are a multiple of 512, and at most 128 KiB are added up at a time.
-   Without `restrict`, which would let the compiler move loads after stores: those wait for each other, if their addresses
-   differ by about a page. */
+/* The loop written by hand for a processor with AVX-512, which no compiler generates from the other loops: the limit
+   for one pass over memory through the caches. Bytes are a multiple of 512, and at most 128 KiB are added up at a time.
+   Without `restrict`, which would let the compiler move loads after stores: those wait for each other, if their
+   addresses differ by about a page. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,8 +16,9 @@ int hand_is_there(void) { return 1; }
 #define STORE_LOAD(i) STORE(i) LOAD(i)
 #define MEAN(a, b) _mm512_avg_epu16(a, b)
 
-/* The sum of the words modulo 2^64, in `words`, and, in `high`, the sum of the highest sixteen bits of the mean of eight,
-   which counts how often the words have wrapped. A mean may be too high by one and a half: that is undone at the end. */
+/* The sum of the words modulo 2^64, in `words`, and, in `high`, the sum of the highest sixteen bits of the mean of
+   eight, which counts how often the words have wrapped. A mean may be too high by one and a half: that is undone at the
+   end. */
 #define HIGH                                                                                               \
     high = _mm512_add_epi64(high, _mm512_srli_epi64(MEAN(MEAN(MEAN(x[0], x[1]), MEAN(x[2], x[3])),         \
                                                          MEAN(MEAN(x[4], x[5]), MEAN(x[6], x[7]))), 45));

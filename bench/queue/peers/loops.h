@@ -1,5 +1,6 @@
-/* The loops every C and C++ contender runs, so that its operations are inlined: a contender defines NAME_make, NAME_free,
- * NAME_push, NAME_pop, and, where it can, NAME_push8, NAME_pop8, and then says LOOPS(NAME) and perhaps LOOPS8(NAME). */
+/* The loops every C and C++ contender runs, so that its operations are inlined: a contender defines NAME_make,
+ * NAME_free, NAME_push, NAME_pop, and, where it can, NAME_push8, NAME_pop8, and then says LOOPS(NAME) and perhaps
+ * LOOPS8(NAME). */
 #ifndef LOOPS_H
 #define LOOPS_H
 #include <immintrin.h>

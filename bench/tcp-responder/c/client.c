@@ -1,5 +1,5 @@
-/* The client of all servers: a connection for each request, several at once, from one thread. Prints requests per second.
- * Arguments: address, port, connections at once, seconds. Fails when an answer has not 200 bytes. */
+/* The client of all servers: a connection for each request, several at once, from one thread. Prints requests per
+ * second. Arguments: address, port, connections at once, seconds. Fails when an answer has not 200 bytes. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* The peer: answers every request with the same 200 bytes and closes the connection, as HTTP/1.0 does. One thread over epoll;
- * what it is asked is not looked at but for the empty line. Argument: the port. */
+/* The peer: answers every request with the same 200 bytes and closes the connection, as HTTP/1.0 does. One thread over
+ * epoll; what it is asked is not looked at but for the empty line. Argument: the port. */
 #define _GNU_SOURCE
 #include <netinet/in.h>
 #include <netinet/tcp.h>

@@ -1,9 +1,10 @@
-//! Asynchronous C for Rust: structured concurrency with cooperative tasks on their own stacks (Harris et al., "AC: Composable
-//! Asynchronous IO for Native Languages", OOPSLA 2011; Quigley, "Extensions to Barrelfish Asynchronous C", 2016). The scope
-//! does not end before all of its tasks have. The C interface is `include/quaject/ac.h`; this one adds lifetimes and panics.
+//! Asynchronous C for Rust: structured concurrency with cooperative tasks on their own stacks (Harris et al., "AC:
+//! Composable Asynchronous IO for Native Languages", OOPSLA 2011; Quigley, "Extensions to Barrelfish Asynchronous C",
+//! 2016). The scope does not end before all of its tasks have. The C interface is `include/quaject/ac.h`; this one adds
+//! lifetimes and panics.
 //!
-//! A spawned task runs at once, on a stack of its own, until it first waits; then its parent continues. Tasks never leave
-//! their thread, so they may borrow values that are not `Send`:
+//! A spawned task runs at once, on a stack of its own, until it first waits; then its parent continues. Tasks never
+//! leave their thread, so they may borrow values that are not `Send`:
 //!
 //! ```
 //! let mut log = std::cell::RefCell::new(Vec::new());

@@ -1,5 +1,5 @@
-//! Scopes: finish blocks with lifetimes. A scope joins its tasks on every exit, so a task may borrow values that outlive the
-//! scope.
+//! Scopes: finish blocks with lifetimes. A scope joins its tasks on every exit, so a task may borrow values that
+//! outlive the scope.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell, UnsafeCell};

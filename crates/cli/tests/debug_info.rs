@@ -1,5 +1,5 @@
-//! Machine code of `qj run` as debuggers and profilers see it: GDB breaks in processes by name and by line, also in those that
-//! are fused of several files; the file for `perf` has their names, bytes and lines.
+//! Machine code of `qj run` as debuggers and profilers see it: GDB breaks in processes by name and by line, also in
+//! those that are fused of several files; the file for `perf` has their names, bytes and lines.
 
 mod support;
 

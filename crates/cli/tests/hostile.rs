@@ -240,8 +240,8 @@ fn types_that_share_parts_are_not_unfolded() {
 }
 
 /// A file of one construct, repeated: the memory of everything `qj` does with it. `QJ_TEST=soak cargo test --release -p
-/// quaject-cli --test hostile patterns -- --nocapture` prints what each takes at a megabyte. A build with assertions takes
-/// more there: its `fmt` reads again what it wrote.
+/// quaject-cli --test hostile patterns -- --nocapture` prints what each takes at a megabyte. A build with assertions
+/// takes more there: its `fmt` reads again what it wrote.
 #[test]
 fn patterns_take_little_memory() {
     let _turn = turn();

@@ -196,8 +196,8 @@ fn spin_and_the_built_in_engine_agree() {
     }
 }
 
-/// A run of Spin is replayed on the program: with any messages of the environment, repeated, with any end; and where the
-/// model over-approximates the program, if the program has the run.
+/// A run of Spin is replayed on the program: with any messages of the environment, repeated, with any end; and where
+/// the model over-approximates the program, if the program has the run.
 #[test]
 fn violations_of_spin_are_replayed_on_the_program() {
     let sent = "channel w(u8) external out;\nchannel c();\n\

@@ -1,8 +1,9 @@
-//! A source line with a caret, for reports that are not diagnostics of a text: the fault of a running program, whose source may
-//! be a line and no more.
+//! A source line with a caret, for reports that are not diagnostics of a text: the fault of a running program, whose
+//! source may be a line and no more.
 
 /// A line of a source and a caret below one of its columns, as the renderings of diagnostics draw them. `number` is the
-/// line's number; `column` counts characters from 1. A tabulator before the caret is kept, so that the caret is aligned.
+/// line's number; `column` counts characters from 1. A tabulator before the caret is kept, so that the caret is
+/// aligned.
 ///
 /// ```
 /// assert_eq!(quaject_diagnostic::excerpt(12, "copy | sum", 8), "   |\n12 | copy | sum\n   |        ^\n");

@@ -1,5 +1,5 @@
-//! Diagnostics: a stable code, a location, a cause and a help text, and their renderings as text with carets, JSON lines
-//! and SARIF. Knows no language; each crate that reads texts of users defines its own codes.
+//! Diagnostics: a stable code, a location, a cause and a help text, and their renderings as text with carets, JSON
+//! lines and SARIF. Knows no language; each crate that reads texts of users defines its own codes.
 //!
 //! The renderings are in the feature `render`. Libraries that only report diagnostics do without it, and then depend on
 //! no other crate.
@@ -19,7 +19,8 @@
 //!
 //! let mut sources = SourceMap::default();
 //! let file = sources.add(SourceFile::new("steps", "copy | chekcsum"));
-//! let diagnostic = Diagnostic::new(UnknownStep, Span::new(file, 7, 15), "no step named `chekcsum`").help("`checksum`");
+//! let diagnostic =
+//!     Diagnostic::new(UnknownStep, Span::new(file, 7, 15), "no step named `chekcsum`").help("`checksum`");
 //! assert_eq!(human(&sources, &[diagnostic], Color::Never), "\
 //! error[P0001]: no step named `chekcsum`
 //!  --> steps:1:8
@@ -137,7 +138,8 @@ impl<C: Code> Diagnostic<C> {
         self.code.severity()
     }
 
-    /// Moves all locations to another file of a source map. Readers of a single text report locations in the first file.
+    /// Moves all locations to another file of a source map. Readers of a single text report locations in the first
+    /// file.
     #[must_use]
     pub fn in_file(mut self, file: FileId) -> Diagnostic<C> {
         self.span.file = file;

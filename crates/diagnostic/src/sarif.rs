@@ -5,8 +5,8 @@ use crate::{Code, Diagnostic, Severity};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// The log of one run of the tool named `tool`, version `version`: one document, ended by a newline. Columns count Unicode
-/// code points.
+/// The log of one run of the tool named `tool`, version `version`: one document, ended by a newline. Columns count
+/// Unicode code points.
 pub fn sarif<C: Code>(sources: &SourceMap, diagnostics: &[Diagnostic<C>], tool: &str, version: &str) -> String {
     let codes: BTreeSet<&str> = diagnostics.iter().map(|diagnostic| diagnostic.code.name()).collect();
     let rules: Vec<Value> = codes.iter().map(|code| json!({ "id": code })).collect();

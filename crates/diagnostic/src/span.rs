@@ -21,8 +21,8 @@ impl Span {
         Span { file, start, end }
     }
 
-    /// The range of `part` in `text`, of which it is a slice, in the first file of a source map. A part of another text has
-    /// an empty range at the start.
+    /// The range of `part` in `text`, of which it is a slice, in the first file of a source map. A part of another text
+    /// has an empty range at the start.
     pub fn of_slice(text: &str, part: &str) -> Span {
         let offset = (part.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
         let is_inside = offset.checked_add(part.len()).is_some_and(|end| end <= text.len());

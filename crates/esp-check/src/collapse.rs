@@ -10,8 +10,8 @@ use std::sync::RwLock;
 /// The number of a component state within its table.
 pub(crate) type ComponentId = u32;
 
-/// The maximum size of the component states of one table: their ends are numbers of 32 bits. It bounds their number too,
-/// since all of them but one have at least a byte, and only 256 have just one.
+/// The maximum size of the component states of one table: their ends are numbers of 32 bits. It bounds their number
+/// too, since all of them but one have at least a byte, and only 256 have just one.
 const MAX_TABLE_BYTES: usize = u32::MAX as usize;
 
 /// All component states so far, one table per kind of slot.

@@ -31,7 +31,8 @@ pub(crate) enum SuccessorMode {
     /// As `SingleStep`; after a transition its participants also take their local step at once if its time is
     /// unobservable (a tau-confluent step: it commutes with every step of the other instances).
     EagerLocal,
-    /// Each step is a transition, recomputed on the complete state: it can change other instances than its participants.
+    /// Each step is a transition, recomputed on the complete state: it can change other instances than its
+    /// participants.
     Monolithic,
 }
 

@@ -1,8 +1,9 @@
 //! Explicit-state model checking of flow IR programs: every state that a program can reach is visited by the IR's own
 //! `step`; a violation is reported as a short run. Contains no back end and does no I/O.
 //!
-//! Safety (deadlock, faults, lost objects) is checked breadth first over the reachable states; LTL properties and progress
-//! are checked as emptiness of a Büchi product; fast paths are checked by weak simulation against the program without them.
+//! Safety (deadlock, faults, lost objects) is checked breadth first over the reachable states; LTL properties and
+//! progress are checked as emptiness of a Büchi product; fast paths are checked by weak simulation against the program
+//! without them.
 //!
 //! ```text
 //!   model of the environment   environment, domain, dispatch

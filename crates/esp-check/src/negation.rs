@@ -1,4 +1,5 @@
-//! The properties of a model, negated for the emptiness check, and the plan of a search that evaluates their propositions.
+//! The properties of a model, negated for the emptiness check, and the plan of a search that evaluates their
+//! propositions.
 
 use crate::automaton::Automaton;
 use crate::exploration_plan::{ExplorationPlan, SuccessorMode};

@@ -1,5 +1,5 @@
-//! The clock of a search. The caller supplies it, because this crate does no I/O: on some hosts (`wasm32-unknown-unknown`)
-//! the standard library has none.
+//! The clock of a search. The caller supplies it, because this crate does no I/O: on some hosts
+//! (`wasm32-unknown-unknown`) the standard library has none.
 
 use std::ptr::fn_addr_eq;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! The executable form of a program: each body is one flat list of instructions; places are offsets, edges are moves between
-//! registers, types are widths. `execute` defines what the instructions mean.
+//! The executable form of a program: each body is one flat list of instructions; places are offsets, edges are moves
+//! between registers, types are widths. `execute` defines what the instructions mean.
 
 mod decode;
 
@@ -185,8 +185,8 @@ pub(crate) struct ResumeCode {
     pub(crate) values: Box<[(Register, Register)]>,
 }
 
-/// The code of a region. Its registers and slots are 0 whenever it is not executed, so that evaluating it does not change
-/// a state.
+/// The code of a region. Its registers and slots are 0 whenever it is not executed, so that evaluating it does not
+/// change a state.
 #[derive(Clone, Debug)]
 pub(crate) struct RegionCode {
     pub(crate) entry: Pc,

@@ -1,5 +1,5 @@
-//! Takes an enabled step: executes local code, transfers a message, or leaves an operation by a branch. Whether the step is
-//! enabled is decided in `enabled`.
+//! Takes an enabled step: executes local code, transfers a message, or leaves an operation by a branch. Whether the
+//! step is enabled is decided in `enabled`.
 
 use crate::code::{AfterCode, BranchCode, GuardCode, Inst, OperationCode, PassedCode, PayloadCode, Pc};
 use crate::execute::{LocalContext, StopReason, Trap};

@@ -1,5 +1,5 @@
-//! Coverage: the instructions of processes and functions that a machine has executed. A machine that does not record it pays
-//! nothing.
+//! Coverage: the instructions of processes and functions that a machine has executed. A machine that does not record it
+//! pays nothing.
 
 use quaject_esp_ir::ir::{Body, FnId, ProcessId, Program};
 
@@ -23,8 +23,8 @@ impl ExecutionHook for NoHook {
     fn reach(&mut self, _at: usize) {}
 }
 
-/// The executed instructions of each process and each function. Positions count the instructions of all blocks in order,
-/// each block's terminator after its instructions.
+/// The executed instructions of each process and each function. Positions count the instructions of all blocks in
+/// order, each block's terminator after its instructions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Coverage {
     pub(crate) processes: Vec<Executed>,

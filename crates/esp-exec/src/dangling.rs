@@ -1,5 +1,5 @@
-//! Dangling references of manual memory: at the end of a step, references to freed objects become null and the generations
-//! of all objects are reset. States then do not differ by how often an object was freed.
+//! Dangling references of manual memory: at the end of a step, references to freed objects become null and the
+//! generations of all objects are reset. States then do not differ by how often an object was freed.
 
 use crate::code::Code;
 use crate::layout::{set_word, word};

@@ -1,6 +1,6 @@
-//! The enabled steps of a state: which branches can rendezvous, which of them the environment is ready for, and which the
-//! `pri alt`s allow. Changes nothing in a state, except that a channel that the environment has closed is recorded as
-//! closed. Schedules choose among these steps.
+//! The enabled steps of a state: which branches can rendezvous, which of them the environment is ready for, and which
+//! the `pri alt`s allow. Changes nothing in a state, except that a channel that the environment has closed is recorded
+//! as closed. Schedules choose among these steps.
 
 use crate::code::{OperationCode, PayloadCode};
 use crate::priority::{self, participants};
@@ -168,9 +168,9 @@ impl<'a> StepContext<'a> {
         false
     }
 
-    /// Whether an open branch of a sender and one of a receiver can rendezvous: the channel is the same, and the message
-    /// matches the patterns. A payload or condition that would fault counts as a match; the fault is raised when the
-    /// step is taken.
+    /// Whether an open branch of a sender and one of a receiver can rendezvous: the channel is the same, and the
+    /// message matches the patterns. A payload or condition that would fault counts as a match; the fault is raised
+    /// when the step is taken.
     pub(crate) fn can_rendezvous(
         &mut self,
         (sender, sender_branch): (u32, u32),

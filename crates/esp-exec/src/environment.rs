@@ -1,19 +1,20 @@
-//! The environment of a running program: messages at external channels, the time, extern functions. Every engine uses this
-//! contract, and the drivers implement it. Knows neither drivers nor engines.
+//! The environment of a running program: messages at external channels, the time, extern functions. Every engine uses
+//! this contract, and the drivers implement it. Knows neither drivers nor engines.
 
 use crate::datum::Datum;
 use quaject_esp_ir::ir::{ChannelId, ExternId};
 
 /// The environment of one running program. No method blocks.
 pub trait Environment {
-    /// The oldest message on offer at an `external out` channel. It stays on offer until [`Environment::take`]: a reader
-    /// whose pattern does not match leaves it on offer, and later messages queue behind it.
+    /// The oldest message on offer at an `external out` channel. It stays on offer until [`Environment::take`]: a
+    /// reader whose pattern does not match leaves it on offer, and later messages queue behind it.
     fn peek(&mut self, channel: ChannelId) -> Offer<'_>;
 
     /// The message last seen by [`Environment::peek`] has been received.
     fn take(&mut self, channel: ChannelId);
 
-    /// Whether an `external in` channel accepts a message now. The answer holds until the next [`Environment::put`] there.
+    /// Whether an `external in` channel accepts a message now. The answer holds until the next [`Environment::put`]
+    /// there.
     fn readiness(&mut self, channel: ChannelId) -> Readiness;
 
     /// Accepts a message; called only right after [`Environment::readiness`] has returned `Ready`.

@@ -1,5 +1,5 @@
-//! Communication with the environment: whether a branch on an external channel or a time can commit, and the transfer of
-//! messages in both directions. Knows no drivers.
+//! Communication with the environment: whether a branch on an external channel or a time can commit, and the transfer
+//! of messages in both directions. Knows no drivers.
 
 use crate::code::{Code, OperationCode};
 use crate::datum::{Datum, conforms};

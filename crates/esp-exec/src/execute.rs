@@ -1,5 +1,5 @@
-//! The interpreter of local code: executes the code of one instance, function or region until it reaches an operation, a
-//! result, a fault or the fuel limit. Knows nothing of channels and other instances.
+//! The interpreter of local code: executes the code of one instance, function or region until it reaches an operation,
+//! a result, a fault or the fuel limit. Knows nothing of channels and other instances.
 
 use crate::code::{BodyCode, Code, EdgeCode, Inst, OperandCode, Pc, PlaceCode, TypedOperand};
 use crate::coverage::{Coverage, Executed, ExecutionHook, NoHook};

@@ -1,5 +1,5 @@
-//! Fast paths: an instance, the trigger, captures other instances, executes their work as its own code, and resumes them
-//! at the end (reference, section 10; "Fast Paths in Concurrent Programs", section 4.2).
+//! Fast paths: an instance, the trigger, captures other instances, executes their work as its own code, and resumes
+//! them at the end (reference, section 10; "Fast Paths in Concurrent Programs", section 4.2).
 //!
 //! ```text
 //!   trigger  --enter--> code of the path --leave--> continues at once

@@ -1,5 +1,5 @@
-//! The memory that the data of a program takes in the interpreter. It is known before the program runs, because only what is
-//! declared is allocated. Limits are set by engines and commands.
+//! The memory that the data of a program takes in the interpreter. It is known before the program runs, because only
+//! what is declared is allocated. Limits are set by engines and commands.
 
 use crate::datum::Datum;
 use crate::layout::Layouts;

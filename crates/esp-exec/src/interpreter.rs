@@ -8,9 +8,9 @@
 //!        +---- polling <----------+ no branch is enabled: it waits, in order of arrival
 //! ```
 //!
-//! A turn also ends at a `yield`, after 64 operations, and before a `pri alt` with a guard that has just opened: an instance
-//! that could communicate with it is appended to the list, behind it. The environment and the clock are polled when an
-//! instance would wait for them, when the ready list is empty, and every 64 turns.
+//! A turn also ends at a `yield`, after 64 operations, and before a `pri alt` with a guard that has just opened: an
+//! instance that could communicate with it is appended to the list, behind it. The environment and the clock are polled
+//! when an instance would wait for them, when the ready list is empty, and every 64 turns.
 
 mod osr;
 
@@ -73,7 +73,8 @@ enum SearchResult {
     Nothing,
     /// It takes this step.
     Own(Step),
-    /// Another instance has to take this step first: an earlier branch of its `pri alt` can commit with the environment.
+    /// Another instance has to take this step first: an earlier branch of its `pri alt` can commit with the
+    /// environment.
     Partner(Step),
     /// Reopened instances have a turn first: a partner's `pri alt` may prefer one of them.
     Later,
@@ -453,8 +454,8 @@ impl Schedule {
         }
     }
 
-    /// Whether a branch of a waiting `pri alt` cannot be taken yet, because a guard that has opened may enable an earlier
-    /// branch: a guard of its own, or of a partner. The instance of that guard has its turn first.
+    /// Whether a branch of a waiting `pri alt` cannot be taken yet, because a guard that has opened may enable an
+    /// earlier branch: a guard of its own, or of a partner. The instance of that guard has its turn first.
     fn reopened_goes_first(&self, context: &StepContext<'_>, instance: u32, branch: u32) -> bool {
         if branch == 0 || !context.code.retries() {
             return false;

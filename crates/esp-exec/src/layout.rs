@@ -1,5 +1,5 @@
-//! The representation of values in registers and memory. Each value has exactly one representation, so that equal contents
-//! are equal bytes. Knows nothing of code and schedules.
+//! The representation of values in registers and memory. Each value has exactly one representation, so that equal
+//! contents are equal bytes. Knows nothing of code and schedules.
 //!
 //! ```text
 //!   integer, bool         1, 2, 4 or 8 bytes, little-endian       in a register: an i64 with the same low bits,

@@ -1,12 +1,12 @@
-//! The interface between the interpreter and machine code for local code: where machine code is entered and exited, and how
-//! the variables of an instance lie in memory. Knows no machine and executes nothing.
+//! The interface between the interpreter and machine code for local code: where machine code is entered and exited, and
+//! how the variables of an instance lie in memory. Knows no machine and executes nothing.
 //!
 //! ```text
 //!   interpreter --at an entry--> machine code --at any position--> interpreter
 //! ```
 //!
-//! Machine code executes local code only. Where it cannot continue (at an operation, a fault, an unknown instruction) it
-//! writes back every variable and exits, and the interpreter executes the instruction at that position. Faults and
+//! Machine code executes local code only. Where it cannot continue (at an operation, a fault, an unknown instruction)
+//! it writes back every variable and exits, and the interpreter executes the instruction at that position. Faults and
 //! scheduling choices are thus made in one place, and an early exit costs time but does not change the result.
 
 use crate::layout::Layouts;
@@ -38,8 +38,8 @@ pub trait Native: std::fmt::Debug + Send {
     /// Per position of a process: whether machine code may be entered there. Empty for a process without machine code.
     fn entries(&self, process: ProcessId) -> &[bool];
 
-    /// Enters the machine code of an instance of `process` at an entry, and returns the position at which the interpreter
-    /// continues. The cells of [`Cell`] follow the registers. The fuel used is subtracted from `fuel`.
+    /// Enters the machine code of an instance of `process` at an entry, and returns the position at which the
+    /// interpreter continues. The cells of [`Cell`] follow the registers. The fuel used is subtracted from `fuel`.
     fn run(&mut self, process: ProcessId, at: u32, frame: NativeFrame<'_>, fuel: &mut u64) -> u32;
 }
 

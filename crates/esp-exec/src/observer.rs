@@ -1,4 +1,5 @@
-//! The observable behaviour of a program as a deterministic automaton, by which a second engine monitors another program.
+//! The observable behaviour of a program as a deterministic automaton, by which a second engine monitors another
+//! program.
 
 use crate::datum::Datum;
 use quaject_esp_ir::ir::{ChannelId, ExternId};

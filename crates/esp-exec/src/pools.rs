@@ -1,9 +1,9 @@
 //! Pools of reference-counted objects, and addresses in the memory of a frame or a pool.
 //!
-//! **Generations.** In manual memory a program may keep a reference to a freed object, and another allocation may take that
-//! object. A reference therefore holds the generation of its object, and freeing an object advances its generation, so that
-//! every use of a dangling reference is detected. At the end of a step `dangling` makes such references null and resets the
-//! generations: states do not differ by how often an object was freed.
+//! **Generations.** In manual memory a program may keep a reference to a freed object, and another allocation may take
+//! that object. A reference therefore holds the generation of its object, and freeing an object advances its
+//! generation, so that every use of a dangling reference is detected. At the end of a step `dangling` makes such
+//! references null and resets the generations: states do not differ by how often an object was freed.
 
 use crate::layout::{Layouts, word};
 use quaject_esp_ir::ir::{Fault, MemoryMode, PoolId, Program, TypeTable};

@@ -1,5 +1,5 @@
-//! Priorities: which of the steps whose participants are all ready the `pri alt`s allow (reference, section 8). The semantics
-//! and the checker share this function.
+//! Priorities: which of the steps whose participants are all ready the `pri alt`s allow (reference, section 8). The
+//! semantics and the checker share this function.
 //!
 //! ```text
 //!   P: pri alt { a  b }   Q: alt { b  a }        P prefers a to b: only a is allowed
@@ -23,8 +23,9 @@ pub fn participants(step: Step) -> impl Iterator<Item = (u32, u32)> {
     first.into_iter().chain(second)
 }
 
-/// Whether a step is allowed among `steps`, those whose participants are all ready: no step is preferred to it, or every
-/// preferred one is on a cycle of preferences with it. `is_priority` holds for the instances that wait at a `pri alt`.
+/// Whether a step is allowed among `steps`, those whose participants are all ready: no step is preferred to it, or
+/// every preferred one is on a cycle of preferences with it. `is_priority` holds for the instances that wait at a
+/// `pri alt`.
 pub fn is_allowed(step: Step, steps: &[Step], is_priority: &dyn Fn(u32) -> bool) -> bool {
     let preferred: Vec<Vec<usize>> = steps
         .iter()

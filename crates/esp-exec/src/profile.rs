@@ -1,6 +1,6 @@
-//! Profiles of communications: how often each operation of each instance is done, and in which order. Candidates for fast
-//! paths are chosen from it ("Fast Paths in Concurrent Programs", section 3, leaves that to the programmer). A run without a
-//! profile pays nothing.
+//! Profiles of communications: how often each operation of each instance is done, and in which order. Candidates for
+//! fast paths are chosen from it ("Fast Paths in Concurrent Programs", section 3, leaves that to the programmer). A run
+//! without a profile pays nothing.
 
 use crate::step::{Step, StepContext};
 use quaject_esp_ir::ir::{Operation, Program, SiteId, Terminator};

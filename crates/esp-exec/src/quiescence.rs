@@ -1,6 +1,6 @@
 //! Quiescence: the state of a program that has no enabled step (reference, section 8). The wakeable instances are the
-//! least fixed point of "the environment, the clock or a wakeable instance can wake it". A program whose other instances
-//! have terminated, or may block forever, is quiescent or has terminated; any other program is deadlocked.
+//! least fixed point of "the environment, the clock or a wakeable instance can wake it". A program whose other
+//! instances have terminated, or may block forever, is quiescent or has terminated; any other program is deadlocked.
 
 use crate::code::{BranchCode, GuardCode, OperationCode, WaitCode};
 use crate::environment::Readiness;

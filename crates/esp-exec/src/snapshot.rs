@@ -1,6 +1,6 @@
 //! Serialised states: one byte string per instance and one for the shared part. The encoding is canonical: two parts of
-//! states are equal exactly if their bytes are. Deadlines are left out, because the checker lets an `after` be taken at any
-//! time.
+//! states are equal exactly if their bytes are. Deadlines are left out, because the checker lets an `after` be taken at
+//! any time.
 //!
 //! ```text
 //!   instance   control (0 ended, odd running at, even waiting at), open branches, registers, memory

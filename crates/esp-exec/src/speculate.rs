@@ -1,5 +1,5 @@
-//! Speculative evaluation of a communication before any instance commits to it: the message of an `out`, the match of an
-//! `in`. Regions run here, and their registers and slots are cleared afterwards. Only the code of a region changes
+//! Speculative evaluation of a communication before any instance commits to it: the message of an `out`, the match of
+//! an `in`. Regions run here, and their registers and slots are cleared afterwards. Only the code of a region changes
 //! reference counts.
 
 use crate::code::{BranchCode, Inst, OperandCode, OperationCode, PassedCode, PayloadCode, Pc, RegionCode};

@@ -1,5 +1,5 @@
-//! The transition system of a program: its states and the steps possible in each (reference, section 8). This is the one
-//! definition of the semantics. Schedules, the replayer and the checker only choose among these steps.
+//! The transition system of a program: its states and the steps possible in each (reference, section 8). This is the
+//! one definition of the semantics. Schedules, the replayer and the checker only choose among these steps.
 //!
 //! ```text
 //!   Running(pc) --local--> Waiting(wait) --communicate, from/to environment, after, else--> Running(pc)

@@ -1,5 +1,5 @@
-//! Values of any type where they lie: access to their parts, equality by content, and conversion from and to the data of
-//! the environment.
+//! Values of any type where they lie: access to their parts, equality by content, and conversion from and to the data
+//! of the environment.
 
 use crate::datum::Datum;
 use crate::layout::{Layouts, ScalarKind, bytes_at, load, set_word, store, word};

@@ -1,5 +1,6 @@
-//! Runs each program of `programs/` (text form of the IR, or ESP) and compares the result with the `.out` file of its name:
-//! the steps of the reference schedule, the messages, and the outcome. Comments in the program define its environment:
+//! Runs each program of `programs/` (text form of the IR, or ESP) and compares the result with the `.out` file of its
+//! name: the steps of the reference schedule, the messages, and the outcome. Comments in the program define its
+//! environment:
 //!
 //! ```text
 //!   ; offer c 1      a message on channel c            ; extern f 1     the result of a call

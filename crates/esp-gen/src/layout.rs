@@ -270,7 +270,8 @@ pub fn int_type(types: &TypeTable, ty: TypeId) -> Option<IntType> {
 /// The binary interface of a program generated in the sans-IO style and loaded as a shared library.
 ///
 /// The library exports one symbol, [`Abi::symbol`], of the C type `esp_library` (see `quaject/esp.h`), which holds
-/// the size of the state, the functions `init`, `step`, `fault`, `place`, `stuck` and `open`, and sizes to check. The loader:
+/// the size of the state, the functions `init`, `step`, `fault`, `place`, `stuck` and `open`, and sizes to check. The
+/// loader:
 ///
 /// 1. allocates `state_size` bytes aligned to 16 and calls `init(state)`;
 /// 2. fills an array of `esp_source`, one for each channel of [`Abi::sources`] in order: messages of

@@ -1,4 +1,5 @@
-//! Reads and writes of instructions and terminators: values, and places in slots and objects. Knows nothing of liveness.
+//! Reads and writes of instructions and terminators: values, and places in slots and objects. Knows nothing of
+//! liveness.
 
 use crate::ir::{
     Base, BlockId, Body, Guard, Op, Operand, Operation, Pattern, Payload, Place, Projection, SlotId, Terminator, Value,

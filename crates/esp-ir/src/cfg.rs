@@ -1,7 +1,7 @@
 //! The control-flow graph of a body: edges, successors, predecessors, reachable blocks, regions, and orders of blocks.
 //!
-//! A region is code that a wait runs while the instance waits. Control does not flow into it, but an analysis of all code
-//! that may run includes it. So each function that walks the graph takes [`Regions`]. Knows no instructions.
+//! A region is code that a wait runs while the instance waits. Control does not flow into it, but an analysis of all
+//! code that may run includes it. So each function that walks the graph takes [`Regions`]. Knows no instructions.
 
 use crate::ir::{BlockId, Body, Branch, Edge, Guard, Operation, Payload, Terminator, Wait};
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-/// Strongly connected components of a graph, by Tarjan's algorithm without recursion. `next` holds per node those that it
-/// leads to.
+/// Strongly connected components of a graph, by Tarjan's algorithm without recursion. `next` holds per node those that
+/// it leads to.
 pub fn components(next: &[Vec<usize>]) -> Vec<BTreeSet<usize>> {
     #[derive(Clone, Copy)]
     struct Mark {

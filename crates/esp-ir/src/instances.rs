@@ -1,5 +1,5 @@
-//! Numbering and naming of instances. An instance is one running process; instances are counted in order of text over all
-//! replicas. A `pid` holds this number.
+//! Numbering and naming of instances. An instance is one running process; instances are counted in order of text over
+//! all replicas. A `pid` holds this number.
 
 use crate::ir::{ChannelId, FastPath, Location, ProcessId, Program, SlotId};
 

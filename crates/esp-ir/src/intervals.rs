@@ -95,8 +95,8 @@ pub fn intervals_of_receiver(
     Intervals { known, at }
 }
 
-/// Per value: the fact that holds everywhere; none if it is never computed. `entry_facts` are those of the entry block's
-/// parameters, as far as there are any.
+/// Per value: the fact that holds everywhere; none if it is never computed. `entry_facts` are those of the entry
+/// block's parameters, as far as there are any.
 pub fn intervals(body: &Body, types: &TypeTable, checked: bool, entry_facts: &[Option<Fact>]) -> Vec<Option<Fact>> {
     solve(body, types, checked, entry_facts, &FxHashMap::default()).known
 }

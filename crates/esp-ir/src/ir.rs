@@ -1,5 +1,5 @@
-//! The flow IR: one control-flow graph per process, SSA values, channel operations as terminators. Data only: `esp-exec`
-//! defines its meaning, `text` its written form, `verify` well-formedness.
+//! The flow IR: one control-flow graph per process, SSA values, channel operations as terminators. Data only:
+//! `esp-exec` defines its meaning, `text` its written form, `verify` well-formedness.
 //!
 //! ```text
 //!   scalars, pids, references to boxed objects     SSA values, passed along edges as block parameters
@@ -11,15 +11,15 @@
 //!     wait fair { .. }                             one terminator; `wait` is in, out, alt and after alike
 //! ```
 //!
-//! **Regions.** Code that is evaluated while an instance waits (a guard with `free(T)`, the payload of an `out` branch of an
-//! `alt`, the `if` of a pattern) is a *region*: blocks reached only from a [`Wait`], whose paths end in
-//! [`Terminator::Result`]. A region writes only its own values, slots of the branch and new objects. It may use values that
-//! dominate the wait; its own values may not be used outside.
+//! **Regions.** Code that is evaluated while an instance waits (a guard with `free(T)`, the payload of an `out` branch
+//! of an `alt`, the `if` of a pattern) is a *region*: blocks reached only from a [`Wait`], whose paths end in
+//! [`Terminator::Result`]. A region writes only its own values, slots of the branch and new objects. It may use values
+//! that dominate the wait; its own values may not be used outside.
 //!
-//! **Reference counts in regions.** A guard or condition leaves the counts unchanged. A payload region may allocate, may
-//! retain and release its own objects, and may move counts of the instance into the message. These effects are committed when
-//! the message is taken; otherwise, or after a fault, they are rolled back. A region never removes the last count of an object
-//! that existed before it.
+//! **Reference counts in regions.** A guard or condition leaves the counts unchanged. A payload region may allocate,
+//! may retain and release its own objects, and may move counts of the instance into the message. These effects are
+//! committed when the message is taken; otherwise, or after a fault, they are rolled back. A region never removes the
+//! last count of an object that existed before it.
 
 mod body;
 mod fast_path;

@@ -1,8 +1,8 @@
-//! Liveness of registers and slots, and the storage of a process that is dead at its observable points: at a wait, after a
-//! branch of one, after a `yield`. Dead storage is zeroed there, so that states with equal futures are equal.
+//! Liveness of registers and slots, and the storage of a process that is dead at its observable points: at a wait,
+//! after a branch of one, after a `yield`. Dead storage is zeroed there, so that states with equal futures are equal.
 //!
-//! Liveness is a backward data-flow analysis. A forward analysis finds the storage that may differ from zero, so that only that
-//! is zeroed. A slot is one unit: only a write of the whole slot kills it.
+//! Liveness is a backward data-flow analysis. A forward analysis finds the storage that may differ from zero, so that
+//! only that is zeroed. A slot is one unit: only a write of the whole slot kills it.
 
 use crate::access::WriteEffect;
 use crate::cfg::{Regions, edges, reverse_postorder};

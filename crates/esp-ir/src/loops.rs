@@ -1,5 +1,5 @@
-//! Natural loops: a header that dominates the source of a back edge to it, and all blocks between them (Aho, Lam, Sethi and
-//! Ullman, "Compilers", 9.6). Knows the control-flow graph only.
+//! Natural loops: a header that dominates the source of a back edge to it, and all blocks between them (Aho, Lam, Sethi
+//! and Ullman, "Compilers", 9.6). Knows the control-flow graph only.
 
 use crate::cfg::{Regions, successors};
 use crate::dominators::Dominators;

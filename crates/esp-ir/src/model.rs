@@ -1,5 +1,5 @@
-//! A program with its environment, for exploration by the checker or as Promela: which processes belong to the program, which
-//! model its environment, and what the environment may do. Knows no engine.
+//! A program with its environment, for exploration by the checker or as Promela: which processes belong to the program,
+//! which model its environment, and what the environment may do. Knows no engine.
 //!
 //! ```text
 //!   process P        P | Explored       unchanged
@@ -9,10 +9,11 @@
 //!                                       processes use at both ends
 //! ```
 //!
-//! Processes and instances keep their numbers, so that steps mean the same in both programs. A channel with an open end (the
-//! environment's without `env`, or that of left-out processes alone) is external in `program`: at `FromEnvironment` any message
-//! of [`ModelProgram::messages`] can arrive at any time, at most [`ModelProgram::bounds`] of them; at `ToEnvironment` messages
-//! are accepted, or not, at any time. An `after` is enabled at any time, because execution times are not modelled.
+//! Processes and instances keep their numbers, so that steps mean the same in both programs. A channel with an open end
+//! (the environment's without `env`, or that of left-out processes alone) is external in `program`: at
+//! `FromEnvironment` any message of [`ModelProgram::messages`] can arrive at any time, at most [`ModelProgram::bounds`]
+//! of them; at `ToEnvironment` messages are accepted, or not, at any time. An `after` is enabled at any time, because
+//! execution times are not modelled.
 
 use crate::ir::{ChannelId, ExternId, Location, ProcessId, Program, TypeId};
 use smol_str::SmolStr;
@@ -30,8 +31,8 @@ pub struct ModelProgram {
     pub roles: Vec<Role>,
     /// The number of channels of the original program; stand-ins use no others.
     pub channels: u32,
-    /// The number of extern functions of the original program. Later ones return the values of forgotten parts, then the
-    /// messages of stand-ins.
+    /// The number of extern functions of the original program. Later ones return the values of forgotten parts, then
+    /// the messages of stand-ins.
     pub externs: u32,
     /// Per channel: the maximum number of messages of the environment.
     pub bounds: Vec<Option<u64>>,

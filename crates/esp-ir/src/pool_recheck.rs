@@ -1,6 +1,7 @@
-//! The recheck of waits at quiescence. A payload or condition that allocates may fault when its pool is exhausted, and a fault
-//! counts as a match (reference, section 8). Its match may thus change without a new offer of a partner: it was evaluated while
-//! an object was free, and none is free now. A schedule that remembers failed matches evaluates such waits again at quiescence.
+//! The recheck of waits at quiescence. A payload or condition that allocates may fault when its pool is exhausted, and
+//! a fault counts as a match (reference, section 8). Its match may thus change without a new offer of a partner: it was
+//! evaluated while an object was free, and none is free now. A schedule that remembers failed matches evaluates such
+//! waits again at quiescence.
 
 use crate::cfg::region_blocks;
 use crate::ir::{BlockId, Body, Boundary, ChannelId, Op, Operation, Pattern, Payload, Program, Terminator, Wait};

@@ -1,5 +1,5 @@
-//! A map of few entries as one sorted vector. Abstract states are copied for each successor, which costs several times as
-//! much with a tree of the same entries.
+//! A map of few entries as one sorted vector. Abstract states are copied for each successor, which costs several times
+//! as much with a tree of the same entries.
 
 /// Keys and what they are mapped to, by key.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

@@ -1,7 +1,7 @@
 //! Visitors: the values, places and slots that instructions and terminators name.
 //!
-//! Each visitor exists twice, as in rustc's `mir::visit`: `op_values` reads, `op_values_mut` may replace what it visits.
-//! Both visit the same things in the same order. Knows no source program and not what instructions compute.
+//! Each visitor exists twice, as in rustc's `mir::visit`: `op_values` reads, `op_values_mut` may replace what it
+//! visits. Both visit the same things in the same order. Knows no source program and not what instructions compute.
 
 mod uses;
 

@@ -1,5 +1,5 @@
-//! The abstractions of a model, applied to the code of its processes (reference, section 11). They over-approximate: every run
-//! of the program is a run of the model, unless a value outside a range ends it.
+//! The abstractions of a model, applied to the code of its processes (reference, section 11). They over-approximate:
+//! every run of the program is a run of the model, unless a value outside a range ends it.
 //!
 //! ```text
 //!   forget P.n         n + 1            P.n() + 1        an extern function that returns any value

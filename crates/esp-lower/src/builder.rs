@@ -1,5 +1,5 @@
-//! Construction of a body: blocks, SSA values of variables, slots, regions. The result is *raw*: reference counts of boxed
-//! objects are not inserted yet. Knows no statements and no expressions.
+//! Construction of a body: blocks, SSA values of variables, slots, regions. The result is *raw*: reference counts of
+//! boxed objects are not inserted yet. Knows no statements and no expressions.
 
 use crate::Context;
 use crate::chunked_vec::ChunkedVec;
@@ -446,7 +446,8 @@ impl<'c, 'x, 'p> Builder<'c, 'x, 'p> {
         }
     }
 
-    /// The current values of the observed variables: integers, `bool`s and ids with a name that is unique in the process.
+    /// The current values of the observed variables: integers, `bool`s and ids with a name that is unique in the
+    /// process.
     pub(super) fn observed(&mut self) -> Vec<(SmolStr, Value)> {
         let mut observed = Vec::new();
         for name in self.context.observed_here.clone() {

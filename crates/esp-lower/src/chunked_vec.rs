@@ -1,5 +1,6 @@
-//! A vector in chunks, which grows without moving its items. Growing a contiguous vector of the blocks of a large body would
-//! need a free range of memory larger than the vector, while the memory that the syntax tree has freed is fragmented.
+//! A vector in chunks, which grows without moving its items. Growing a contiguous vector of the blocks of a large body
+//! would need a free range of memory larger than the vector, while the memory that the syntax tree has freed is
+//! fragmented.
 
 use std::ops::{Index, IndexMut};
 

@@ -1,5 +1,5 @@
-//! Lowering of `in`, `out` and `alt`: what is computed on arrival, the regions evaluated while the instance waits, and the
-//! binds of a branch. The assignments of a pattern are ordinary code at the head of its `then` block.
+//! Lowering of `in`, `out` and `alt`: what is computed on arrival, the regions evaluated while the instance waits, and
+//! the binds of a branch. The assignments of a pattern are ordinary code at the head of its `then` block.
 
 use crate::builder::{Builder, RegionKind, Storage, Write};
 use crate::expression::{any, step};

@@ -1,5 +1,5 @@
-//! Lowering of the checked program to the flow IR. Evaluation order, conversions and control flow become explicit; reference
-//! counts of boxed objects are inserted by liveness (reference, section 6). Does not optimise.
+//! Lowering of the checked program to the flow IR. Evaluation order, conversions and control flow become explicit;
+//! reference counts of boxed objects are inserted by liveness (reference, section 6). Does not optimise.
 //!
 //! ```text
 //!   statement, choice, communicate, expression     source constructs, one file each
@@ -50,8 +50,8 @@ pub fn lower(program: &hir::Program, sources: &SourceMap) -> ir::Program {
     lower_with(&mut context, processes)
 }
 
-/// Likewise, but returns none for a program with more instructions than the limit: they can take a hundred times the memory
-/// of the text. The syntax of a process is freed once it is lowered, before the next one.
+/// Likewise, but returns none for a program with more instructions than the limit: they can take a hundred times the
+/// memory of the text. The syntax of a process is freed once it is lowered, before the next one.
 pub fn lower_within(mut program: hir::Program, sources: &SourceMap, max_instructions: usize) -> Option<ir::Program> {
     let bodies: Vec<Vec<Stmt>> = program.processes.iter_mut().map(|process| mem::take(&mut process.body)).collect();
     let mut context = Context::new(&program, sources, max_instructions);

@@ -1,5 +1,6 @@
 //! Reference-count insertion for boxed objects (reference, section 6). A count is released after its last use, found by
-//! liveness on the graph before optimisation. A last use that passes the object on moves its count instead of adding one.
+//! liveness on the graph before optimisation. A last use that passes the object on moves its count instead of adding
+//! one.
 //!
 //! ```text
 //!   holder                     begins with one count                 released
@@ -9,8 +10,9 @@
 //!   parts of a boxed object    stored                                 when the object is freed
 //! ```
 //!
-//! A region never releases counts that the instance holds: they are released at the head of the branch's `then` block, or
-//! move into the message. In manual memory only the parts of boxed objects are counted here; the program counts the others.
+//! A region never releases counts that the instance holds: they are released at the head of the branch's `then` block,
+//! or move into the message. In manual memory only the parts of boxed objects are counted here; the program counts the
+//! others.
 
 mod liveness;
 
@@ -335,8 +337,8 @@ impl Inserter<'_, '_> {
         }
     }
 
-    /// Counts the reference that a write gives to a holder of counts: moved if the source dies here, retained otherwise.
-    /// An update releases what the holder held before.
+    /// Counts the reference that a write gives to a holder of counts: moved if the source dies here, retained
+    /// otherwise. An update releases what the holder held before.
     #[expect(clippy::too_many_arguments, reason = "the state of one instruction")]
     fn transfer_to_holder(
         &mut self,

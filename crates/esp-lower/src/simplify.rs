@@ -1,5 +1,6 @@
 //! Simplification of the raw control-flow graph: removes unreachable blocks and trivial block parameters, those whose
-//! arguments are all the same value (Braun et al., "Simple and Efficient Construction of Static Single Assignment Form").
+//! arguments are all the same value (Braun et al., "Simple and Efficient Construction of Static Single Assignment
+//! Form").
 
 use crate::builder::{Raw, RawBody, RawTerminator};
 use quaject_esp_ir::cfg::{Regions, edges_mut, successors};

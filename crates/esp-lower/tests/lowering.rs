@@ -1,6 +1,6 @@
-//! Lowers each program of `lowering/` and compares the IR with the `.ir` file of its name; the IR is printed and read back.
-//! Each is then run: the first line says how, `// ends STATUS` or `// faults NAME`, and when every instance has ended,
-//! every object is free again. `UPDATE_EXPECT=1` writes the expected files.
+//! Lowers each program of `lowering/` and compares the IR with the `.ir` file of its name; the IR is printed and read
+//! back. Each is then run: the first line says how, `// ends STATUS` or `// faults NAME`, and when every instance has
+//! ended, every object is free again. `UPDATE_EXPECT=1` writes the expected files.
 
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_exec::environment::{Environment, Offer, Readiness, Reply};

@@ -1,5 +1,5 @@
-//! The models of small programs: which processes are explored, which channels stay open, what the environment may do there.
-//! Every result is well-formed.
+//! The models of small programs: which processes are explored, which channels stay open, what the environment may do
+//! there. Every result is well-formed.
 
 use expect_test::{Expect, expect};
 use quaject_esp_ir::ir::Boundary;

@@ -1,6 +1,6 @@
-//! Interprocedural value ranges: the intervals of all values of all processes, through internal channels. An integer that
-//! a message carries has the join of the senders' intervals. A fast path therefore starts with more facts than one body
-//! yields. Flow-insensitive across processes.
+//! Interprocedural value ranges: the intervals of all values of all processes, through internal channels. An integer
+//! that a message carries has the join of the senders' intervals. A fast path therefore starts with more facts than one
+//! body yields. Flow-insensitive across processes.
 
 use crate::facts::Fact;
 use quaject_esp_ir::intervals::{Intervals, intervals_of_receiver};

@@ -1,6 +1,6 @@
-//! Chooses the groups to fuse: the connected components of the graph of processes and internal channels. A component that
-//! exceeds a limit is divided, or loses the process that prevents its fusion, and what remains is tried again. Knows no
-//! states of processes.
+//! Chooses the groups to fuse: the connected components of the graph of processes and internal channels. A component
+//! that exceeds a limit is divided, or loses the process that prevents its fusion, and what remains is tried again.
+//! Knows no states of processes.
 
 use crate::fuse::{build_fused_process, install_fused_process};
 use crate::limits::{CodeGrowth, LimitKind, Limits, code_size};

@@ -6,19 +6,19 @@ use quaject_esp_ir::ir::{Body, ProcessId, Program, Terminator};
 /// Instructions and terminators that are emitted for each that remains after clean-up.
 const EMITTED_PER_KEPT: usize = 10;
 
-/// As [`EMITTED_PER_KEPT`], for a large product under [`CodeGrowth::Conservative`]. Measured over all products within the
-/// limits: 1.5.
+/// As [`EMITTED_PER_KEPT`], for a large product under [`CodeGrowth::Conservative`]. Measured over all products within
+/// the limits: 1.5.
 const EMITTED_PER_KEPT_CONSERVATIVE: usize = 2;
 
 /// The size that a product may reach although it exceeds 1.5 times its processes, and the factor over its processes up
-/// to which that holds: 6 to 12 KB of code. An in-band end of stream, tested by every stage of a pipeline, takes as much:
-/// four filter programs have 601, 1907, 2038 and 1939, which is 0.9, 3.0, 1.9 and 1.7 times their processes.
+/// to which that holds: 6 to 12 KB of code. An in-band end of stream, tested by every stage of a pipeline, takes as
+/// much: four filter programs have 601, 1907, 2038 and 1939, which is 0.9, 3.0, 1.9 and 1.7 times their processes.
 const SMALL_PRODUCT_MAX: usize = 2500;
 const SMALL_PRODUCT_FACTOR: usize = 3;
 
-/// The cost of a wait in instructions: it stores what is live, is re-entered, and polls a channel. `gcc -Os` emits about
-/// 3 bytes an instruction of a state machine and 90 a wait; with this cost the sizes of 36 pipelines are estimated to
-/// 10 %.
+/// The cost of a wait in instructions: it stores what is live, is re-entered, and polls a channel. `gcc -Os` emits
+/// about 3 bytes an instruction of a state machine and 90 a wait; with this cost the sizes of 36 pipelines are
+/// estimated to 10 %.
 const WAIT_COST: usize = 30;
 
 /// Fuel for each instruction of the processes, waits at their cost. Products within the limits take up to 200.
@@ -91,8 +91,8 @@ impl Limits {
                     .emitted
                     .min(SMALL_PRODUCT_MAX * EMITTED_PER_KEPT)
                     .max(half_again * EMITTED_PER_KEPT_CONSERVATIVE);
-                // The allowance of a small product does not extend to waits, none of which is cleaned up: a product that
-                // polls the environment in many states emits many more of them.
+                // The allowance of a small product does not extend to waits, none of which is cleaned up: a product
+                // that polls the environment in many states emits many more of them.
                 let wait_cost = WAIT_COST * emitted / half_again.max(1);
                 ProductLimits { emitted, wait_cost, size_kind: LimitKind::CodeSize, ..limits }
             }

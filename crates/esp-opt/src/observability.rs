@@ -1,8 +1,9 @@
-//! Whether the schedule is observable. Processes that only communicate, each channel with one instance at each end, form
-//! a Kahn process network (Kahn, "The Semantics of a Simple Language for Parallel Programming", 1974): every channel
-//! carries the same messages under every schedule. If at most one instance of the program produces output or may fault,
-//! the program's output is schedule-independent as well. Elsewhere the language allows every schedule (reference, section
-//! 8), but fusion, which fixes one, may change what the program prints. An analysis: it changes no program.
+//! Whether the schedule is observable. Processes that only communicate, each channel with one instance at each end,
+//! form a Kahn process network (Kahn, "The Semantics of a Simple Language for Parallel Programming", 1974): every
+//! channel carries the same messages under every schedule. If at most one instance of the program produces output or
+//! may fault, the program's output is schedule-independent as well. Elsewhere the language allows every schedule
+//! (reference, section 8), but fusion, which fixes one, may change what the program prints. An analysis: it changes no
+//! program.
 
 use crate::passes;
 use crate::refusal::Refusal;
@@ -255,8 +256,8 @@ fn manual_deallocation(program: &Program) -> Option<Refusal> {
     schedule_dependent(ProcessId(0), "manually freed objects", first.location)
 }
 
-/// A process that allocates from a pool while channels carry objects: whether the pool is exhausted depends on how far the
-/// other processes have run.
+/// A process that allocates from a pool while channels carry objects: whether the pool is exhausted depends on how far
+/// the other processes have run.
 fn contended_allocation(program: &Program) -> Option<Refusal> {
     let sends_objects = program.channels.iter().any(|channel| {
         channel.boundary == Boundary::Internal && channel.payload.iter().any(|ty| program.types.holds_objects(*ty))

@@ -1,6 +1,6 @@
-//! File tests, in the manner of Cranelift's: a file for each case has a program, a transformation, runs of the program, and
-//! the result. Every run is checked before and after the transformation: by the interpreter, as machine code, and as C where
-//! there is a compiler. `UPDATE_EXPECT=1` writes the results.
+//! File tests, in the manner of Cranelift's: a file for each case has a program, a transformation, runs of the program,
+//! and the result. Every run is checked before and after the transformation: by the interpreter, as machine code, and
+//! as C where there is a compiler. `UPDATE_EXPECT=1` writes the results.
 //!
 //! ```text
 //!   tests/filetests/PASS/CASE.ir

@@ -1,5 +1,5 @@
-//! Fusion preserves behaviour: every program of the flow IR's own tests runs in the same environment as written and with all
-//! its processes fused. Schedule-independent programs must send the same messages and end alike.
+//! Fusion preserves behaviour: every program of the flow IR's own tests runs in the same environment as written and
+//! with all its processes fused. Schedule-independent programs must send the same messages and end alike.
 
 use quaject_esp_exec::interpreter::Interpreter;
 use quaject_esp_exec::report::Outcome;
@@ -184,8 +184,8 @@ fn end_report(program: &Program, text: &str) -> String {
     }
 }
 
-/// Processes that are blocked forever are reported with their locations: a filter that ends early, because its predecessor
-/// produced the end from another number, leaves that one at any of its operations.
+/// Processes that are blocked forever are reported with their locations: a filter that ends early, because its
+/// predecessor produced the end from another number, leaves that one at any of its operations.
 #[test]
 fn processes_blocked_forever_are_reported() {
     let text = "channel in0(int) external out; channel last(int) external in;\n\
@@ -315,8 +315,8 @@ fn filters(chain: &[&str]) -> String {
     text
 }
 
-/// Every chain of up to two filters, and longer ones with many abstract states of a location: counters and ends of streams
-/// that are known only in part. Each becomes one state machine with the same output.
+/// Every chain of up to two filters, and longer ones with many abstract states of a location: counters and ends of
+/// streams that are known only in part. Each becomes one state machine with the same output.
 #[test]
 fn chains_of_filters_are_fused() {
     let mut chains: Vec<Vec<&str>> = vec![Vec::new()];

@@ -4,8 +4,8 @@ use quaject_esp_opt::observability::ScheduleIndependence;
 use quaject_test_environment::compile;
 use std::path::Path;
 
-/// Whether a program is schedule-independent in which two processes call the last of these functions and a third outputs
-/// their results.
+/// Whether a program is schedule-independent in which two processes call the last of these functions and a third
+/// outputs their results.
 fn is_independent(functions: &str, last: &str) -> bool {
     let text = format!(
         "{functions}channel c(int); channel d(int); channel o(int) external in;\n\

@@ -1,5 +1,5 @@
-//! Fused processes keep their timers and fairness: waits with `after`, `yield` and `else` of several members, all processes
-//! fused, produce the same messages in the same order, and the result round-trips through its text.
+//! Fused processes keep their timers and fairness: waits with `after`, `yield` and `else` of several members, all
+//! processes fused, produce the same messages in the same order, and the result round-trips through its text.
 
 use quaject_esp_exec::interpreter::Interpreter;
 use quaject_esp_exec::report::Outcome;

@@ -12,8 +12,8 @@ enum { QJ_LEFT = 100 };
 /* Takes a step of the program. All steps are taken by one thread. */
 int qj_take_step(const esp_library *program, void *state, const esp_source *sources, esp_output_head *output, esp_time now);
 
-/* Leaves the step that is being taken, or the next one; an extern function returns first. May be called from any thread and
- * any signal handler after the first step. */
+/* Leaves the step that is being taken, or the next one; an extern function returns first. May be called from any thread
+ * and any signal handler after the first step. */
 void qj_leave_step(void);
 
 #endif

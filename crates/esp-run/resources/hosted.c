@@ -1,5 +1,5 @@
-/* hosted.c: the main function of an ESP program that is built as an executable. Serves its channels by the drivers `text`,
- * `bytes` and `timer` as `qj run` does: the same text, the same end of each stream, the same exit status.
+/* hosted.c: the main function of an ESP program that is built as an executable. Serves its channels by the drivers
+ * `text`, `bytes` and `timer` as `qj run` does: the same text, the same end of each stream, the same exit status.
  *
  *   drivers -> batches of messages --> step(state) --> batches of messages -> drivers;   sleep in poll(2)
  *

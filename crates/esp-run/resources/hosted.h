@@ -1,5 +1,6 @@
-/* hosted.h: the tables by which the main function of hosted.c knows a generated program: its channels, the types of their
- * messages, its waits and faults. `qj build --emit exe` writes them as tables.c. SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* hosted.h: the tables by which the main function of hosted.c knows a generated program: its channels, the types of
+ * their messages, its waits and faults. `qj build --emit exe` writes them as tables.c. SPDX-License-Identifier: MIT OR
+ * Apache-2.0 */
 #ifndef QUAJECT_HOSTED_H
 #define QUAJECT_HOSTED_H
 

@@ -61,8 +61,8 @@ struct Run<'r, 'w> {
     earlier_communications: u64,
 }
 
-/// Runs a program and forms fast paths meanwhile. `program` is the source, compiled without fast paths; `report` receives a line for
-/// each path that is formed or dropped.
+/// Runs a program and forms fast paths meanwhile. `program` is the source, compiled without fast paths; `report`
+/// receives a line for each path that is formed or dropped.
 ///
 /// # Errors
 /// Why the run could not begin.

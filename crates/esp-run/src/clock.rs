@@ -16,8 +16,8 @@ pub enum Time {
     /// Wall-clock time.
     #[default]
     Real,
-    /// Virtual time: stands still while the program can continue, then jumps to its next deadline. Runs with timers become fast and
-    /// reproducible.
+    /// Virtual time: stands still while the program can continue, then jumps to its next deadline. Runs with timers
+    /// become fast and reproducible.
     Virtual,
 }
 

@@ -1,5 +1,5 @@
-//! The code size of each process: compiles the generated C with debugging information, which maps every byte to a line. Inlined code
-//! belongs to the code that contains it.
+//! The code size of each process: compiles the generated C with debugging information, which maps every byte to a line.
+//! Inlined code belongs to the code that contains it.
 
 use crate::compiled::HEADER_NAME;
 use crate::compiler::{BuildDirectory, compiler_name};

@@ -1,5 +1,5 @@
-//! Debug information of machine code, for debuggers and profilers: the code of each process is a function of its name, with lines of
-//! the program's files. Without a debugger it costs nothing.
+//! Debug information of machine code, for debuggers and profilers: the code of each process is a function of its name,
+//! with lines of the program's files. Without a debugger it costs nothing.
 
 /// The debugger or profiler that machine code is registered with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -41,7 +41,8 @@ mod native {
             }
         }
 
-        /// Registers the code of a process, which `buffer` holds, installed at `entry`. The registration must live as long as the code.
+        /// Registers the code of a process, which `buffer` holds, installed at `entry`. The registration must live as
+        /// long as the code.
         ///
         /// # Errors
         /// A file for `perf` cannot be written.

@@ -1,5 +1,5 @@
-//! Errors of the host: files, devices, tools and the command line, as opposed to faults of the program that runs. An error has a
-//! cause, help, and a kind, from which a command derives its exit status.
+//! Errors of the host: files, devices, tools and the command line, as opposed to faults of the program that runs. An
+//! error has a cause, help, and a kind, from which a command derives its exit status.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! Executables: the C of a program, the main function of `resources/hosted.c`, and tables of the program's channels and types. The
-//! executable behaves as [`run`](crate::run()) does, without this crate.
+//! Executables: the C of a program, the main function of `resources/hosted.c`, and tables of the program's channels and
+//! types. The executable behaves as [`run`](crate::run()) does, without this crate.
 
 use crate::compiled::{GUARDED, HEADER_NAME, guard};
 use crate::compiler::{BuildDirectory, Product};

@@ -1,5 +1,5 @@
-//! The report of a fault: the process, the location, the cause, and for a deadlock the wait-for graph. Knows the program, not the
-//! engine that ran it.
+//! The report of a fault: the process, the location, the cause, and for a deadlock the wait-for graph. Knows the
+//! program, not the engine that ran it.
 
 use quaject_diagnostic::excerpt;
 use quaject_esp_exec::report::FaultReport;
@@ -180,9 +180,9 @@ fn needs_object(types: &TypeTable, ty: TypeId) -> bool {
     }
 }
 
-/// The edges of the wait-for graph of blocked instances. `open` says whether an instance waits at an open branch, by the numbers of
-/// [`branches`]; `ended` whether an instance has terminated and is no partner. An instance without an open branch waits for a guard,
-/// at the location of its wait.
+/// The edges of the wait-for graph of blocked instances. `open` says whether an instance waits at an open branch, by
+/// the numbers of [`branches`]; `ended` whether an instance has terminated and is no partner. An instance without an
+/// open branch waits for a guard, at the location of its wait.
 pub(crate) fn waits_of(
     program: &Program,
     stuck: &[(u32, Location)],

@@ -1,5 +1,5 @@
-//! Fault injection: loses, duplicates, delays, reorders or damages messages of a channel, the same ones in every run with the same
-//! seed. A layer between a driver and the program that knows neither.
+//! Fault injection: loses, duplicates, delays, reorders or damages messages of a channel, the same ones in every run
+//! with the same seed. A layer between a driver and the program that knows neither.
 
 use crate::error::HostError;
 use quaject_esp_exec::datum::Datum;

@@ -1,5 +1,5 @@
-//! The tables in C from which an executable prints a fault (`print_fault` of `resources/hosted.c`): the words of [`crate::fault`],
-//! the waits of all processes with their partners, the names at locations.
+//! The tables in C from which an executable prints a fault (`print_fault` of `resources/hosted.c`): the words of
+//! [`crate::fault`], the waits of all processes with their partners, the names at locations.
 
 use crate::fault::{cause, help, members, names, operations, possible_partners, waits_for_environment};
 use quaject_esp_ir::ir::{ChannelId, Direction, Fault, Location, ProcessId, Program};

@@ -1,5 +1,5 @@
-//! Runs ESP programs: drivers of external channels, the event loop, extern functions, the engines. It is the only ESP crate that does
-//! I/O or has `unsafe`.
+//! Runs ESP programs: drivers of external channels, the event loop, extern functions, the engines. It is the only ESP
+//! crate that does I/O or has `unsafe`.
 
 #![cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "parts of the drivers serve devices of Linux only"))]
 

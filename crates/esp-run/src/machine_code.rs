@@ -1,5 +1,5 @@
-//! The engine `jit`: machine code for the local code of processes, which the interpreter calls at its entries. The code returns to the
-//! interpreter before an operation that it does not have.
+//! The engine `jit`: machine code for the local code of processes, which the interpreter calls at its entries. The code
+//! returns to the interpreter before an operation that it does not have.
 
 use crate::debug_info::DebugInfo;
 use crate::error::HostError;
@@ -109,9 +109,10 @@ mod native {
             frame.registers[Cell::Fuel.index(unit.values)] = turns as i64;
             frame.registers[Cell::Memory.index(unit.values)] = frame.memory.as_mut_ptr() as i64;
             frame.registers[Cell::Own.index(unit.values)] = i64::from(frame.own);
-            // SAFETY: 1. `function` is code that `jit::compile` wrote with this signature; `_memory` keeps it. 2. `target`
-            // is an entry of it. 3. The code touches the registers and cells of the frame, whose number was checked, and
-            // memory at offsets inside the slots, which it checks itself. 4. Both are borrowed for the call.
+            // SAFETY: 1. `function` is code that `jit::compile` wrote with this signature; `_memory` keeps it. 2.
+            // `target` is an entry of it. 3. The code touches the registers and cells of the frame, whose number was
+            // checked, and memory at offsets inside the slots, which it checks itself. 4. Both are borrowed for the
+            // call.
             let position = unsafe {
                 let function: extern "C" fn(*mut i64, usize) -> i32 = std::mem::transmute(unit.function);
                 function(frame.registers.as_mut_ptr(), target)

@@ -57,8 +57,8 @@ pub(crate) fn store(program: &Program, layouts: &Layouts, ty: TypeId, datum: &Da
     }
 }
 
-/// Reads a value of a type from the beginning of `memory`, which C code may have filled with anything; none if a length, a tag or an id
-/// in it is out of range.
+/// Reads a value of a type from the beginning of `memory`, which C code may have filled with anything; none if a
+/// length, a tag or an id in it is out of range.
 pub(crate) fn load(program: &Program, layouts: &Layouts, ty: TypeId, memory: &[u8]) -> Option<Datum> {
     let types = &program.types;
     let datum = match types.get(ty) {

@@ -1,5 +1,6 @@
-//! Recordings of runs: the answers of the environment to all queries, each with the number of the query, and the messages sent. A run
-//! of the interpreter is a function of the answers, so that a replay needs no files, clock or C code; it compares the messages.
+//! Recordings of runs: the answers of the environment to all queries, each with the number of the query, and the
+//! messages sent. A run of the interpreter is a function of the answers, so that a replay needs no files, clock or C
+//! code; it compares the messages.
 //!
 //! ```text
 //!   quaject recording 1
@@ -11,8 +12,8 @@
 //!   12 out sumC 3                   query 12 was the program sending this
 //!   15 busy sumC                    the environment does not take a message; `ready`: it does again
 //!   17 time 1200345                 nanoseconds
-//!   18 call translate 0             result and changed arguments of an extern function; `!unresolved` if there is none,
-//!                                   `!malformed` if what it left is no value of its type
+//!   18 call translate 0             result and changed arguments of an extern function; `!unresolved` if there is
+//!                                   none, `!malformed` if what it left is no value of its type
 //!   20 end rest                     how it ended
 //! ```
 //!
@@ -346,8 +347,9 @@ impl<'a> Replayer<'a> {
         self.events.front().is_some_and(|event| event.query <= self.query && event.text == "end stopped")
     }
 
-    /// The program sleeps. If no event was replayed since its last sleep, the recorded run had spurious wake-ups, after each of which it
-    /// made the same queries: these are skipped. A run that made no queries would sleep forever, which is a difference.
+    /// The program sleeps. If no event was replayed since its last sleep, the recorded run had spurious wake-ups, after
+    /// each of which it made the same queries: these are skipped. A run that made no queries would sleep forever, which
+    /// is a difference.
     pub(crate) fn note_sleep(&mut self) {
         if let (Some((query, events)), Some(next)) = (self.asleep_at, self.events.front())
             && events == self.events.len()

@@ -1,5 +1,5 @@
-//! The run loop: opens the environment of a program, chooses the engine, alternates between steps of the engine and waits of the
-//! environment until the program ends.
+//! The run loop: opens the environment of a program, chooses the engine, alternates between steps of the engine and
+//! waits of the environment until the program ends.
 
 use crate::compiled::{HEADER_NAME, Library};
 use crate::error::HostError;

@@ -1,4 +1,5 @@
-//! The settings of a run: engine, drivers, faults to inject, limits. Data only; [`crate::run`](mod@crate::run) and the engines read it.
+//! The settings of a run: engine, drivers, faults to inject, limits. Data only; [`crate::run`](mod@crate::run) and the
+//! engines read it.
 
 use crate::binding::Binding;
 use crate::clock::Time;

@@ -15,7 +15,8 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Handles signals from now on. Files are opened before: opening a named pipe without a partner must be interruptible.
+    /// Handles signals from now on. Files are opened before: opening a named pipe without a partner must be
+    /// interruptible.
     ///
     /// # Errors
     /// What the system refuses.
@@ -40,7 +41,8 @@ impl Signals {
 
     /// The signal that has arrived, if one has.
     pub fn pending(&self) -> Option<i32> {
-        // Relaxed: the handler runs on this thread or the bell's descriptor orders it before us; no data is handed over.
+        // Relaxed: the handler runs on this thread or the bell's descriptor orders it before us; no data is handed
+        // over.
         match self.received.load(Ordering::Relaxed) {
             0 => None,
             signal => Some(signal as i32),
@@ -61,7 +63,8 @@ pub struct Interrupts {
 }
 
 impl Interrupts {
-    /// Handles signals from now on. Files are opened before: opening a named pipe without a partner must be interruptible.
+    /// Handles signals from now on. Files are opened before: opening a named pipe without a partner must be
+    /// interruptible.
     pub fn listen() -> Result<Interrupts, HostError> {
         let interrupts = Interrupts { asked: Arc::default(), received: Arc::default() };
         for signal in [SIGINT, SIGTERM] {
@@ -94,7 +97,8 @@ impl Interrupts {
 
 /// Ends this process by the default action of a signal.
 pub fn die_of(signal: i32) -> ! {
-    // The default action of both signals ends the process; if that fails, the exit status is the one that a shell reports.
+    // The default action of both signals ends the process; if that fails, the exit status is the one that a shell
+    // reports.
     let _ = signal_hook::low_level::emulate_default_handler(signal);
     std::process::exit(128 + signal)
 }

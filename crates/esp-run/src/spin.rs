@@ -51,7 +51,8 @@ const MAX_STATE_BYTES: u32 = 1 << 16;
 pub enum Question<'a> {
     /// Faults and deadlocks.
     Safety,
-    /// Whether the model has a behaviour that the observer of its specification cannot follow. A run may end in any state.
+    /// Whether the model has a behaviour that the observer of its specification cannot follow. A run may end in any
+    /// state.
     Refinement,
     /// Whether a property holds under weak fairness: no instance that can run is passed over forever.
     Property(&'a Property),
@@ -83,8 +84,8 @@ pub enum Incomplete {
     Depth,
     /// The user interrupted it.
     Interrupted,
-    /// The program can end by `exit`: under fairness Spin omits runs on which a `provided` clause blocks a process that it schedules
-    /// after the one that moves.
+    /// The program can end by `exit`: under fairness Spin omits runs on which a `provided` clause blocks a process that
+    /// it schedules after the one that moves.
     Exits,
     /// The verifier ended with this message.
     Broken(String),
@@ -208,8 +209,8 @@ impl Spin {
             return Ok(search);
         };
         if question == Question::Safety {
-            // The first counterexample may be long; a breadth-first search finds a shortest one. It may exceed the memory limit: the
-            // first one is used then.
+            // The first counterexample may be long; a breadth-first search finds a shortest one. It may exceed the
+            // memory limit: the first one is used then.
             let longer = self.trail(&directory, model, instances, &said)?;
             let again = self
                 .compile(&directory, model, instances, question, Order::Breadth)
@@ -398,8 +399,8 @@ impl Spin {
     }
 }
 
-/// The verifier's NFAIR: it counts 4 processes in each byte, and needs room for one more. The claim and the process of runs that have
-/// ended are processes, too.
+/// The verifier's NFAIR: it counts 4 processes in each byte, and needs room for one more. The claim and the process of
+/// runs that have ended are processes, too.
 fn fairness_bytes(instances: u32) -> u32 {
     (instances.div_ceil(4) + 1).max(2)
 }

@@ -25,8 +25,8 @@ pub struct AdaptedProgram {
     pub seams: OsrMap,
 }
 
-/// Forms a fast path for the most frequent round of a profile, besides those formed before. `plain` is the source, compiled
-/// without fast paths.
+/// Forms a fast path for the most frequent round of a profile, besides those formed before. `plain` is the source,
+/// compiled without fast paths.
 ///
 /// # Errors
 /// Why there is none.

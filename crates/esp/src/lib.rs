@@ -144,8 +144,8 @@ pub fn check(source: Source, loader: &mut dyn Loader) -> Checked {
     Checked { sources, diagnostics, program: if failed { None } else { analysis.program } }
 }
 
-/// The maximal number of instructions of a program, so that memory remains in proportion to its text. Programs in practice
-/// have one for eight to twenty bytes.
+/// The maximal number of instructions of a program, so that memory remains in proportion to its text. Programs in
+/// practice have one for eight to twenty bytes.
 fn max_instructions(sources: &SourceMap) -> usize {
     100_000 + sources.files().iter().map(|file| file.text.len()).sum::<usize>() / 8
 }

@@ -119,8 +119,8 @@ fn lower_models(
     Ok(LoweredModels { sources, diagnostics, models: Some(models), program: Some(program) })
 }
 
-/// The whole program in the environment of one of its models; none if the model already is that, as it neither selects a
-/// part nor abstracts.
+/// The whole program in the environment of one of its models; none if the model already is that, as it neither selects
+/// a part nor abstracts.
 pub fn whole_program_model(modelled: &LoweredModels, model: &ModelProgram) -> Option<ModelProgram> {
     let does_more = model.scope != Scope::All || !model.abstractions.is_empty();
     let program = modelled.program.as_ref().filter(|_| does_more)?;

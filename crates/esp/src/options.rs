@@ -41,15 +41,15 @@ pub enum Mode {
     /// Every process separately, scheduled at run time.
     #[default]
     Process,
-    /// Likewise, but on a channel with one reader and one writer, a reader that stops hands control directly back to its
-    /// writer.
+    /// Likewise, but on a channel with one reader and one writer, a reader that stops hands control directly back to
+    /// its writer.
     Direct,
     /// As `Process`, but the fast paths of the program run as code of one process.
     FastPath,
     /// Processes that channels connect are fused into one, where possible.
     Automata,
-    /// Likewise, where fusion is possible and not observable. Elsewhere the fast paths of the program run as code of one
-    /// process, and everything else as in `Direct` if that is not observable, or as in `Process`.
+    /// Likewise, where fusion is possible and not observable. Elsewhere the fast paths of the program run as code of
+    /// one process, and everything else as in `Direct` if that is not observable, or as in `Process`.
     Auto,
 }
 

@@ -1,5 +1,5 @@
-//! The pass manager: the passes of the optimiser by name, in their order, run over every body until nothing changes. What a
-//! pass does is in its file in `esp-opt`; this is the only module that knows all of them.
+//! The pass manager: the passes of the optimiser by name, in their order, run over every body until nothing changes.
+//! What a pass does is in its file in `esp-opt`; this is the only module that knows all of them.
 
 use quaject_esp_ir::ir::{Body, Program};
 use quaject_esp_ir::text;

@@ -1,6 +1,7 @@
-//! The profile of a run in the terms of its source: the number of executions of each operation, the most frequent sequences
-//! of communications (rounds) behind the operation that sets the pace, and the first operation of every other instance in
-//! a round. Stored as JSON, so that a run can be profiled once and applied to another version of the program.
+//! The profile of a run in the terms of its source: the number of executions of each operation, the most frequent
+//! sequences of communications (rounds) behind the operation that sets the pace, and the first operation of every other
+//! instance in a round. Stored as JSON, so that a run can be profiled once and applied to another version of the
+//! program.
 
 use quaject_esp_exec::profile::{Communication, Done, Profile as Run};
 use quaject_esp_ir::ir::{Boundary, Direction, Program, Site, SiteId};

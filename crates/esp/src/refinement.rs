@@ -1,4 +1,5 @@
-//! The models of a refinement check: the implementation, with fast paths, and the specification, the same program without.
+//! The models of a refinement check: the implementation, with fast paths, and the specification, the same program
+//! without.
 
 use crate::models::{UnknownName, models_concrete};
 use crate::{Loader, LoweredModels, ModelSelection, Source, paths, verified};

@@ -1,5 +1,5 @@
-//! A picture of the state machines of a program: the states of fused processes, and of fast paths with their exits. It is
-//! drawn from the flow IR, so that it shows the code.
+//! A picture of the state machines of a program: the states of fused processes, and of fast paths with their exits. It
+//! is drawn from the flow IR, so that it shows the code.
 
 use crate::picture::{self, Node};
 use quaject_esp_ir::cfg::{Regions, successors};

@@ -1,5 +1,5 @@
-//! Profile-guided fast paths: derives from a profile the specification of its most frequent round, short enough to be read
-//! and edited. A specification is suggested only if its path can be formed.
+//! Profile-guided fast paths: derives from a profile the specification of its most frequent round, short enough to be
+//! read and edited. A specification is suggested only if its path can be formed.
 //!
 //! ```text
 //!   entry of the profile -----------------> trigger, and its start
@@ -19,7 +19,8 @@ use std::fmt::Write as _;
 /// With a line for the name and one for the brace, ten lines.
 const MAX_MEMBERS: usize = 8;
 
-/// The fuel of one attempt: a path that reads more is too large to be read. All attempts together take one or two seconds.
+/// The fuel of one attempt: a path that reads more is too large to be read. All attempts together take one or two
+/// seconds.
 const MAX_FUEL: usize = 500_000;
 
 /// The name of the path, if it is free in the program.
@@ -199,7 +200,8 @@ impl ResolvedProfile<'_> {
             .collect()
     }
 
-    /// The trigger and the instances that its messages reach, then the others that communicate with these; nearest first.
+    /// The trigger and the instances that its messages reach, then the others that communicate with these; nearest
+    /// first.
     fn members(&self) -> Vec<Member> {
         let instances = self.program.instance_count();
         let ends = |direction: Direction| -> Vec<Vec<u32>> {
@@ -248,8 +250,8 @@ impl ResolvedProfile<'_> {
         })
     }
 
-    /// The operation at which an instance waits before a round: its most frequent first one; among similar frequencies, the
-    /// first in the source.
+    /// The operation at which an instance waits before a round: its most frequent first one; among similar frequencies,
+    /// the first in the source.
     fn start(&self, frequent: &[Done]) -> Option<Done> {
         let inside = |done: &&Done| end(self.program, **done).2 == Boundary::Internal;
         let weight = |done: &Done| self.first.get(done).copied().unwrap_or_default();

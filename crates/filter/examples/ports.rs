@@ -1,4 +1,5 @@
-//! A thousand filters as one classifier: which service a TCP segment is for. `cargo run -p quaject-filter --example ports`
+//! A thousand filters as one classifier: which service a TCP segment is for.
+//! `cargo run -p quaject-filter --example ports`
 
 use quaject_filter::{Classifier, Error, Filter, Packet, Scope};
 

@@ -541,8 +541,8 @@ unsafe extern "C" fn qj_classify_batch(
     if count == 0 {
         return;
     }
-    // SAFETY: 1. The pointers are valid, as the header demands. 2. A packet of C is laid out as one of Rust, whose pointer
-    // is read only as far as its length reaches.
+    // SAFETY: 1. The pointers are valid, as the header demands. 2. A packet of C is laid out as one of Rust, whose
+    // pointer is read only as far as its length reaches.
     let (reader, packets, matches) = unsafe {
         let packets: &[Packet<'_>] = slice::from_raw_parts(packets.cast(), count);
         // Written to, never read.

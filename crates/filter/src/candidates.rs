@@ -1,6 +1,6 @@
-//! Finds candidates for filters in the syntax of tcpdump in any text: lines and quoted strings whose words all belong to
-//! the language. A candidate names no host or network that libpcap would have to resolve. libpcap decides whether it is
-//! a filter.
+//! Finds candidates for filters in the syntax of tcpdump in any text: lines and quoted strings whose words all belong
+//! to the language. A candidate names no host or network that libpcap would have to resolve. libpcap decides whether it
+//! is a filter.
 
 /// The words of the language, as in `man pcap-filter`, and names of services and protocols that every system resolves
 /// locally. Sorted.

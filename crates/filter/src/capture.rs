@@ -1,5 +1,5 @@
-//! Reads the packets of pcap and pcapng captures from any `Read`, and writes pcap captures to any `Write`. Opens no file
-//! and knows no filter. The formats are those of draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng.
+//! Reads the packets of pcap and pcapng captures from any `Read`, and writes pcap captures to any `Write`. Opens no
+//! file and knows no filter. The formats are those of draft-ietf-opsawg-pcap and draft-ietf-opsawg-pcapng.
 
 use pcap_parser::traits::PcapReaderIterator;
 use pcap_parser::{Block, PcapBlockOwned, PcapError, create_reader};

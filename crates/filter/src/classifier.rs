@@ -89,8 +89,8 @@ impl Classifier {
     /// filter; its alternatives become visible one by one before.
     ///
     /// # Errors
-    /// [`Error::Full`] at 2^32 - 1 filters; [`Error::Width`] for a field of a width that loads do not have; [`Error::Shift`] for
-    /// a base that is shifted by more than 31 bits.
+    /// [`Error::Full`] at 2^32 - 1 filters; [`Error::Width`] for a field of a width that loads do not have;
+    /// [`Error::Shift`] for a base that is shifted by more than 31 bits.
     pub fn insert(&self, filter: &Filter, priority: u32) -> Result<Id, Error> {
         self.writer().insert(&self.shared.published, filter, priority)
     }
@@ -145,8 +145,8 @@ impl fmt::Debug for Reader {
 }
 
 impl Reader {
-    /// Begins to classify: as long as the view lives, memory that was replaced is not reused. Take one for each burst of
-    /// packets, and none across a wait.
+    /// Begins to classify: as long as the view lives, memory that was replaced is not reused. Take one for each burst
+    /// of packets, and none across a wait.
     #[inline]
     pub fn pin(&mut self) -> View<'_> {
         self.pin.enter(&self.shared.published.epochs);

@@ -1,6 +1,6 @@
-//! Epoch-based reclamation (Fraser, "Practical lock-freedom", 2004): memory that readers may still use is kept in limbo. A
-//! reader publishes the epoch at which it was pinned; what was unlinked at an epoch may be reused once every pinned reader was
-//! pinned later. Knows nothing of what is reclaimed.
+//! Epoch-based reclamation (Fraser, "Practical lock-freedom", 2004): memory that readers may still use is kept in
+//! limbo. A reader publishes the epoch at which it was pinned; what was unlinked at an epoch may be reused once every
+//! pinned reader was pinned later. Knows nothing of what is reclaimed.
 //!
 //! ```text
 //! writer   unlink ── fence ── tag = epoch, epoch + 1 ............ fence ── every pinned reader > tag? ── reuse
@@ -23,7 +23,8 @@ impl Pin {
         // Pairs with the increment in `tag`: an epoch that is seen here began after the objects of earlier ones were
         // unlinked.
         let epoch = epochs.current.load(OBSERVE);
-        // Pairs with the acquire in `oldest`: a writer that sees this pin sees the reads under the one before as complete.
+        // Pairs with the acquire in `oldest`: a writer that sees this pin sees the reads under the one before as
+        // complete.
         self.0.store(epoch, ADVANCE);
         // Pairs with the fence in `oldest`: either the writer sees this pin, or loads after it see the new objects.
         fence(BARRIER);

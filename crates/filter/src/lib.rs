@@ -1,5 +1,5 @@
-//! Packet filters by the thousand, merged into one classifier whose machine code is generated for exactly these filters.
-//! Knows packets as bytes; only `af_xdp` and `pcap` know their source.
+//! Packet filters by the thousand, merged into one classifier whose machine code is generated for exactly these
+//! filters. Knows packets as bytes; only `af_xdp` and `pcap` know their source.
 //!
 #![doc = include_str!("../README.md")]
 

@@ -1,6 +1,7 @@
-//! Lifts BPF programs to tests of fields by symbolic execution (King 1976): every accepting path is a conjunction, and the
-//! paths together are the filter. Paths exclude each other, and each contains the tests that its loads are inside the packet,
-//! so the filter matches exactly the packets that the program accepts. A program that cannot be lifted stays a program.
+//! Lifts BPF programs to tests of fields by symbolic execution (King 1976): every accepting path is a conjunction, and
+//! the paths together are the filter. Paths exclude each other, and each contains the tests that its loads are inside
+//! the packet, so the filter matches exactly the packets that the program accepts. A program that cannot be lifted
+//! stays a program.
 
 use crate::bpf::{Arithmetic, Condition, MEMORY_WORDS, Operand, Operation, Program};
 use crate::ir::{Base, Conjunction, Field, Filter, Sense, Subject, Term, Test};
@@ -179,7 +180,8 @@ struct Lifter<'p> {
 }
 
 impl Lifter<'_> {
-    /// Executes a path to its end; the other successors of its branches are queued. `None` if the program cannot be lifted.
+    /// Executes a path to its end; the other successors of its branches are queued. `None` if the program cannot be
+    /// lifted.
     fn execute(&mut self, mut path: Path) -> Option<()> {
         loop {
             self.steps += 1;

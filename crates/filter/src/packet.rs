@@ -54,8 +54,8 @@ impl<'a> Packet<'a> {
         self.wire_length
     }
 
-    /// The number of `width` bytes (1 to 4) at an offset, most significant byte first; `None` if one of the bytes is not
-    /// there.
+    /// The number of `width` bytes (1 to 4) at an offset, most significant byte first; `None` if one of the bytes is
+    /// not there.
     #[inline]
     pub fn load(self, offset: u64, width: u32) -> Option<u32> {
         let start = usize::try_from(offset).ok()?;

@@ -170,8 +170,8 @@ const ENDINGS_INSIDE: [&str; 3] = ["", " 1", "1"];
 /// The limit on consecutive correct prefixes that no completion of the list completes.
 const MAX_INCOMPLETE: usize = 3;
 
-/// The byte range of the error in an expression: the first word after the longest prefix that has a completion. Found by
-/// binary search over prefixes.
+/// The byte range of the error in an expression: the first word after the longest prefix that has a completion. Found
+/// by binary search over prefixes.
 fn error_range(pcap: &Pcap, expression: &str, link_type: i32, message: &str) -> Range<usize> {
     // Some messages quote the word in question.
     let quoted = message.split(['\'', '"']).nth(1).filter(|word| !word.is_empty());

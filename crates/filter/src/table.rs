@@ -13,10 +13,11 @@
 //! mask                         | m0 | m1 | m2 | m3 |         of all templates, before the first slot
 //! ```
 //!
-//! A slot is empty (`head` 0), or holds a key and its filters. Readers load the head before the key or template: these are
-//! written before the head is, and replaced only when no reader is left that has seen the old head. So a reader that
-//! sees a half-written template has seen an empty head, and finds no filter regardless of the comparison. Templates of
-//! empty slots hold the constant bytes, so that a packet that must take the general path equals none of them.
+//! A slot is empty (`head` 0), or holds a key and its filters. Readers load the head before the key or template: these
+//! are written before the head is, and replaced only when no reader is left that has seen the old head. So a reader
+//! that sees a half-written template has seen an empty head, and finds no filter regardless of the comparison.
+//! Templates of empty slots hold the constant bytes, so that a packet that must take the general path equals none of
+//! them.
 
 use super::sync::{AtomicU32, AtomicU64, OBSERVE, Ordering, PUBLISH};
 

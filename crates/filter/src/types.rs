@@ -1,5 +1,5 @@
-//! The types that a classifier and its stages share: filter numbers, matches, engines, statistics, and the signatures of
-//! generated code. Knows neither how packets are classified nor how code is generated.
+//! The types that a classifier and its stages share: filter numbers, matches, engines, statistics, and the signatures
+//! of generated code. Knows neither how packets are classified nor how code is generated.
 
 use std::fmt;
 

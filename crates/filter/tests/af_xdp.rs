@@ -260,7 +260,8 @@ fn the_system_has_its_packets_again_afterwards() {
     assert!(second.to_string().contains("busy"), "{second}");
     assert!(second.help().contains("another"), "{}", second.help());
     drop(own);
-    // A process that another test starts has all descriptors until it becomes another program, and the kernel takes its time.
+    // A process that another test starts has all descriptors until it becomes another program, and the kernel takes its
+    // time.
     let start = Instant::now();
     while has_program("right") {
         assert!(start.elapsed() < HANG_TIMEOUT, "the program goes with its descriptor");

@@ -170,7 +170,8 @@ fn expressions_have_limits() {
     assert!(Scope::packet().equals(0, 2, 0x1_0000).filter().expect("small").is_empty());
 }
 
-/// A range that others narrowed to one number, which no byte has under the mask, was taken for that number under the mask.
+/// A range that others narrowed to one number, which no byte has under the mask, was taken for that number under the
+/// mask.
 #[test]
 fn a_number_that_is_none_under_the_mask_never_matches() {
     let field = || Field::new(0, 1);

@@ -138,8 +138,8 @@ enum Mix {
     Any,
 }
 
-/// Batches of every length say what filters one by one say, of packets of all lengths and headers side by side; and the best
-/// rules are removed from time to time.
+/// Batches of every length say what filters one by one say, of packets of all lengths and headers side by side; and the
+/// best rules are removed from time to time.
 fn check_batches(rules: &[(Filter, u32)], mut packet: impl FnMut(&mut Random) -> Vec<u8>, need: usize) {
     let mut random = Random::new(77);
     let classifier = Classifier::new();

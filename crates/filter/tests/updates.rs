@@ -118,8 +118,8 @@ struct Judge<'t> {
 }
 
 impl Judge<'_> {
-    /// An answer must be the state of the filter at some moment of the question, and of no earlier moment than the answer
-    /// to the same question before.
+    /// An answer must be the state of the filter at some moment of the question, and of no earlier moment than the
+    /// answer to the same question before.
     fn ask(&mut self, at: usize, question: usize, ask: impl FnOnce() -> u64) {
         let history = &self.histories[at];
         let done = history.done.load(Ordering::SeqCst);

@@ -1,5 +1,5 @@
-//! Rules as C for XDP: what clang makes of them says of random packets what the interpreter of filters says, in a machine
-//! that knows no kernel and, where it is permitted, in the kernel, whose verifier has to accept it first.
+//! Rules as C for XDP: what clang makes of them says of random packets what the interpreter of filters says, in a
+//! machine that knows no kernel and, where it is permitted, in the kernel, whose verifier has to accept it first.
 #![cfg(all(feature = "fuzz", target_os = "linux", target_endian = "little"))]
 
 use object::{Object, ObjectSection};
@@ -11,7 +11,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::process::Command;
 
-/// Programs around the rules: one for the kernel, one for memory that begins with a length. The number of the rule is their result.
+/// Programs around the rules: one for the kernel, one for memory that begins with a length. The number of the rule is
+/// their result.
 const AROUND: &str = r#"
 #define QJ_RULES_ONLY
 #include "rules.c"

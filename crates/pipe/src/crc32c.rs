@@ -1,7 +1,7 @@
 //! CRC-32C (Castagnoli): tables and constants for generated code. Knows no machine.
 //!
-//! Everything is bit-reflected, as RFC 3720 has it: the first bit of a message is the lowest of its first byte, and in a
-//! 32-bit word bit 31 stands for x^0.
+//! Everything is bit-reflected, as RFC 3720 has it: the first bit of a message is the lowest of its first byte, and in
+//! a 32-bit word bit 31 stands for x^0.
 
 /// The polynomial without x^32.
 const POLYNOMIAL: u32 = 0x82f6_3b78;

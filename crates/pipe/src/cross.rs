@@ -55,8 +55,8 @@ pub fn integer_composer(features: Features) -> Result<Composer, Error> {
     Composer::with(features, Registers::Integer)
 }
 
-/// The machine code of a pipe, by which equal pipes can be distinguished from different ones, and the bits of its vectors,
-/// or 0.
+/// The machine code of a pipe, by which equal pipes can be distinguished from different ones, and the bits of its
+/// vectors, or 0.
 ///
 /// # Errors
 /// Those of [`Pipe::explain`].

@@ -1,5 +1,5 @@
-//! The errors of composing and running pipes, and the codes of diagnostics about pipes in text form. Each has a code and a
-//! help text.
+//! The errors of composing and running pipes, and the codes of diagnostics about pipes in text form. Each has a code
+//! and a help text.
 
 use quaject_diagnostic::{Code, Diagnostic, Severity};
 use std::fmt;

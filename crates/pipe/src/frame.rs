@@ -11,7 +11,8 @@
 //! 576  orders: where bytes of swapped elements come from, of 2, 4 and 8 bytes (3 of 64 bytes)
 //! ```
 //!
-//! All but keys, spill and orders are slots of eight bytes. A machine whose registers have 32 bits uses the low half of a slot.
+//! All but keys, spill and orders are slots of eight bytes. A machine whose registers have 32 bits uses the low half of
+//! a slot.
 
 use crate::step::{MAX_STEPS, MAX_STREAMS};
 

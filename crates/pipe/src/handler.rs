@@ -41,8 +41,8 @@ impl Handler {
     /// Verifies a handler with `pipes` and this number of buffers.
     ///
     /// # Errors
-    /// A [`VerifyError`]: an instruction that is for steps, a pipe or buffer that there is not, an end without `accept` or
-    /// `drop`, a pipe that wants a key stream.
+    /// A [`VerifyError`]: an instruction that is for steps, a pipe or buffer that there is not, an end without `accept`
+    /// or `drop`, a pipe that wants a key stream.
     pub fn new(program: Program, pipes: Vec<Pipe>, buffers: usize) -> Result<Handler, VerifyError> {
         verify_handler(&program, pipes.len(), buffers)?;
         if let Some(pipe) = pipes.iter().position(|pipe| pipe.streams() > 0) {

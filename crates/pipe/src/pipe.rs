@@ -238,8 +238,8 @@ impl Pipe {
             Registers::Integer => compose::compose_integer(region, &mut space, &self.plan, inner.features)?,
         };
         let installed = inner.memory.install(&buffer, &composed.code)?;
-        // SAFETY: the code is a function that takes three pointers and a number of bytes; whatever the register for results
-        // holds after it is a number.
+        // SAFETY: the code is a function that takes three pointers and a number of bytes; whatever the register for
+        // results holds after it is a number.
         let call = unsafe { std::mem::transmute::<usize, Call>(installed.entry) };
         Ok(Function { call, installed, composed })
     }

@@ -59,10 +59,10 @@ struct Readout {
     accumulator: usize,
 }
 
-/// Two accumulators of words of `2 * half` bits whose sum they are: the first is the sum of the words, modulo its width,
-/// the second that of their higher halves, exactly. So adding a word takes an addition, a shift and an addition on
-/// every machine and in every vector, without a carry: the carries that the first has lost can be computed, as long as
-/// the sum of the lower halves fits.
+/// Two accumulators of words of `2 * half` bits whose sum they are: the first is the sum of the words, modulo its
+/// width, the second that of their higher halves, exactly. So adding a word takes an addition, a shift and an addition
+/// on every machine and in every vector, without a carry: the carries that the first has lost can be computed, as long
+/// as the sum of the lower halves fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sum {
     pub(crate) words: u64,
@@ -254,15 +254,15 @@ impl Plan {
         }
     }
 
-    /// The step whose sum the code returns, which is then not in the accumulators, on a machine whose words have two times
-    /// `half` bits.
+    /// The step whose sum the code returns, which is then not in the accumulators, on a machine whose words have two
+    /// times `half` bits.
     #[inline(always)]
     pub(crate) fn returned_sum(&self, half: u32) -> Option<usize> {
         self.returned_sum.filter(|_| half == 32)
     }
 
-    /// Adds sums from the accumulators, or the one that the code has returned, to those carried, after a piece of data of a
-    /// machine whose words have two times `half` bits. The code starts them at zero in each piece.
+    /// Adds sums from the accumulators, or the one that the code has returned, to those carried, after a piece of data
+    /// of a machine whose words have two times `half` bits. The code starts them at zero in each piece.
     pub(crate) fn accumulate_piece(&self, accumulators: &[u64], returned: WordSum, report: &mut Report, half: u32) {
         if let Some(step) = self.returned_sum(half) {
             *report.number(step) += u64::from(returned.fold() >> 16);
@@ -276,7 +276,8 @@ impl Plan {
         }
     }
 
-    /// Completes the report on `bytes` bytes, after [`Plan::accumulate_piece`]. Sums are of words in the machine's order.
+    /// Completes the report on `bytes` bytes, after [`Plan::accumulate_piece`]. Sums are of words in the machine's
+    /// order.
     pub(crate) fn complete(&self, accumulators: &[u64], report: &mut Report, bytes: u64, little: bool) {
         for readout in &self.readouts[..self.readout_count] {
             let number = report.number(readout.step);

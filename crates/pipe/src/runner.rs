@@ -160,7 +160,8 @@ impl<'p> Runner<'p> {
         Ok(RunReport::from(&self.report))
     }
 
-    /// The general case of [`Runner::run_at_once`]. Options are passed one by one, so they stay in registers until then.
+    /// The general case of [`Runner::run_at_once`]. Options are passed one by one, so they stay in registers until
+    /// then.
     ///
     /// # Safety
     /// What [`Runner::piece`] demands.

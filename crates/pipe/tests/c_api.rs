@@ -1,5 +1,5 @@
-//! `quaject/pipe.h`: a program in C against the static library, by both compilers under their sanitizers; and the header
-//! in C++.
+//! `quaject/pipe.h`: a program in C against the static library, by both compilers under their sanitizers; and the
+//! header in C++.
 #![cfg(target_os = "linux")]
 
 use quaject_test_support::{quick_run, tool};

@@ -1,5 +1,5 @@
-//! Several threads write a log that one thread collects: many producers, one consumer, records of several items that stay
-//! together. `cargo run -p quaject-queue --example log`
+//! Several threads write a log that one thread collects: many producers, one consumer, records of several items that
+//! stay together. `cargo run -p quaject-queue --example log`
 
 use quaject_queue::{WaitError, Yield, mp_sc};
 

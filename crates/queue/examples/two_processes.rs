@@ -1,5 +1,5 @@
-//! A ring in shared memory between two processes: the parent consumes what the child produces. Linux; the child gets the
-//! memory as its standard input. `cargo run -p quaject-queue --example two_processes`
+//! A ring in shared memory between two processes: the parent consumes what the child produces. Linux; the child gets
+//! the memory as its standard input. `cargo run -p quaject-queue --example two_processes`
 
 #[cfg(target_os = "linux")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -28,7 +28,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut child = Command::new(std::env::current_exe()?).arg("producer").stdin(Stdio::from(descriptor)).spawn()?;
     let mut sum = 0;
     for _ in 0..MESSAGES {
-        // A program that must survive the death of its peer waits with a limit (`Until`) and checks the child in between.
+        // A program that must survive the death of its peer waits with a limit (`Until`) and checks the child in
+        // between.
         sum += consumer.pop_wait(Yield)?[1];
     }
     println!("the sum of {MESSAGES} squares is {sum}");

@@ -46,7 +46,8 @@ impl<T, const B: usize> Drop for Block<T, B> {
     }
 }
 
-/// A producer that inserts `B` items at a time. Items wait in it until there are `B` or [`BatchingProducer::flush`] is called.
+/// A producer that inserts `B` items at a time. Items wait in it until there are `B` or [`BatchingProducer::flush`] is
+/// called.
 pub struct BatchingProducer<R: Deref<Target: Queue>, const B: usize> {
     producer: Producer<R>,
     block: Block<<R::Target as Queue>::Item, B>,
@@ -108,7 +109,8 @@ impl<R: Deref<Target: Queue>, const B: usize> BatchingProducer<R, B> {
     }
 }
 
-/// Tries to insert the pending items; items for which there is no room are dropped, as a queue drops those that were not taken.
+/// Tries to insert the pending items; items for which there is no room are dropped, as a queue drops those that were
+/// not taken.
 impl<R: Deref<Target: Queue>, const B: usize> Drop for BatchingProducer<R, B> {
     fn drop(&mut self) {
         let _ = self.flush();

@@ -1,6 +1,6 @@
-//! Request and reply between two threads. The caller sends a request and waits, the responder replies; both ends share one
-//! `Exchange`, which the last of them frees. A round trip is faster than over any two queues; two queues are better when
-//! several requests are outstanding at once.
+//! Request and reply between two threads. The caller sends a request and waits, the responder replies; both ends share
+//! one `Exchange`, which the last of them frees. A round trip is faster than over any two queues; two queues are better
+//! when several requests are outstanding at once.
 
 use alloc::sync::Arc;
 use core::ops::ControlFlow;
@@ -51,8 +51,8 @@ unsafe impl<Q: Send, R: Send> Send for Responder<Q, R> {}
 // SAFETY: as above.
 unsafe impl<Q: Send, R: Send> Sync for Responder<Q, R> {}
 
-/// Both ends of a call from one thread to another, for the shortest round trip: a request and its reply share a cache line
-/// when both are small (56 bytes).
+/// Both ends of a call from one thread to another, for the shortest round trip: a request and its reply share a cache
+/// line when both are small (56 bytes).
 pub fn call<Q, R>() -> (Caller<Q, R>, Responder<Q, R>) {
     let state = Arc::new(Line(CallState { exchange: Exchange::new(), disconnected: AtomicU32::new(0) }));
     (Caller { state: state.clone(), is_outstanding: false }, Responder { state, owes_reply: false })

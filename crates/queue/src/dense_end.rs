@@ -25,8 +25,8 @@ unsafe impl<T: Send> Send for DenseEnd<T> {}
 unsafe impl<T: Send> Sync for DenseEnd<T> {}
 
 impl<T> DenseEnd<T> {
-    /// The distance in items from a run to the items that are prefetched with it: eight lines, the best of 1 to 32 between near
-    /// processors and between far ones (`bench/queue`).
+    /// The distance in items from a run to the items that are prefetched with it: eight lines, the best of 1 to 32
+    /// between near processors and between far ones (`bench/queue`).
     const AHEAD: u64 = if size_of::<T>() == 0 { u64::MAX / 2 } else { (8 * LINE / size_of::<T>()) as u64 };
 
     /// An end at the beginning.

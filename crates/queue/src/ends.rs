@@ -204,7 +204,8 @@ impl<R: Deref<Target: Queue>> Producer<R> {
         R::Target::claim(&mut self.own, count as u64).map(Some)
     }
 
-    /// Whether every consumer was dropped, so that nothing pushed will be taken. Ends in other processes are not counted.
+    /// Whether every consumer was dropped, so that nothing pushed will be taken. Ends in other processes are not
+    /// counted.
     pub fn is_disconnected(&self) -> bool {
         // Pairs with GIVE_BACK in the consumer's `drop`.
         self.queue.ends().is_some_and(|ends| ends.consumers.load(OBSERVE) == 0)
@@ -258,8 +259,8 @@ impl<R: Deref<Target: Queue>> Consumer<R> {
         Ok(run.count as usize)
     }
 
-    /// Takes up to `limit` items that are ready, in one step, and passes each to `each`; returns how many. When `each` panics
-    /// the items it has not seen are dropped.
+    /// Takes up to `limit` items that are ready, in one step, and passes each to `each`; returns how many. When `each`
+    /// panics the items it has not seen are dropped.
     pub fn pop_each(
         &mut self,
         limit: usize,
@@ -276,8 +277,8 @@ impl<R: Deref<Target: Queue>> Consumer<R> {
         Ok(run.count as usize)
     }
 
-    /// Whether every producer was dropped. Items they pushed before may still be in the queue. Ends in other processes are not
-    /// counted.
+    /// Whether every producer was dropped. Items they pushed before may still be in the queue. Ends in other processes
+    /// are not counted.
     pub fn is_disconnected(&self) -> bool {
         // Pairs with GIVE_BACK in the producer's `drop`: after `true`, one more `pop` sees all they have pushed.
         self.queue.ends().is_some_and(|ends| ends.producers.load(OBSERVE) == 0)

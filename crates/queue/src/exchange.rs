@@ -1,14 +1,14 @@
-//! One cell for a request and, after it, its reply, with the word that says which of the two it holds. Knows neither the
-//! owner of the memory nor how to wait.
+//! One cell for a request and, after it, its reply, with the word that says which of the two it holds. Knows neither
+//! the owner of the memory nor how to wait.
 //!
 //! ```text
 //!   caller     write the request, REQUESTED                                       read the reply
 //!   responder                                read the request, write the reply, REPLIED
 //! ```
 //!
-//! Over two queues a request and its reply use two cache lines. Each line moves to the polling processor and back when the
-//! other one writes. Here both use one line. The responder requests the line for writing at every poll, so that it can
-//! write the reply at once; the caller, which had the line, usually polls it again when the reply is there.
+//! Over two queues a request and its reply use two cache lines. Each line moves to the polling processor and back when
+//! the other one writes. Here both use one line. The responder requests the line for writing at every poll, so that it
+//! can write the reply at once; the caller, which had the line, usually polls it again when the reply is there.
 
 use core::mem::ManuallyDrop;
 

@@ -1,6 +1,6 @@
-//! Many producers, each with a queue of its own (a lane), and one consumer that polls them round robin. No producer waits for another:
-//! one that is preempted or dies between two stores, or is malicious, delays its own lane only. Order is kept per
-//! producer, not among producers. Uses a queue only through its consumer.
+//! Many producers, each with a queue of its own (a lane), and one consumer that polls them round robin. No producer
+//! waits for another: one that is preempted or dies between two stores, or is malicious, delays its own lane only.
+//! Order is kept per producer, not among producers. Uses a queue only through its consumer.
 
 use core::ops::Deref;
 
@@ -41,8 +41,8 @@ impl<L> FanIn<L> {
     /// The next item of any lane, and the number of the lane.
     ///
     /// # Errors
-    /// When all lanes are empty: the error of the last lane that has one ([`TryError::Held`], [`TryError::Broken`], with its
-    /// number), or that none is ready.
+    /// When all lanes are empty: the error of the last lane that has one ([`TryError::Held`], [`TryError::Broken`],
+    /// with its number), or that none is ready.
     #[inline]
     pub fn pop<R: Deref<Target: Queue>>(&mut self) -> Result<FromLane<<R::Target as Queue>::Item>, FromLane<TryError>>
     where

@@ -174,7 +174,8 @@ impl<T> Remaining<T> {
             return None;
         }
         self.head += 1;
-        // SAFETY: the items between head and tail were not taken, and no other user is left; this one is counted as taken.
+        // SAFETY: the items between head and tail were not taken, and no other user is left; this one is counted as
+        // taken.
         Some(unsafe { self.own.cell(self.head - 1).read() })
     }
 }

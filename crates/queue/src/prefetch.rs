@@ -1,6 +1,6 @@
-//! Prefetches cache lines. A line that another processor owns takes hundreds of cycles to transfer, and a batch would wait
-//! for each of its lines in turn; prefetched in time, several transfers overlap. A prefetch is a hint: it reads and
-//! writes nothing, so it needs no memory order, and any address is valid.
+//! Prefetches cache lines. A line that another processor owns takes hundreds of cycles to transfer, and a batch would
+//! wait for each of its lines in turn; prefetched in time, several transfers overlap. A prefetch is a hint: it reads
+//! and writes nothing, so it needs no memory order, and any address is valid.
 
 /// Bytes of a line.
 pub(crate) const LINE: usize = 64;
@@ -19,8 +19,8 @@ pub(crate) enum Access {
 #[cfg_attr(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))), expect(unused_variables))]
 pub(crate) fn prefetch<T>(at: *const T, access: Access) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a prefetch changes nothing that a program can see, and never faults. (The intrinsic would write `prefetcht0`
-    // for `prefetchw`, which every processor of 64 bits takes.)
+    // SAFETY: a prefetch changes nothing that a program can see, and never faults. (The intrinsic would write
+    // `prefetcht0` for `prefetchw`, which every processor of 64 bits takes.)
     unsafe {
         match access {
             Access::Read => {

@@ -2,10 +2,10 @@
 //! slot, the position private. The algorithm is in `slots`; this module holds the layout, creation and attachment, and
 //! the recovery after a peer has died. Knows no operating system: the caller supplies the memory.
 //!
-//! Nothing read from the memory decides which addresses are accessed, every call ends after a bounded number of steps, and
-//! words are copied out with atomic loads before they are used: a malicious peer can lose or forge messages, and nothing
-//! else. A consumer whose producers do not trust each other uses one ring for each producer and combines them with
-//! [`FanIn`](crate::FanIn).
+//! Nothing read from the memory decides which addresses are accessed, every call ends after a bounded number of steps,
+//! and words are copied out with atomic loads before they are used: a malicious peer can lose or forge messages, and
+//! nothing else. A consumer whose producers do not trust each other uses one ring for each producer and combines them
+//! with [`FanIn`](crate::FanIn).
 
 use core::marker::PhantomData;
 
@@ -152,7 +152,8 @@ impl core::fmt::Display for AttachError {
 
 impl core::error::Error for AttachError {}
 
-/// Bytes a ring of 2 to the power of `capacity_log2` slots needs: a multiple of 128, so that rings can follow each other.
+/// Bytes a ring of 2 to the power of `capacity_log2` slots needs: a multiple of 128, so that rings can follow each
+/// other.
 pub const fn bytes_needed(capacity_log2: u32) -> usize {
     (HEADER_BYTES + (SLOT_BYTES << capacity_log2)).next_multiple_of(128)
 }
@@ -196,9 +197,9 @@ impl<P: Side, C: Side, M: Bytes> Ring<P, C, M> {
         Self::attach(memory, capacity_log2, owner)
     }
 
-    /// Attaches to a ring that a peer has created. Capacity and kind are what the caller expects; a header that differs is
-    /// an error, and is not read again. `owner` is the number of this process on shared sides, 1 to 255: peers pass it to
-    /// [`Ring::recover`] when this process has died.
+    /// Attaches to a ring that a peer has created. Capacity and kind are what the caller expects; a header that differs
+    /// is an error, and is not read again. `owner` is the number of this process on shared sides, 1 to 255: peers pass
+    /// it to [`Ring::recover`] when this process has died.
     ///
     /// # Errors
     /// When the memory cannot hold the ring, or holds another one.
@@ -332,8 +333,8 @@ impl<P: Side, C: Side, M: Bytes> Ring<P, C, M> {
     }
 
     /// Recovers the slots that the dead `owner` of a shared side has held. Its unfinished inserts are skipped by the
-    /// consumers; `each` gets every message it had taken and not given back, which the caller thereby takes over. Any end
-    /// may call this, several at once too. The owner must be dead, and its number not be assigned again before.
+    /// consumers; `each` gets every message it had taken and not given back, which the caller thereby takes over. Any
+    /// end may call this, several at once too. The owner must be dead, and its number not be assigned again before.
     pub fn recover(&self, owner: u8, mut each: impl FnMut(Message)) {
         let view = &self.view;
         for index in 0..=view.mask {

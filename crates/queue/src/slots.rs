@@ -149,8 +149,8 @@ pub struct Run {
 
 impl<M: Memory> View<M> {
     /// # Safety
-    /// `slots` points to `capacity` slots, a power of two; all three outlive every use of the view, and only views (here
-    /// or in another process, in this or the C implementation) touch them.
+    /// `slots` points to `capacity` slots, a power of two; all three outlive every use of the view, and only views
+    /// (here or in another process, in this or the C implementation) touch them.
     pub(crate) unsafe fn new(
         slots: *const M,
         capacity: usize,
@@ -266,7 +266,8 @@ impl<M: Memory> View<M> {
                         return Ok(Run { first, count });
                     }
                 }
-                // A producer moves the index before it fills a slot; OBSERVE makes that visible, so an unmoved index means full.
+                // A producer moves the index before it fills a slot; OBSERVE makes that visible, so an unmoved index
+                // means full.
                 Some(_) if self.claim_hint().load(HINT) == first => return Err(TryError::NotReady),
                 Some(_) => {}
             }
@@ -358,9 +359,9 @@ impl<M: Memory> View<M> {
         }
     }
 
-    /// Prefetches the run after the next for writing, as slots are also given back. A consumer that finds a full run usually
-    /// finds another, so those lines have been written, or will be before they are read. Not where each slot has a line: so
-    /// many lines are better left to the producer.
+    /// Prefetches the run after the next for writing, as slots are also given back. A consumer that finds a full run
+    /// usually finds another, so those lines have been written, or will be before they are read. Not where each slot
+    /// has a line: so many lines are better left to the producer.
     #[inline(always)]
     fn prefetch_ahead(&self, next: u64, count: u64) {
         if per_line::<M>() == 1 {

@@ -1,5 +1,5 @@
-//! `quaject/ring.h` and `quaject_queue::shared` are the same ring: equal layouts, and ends of both languages in separate
-//! processes on every kind of ring.
+//! `quaject/ring.h` and `quaject_queue::shared` are the same ring: equal layouts, and ends of both languages in
+//! separate processes on every kind of ring.
 #![cfg(target_os = "linux")]
 
 use std::fmt::Write as _;

@@ -1,5 +1,6 @@
-//! A peer is killed after every single instruction of an insert of three or of a pop, in Rust and in C, on every kind of
-//! ring in shared memory. The survivors lose nothing that was published, see inserts completely or not at all, and go on.
+//! A peer is killed after every single instruction of an insert of three or of a pop, in Rust and in C, on every kind
+//! of ring in shared memory. The survivors lose nothing that was published, see inserts completely or not at all, and
+//! go on.
 #![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 
 use std::os::fd::{AsFd, AsRawFd};

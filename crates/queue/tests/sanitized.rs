@@ -1,6 +1,6 @@
 //! The queues under the tools that watch memory: ThreadSanitizer on C threads over one ring; in a full run by
-//! `cargo xtask test` Miri on the Rust tests; and with `QJ_TEST=soak` ThreadSanitizer on them, which compiles the standard
-//! library first. The last two need the nightly compiler.
+//! `cargo xtask test` Miri on the Rust tests; and with `QJ_TEST=soak` ThreadSanitizer on them, which compiles the
+//! standard library first. The last two need the nightly compiler.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -31,8 +31,9 @@ fn c_threads_race_nowhere() {
     }
 }
 
-/// Cargo of the nightly compiler on this crate's thread tests, with results of its own; `None` unless `QJ_TEST` is one of
-/// `efforts`: an unset variable does not ask for minutes of compiling. A machine without the compiler gets it from rustup, and the test fails when that is not possible.
+/// Cargo of the nightly compiler on this crate's thread tests, with results of its own; `None` unless `QJ_TEST` is one
+/// of `efforts`: an unset variable does not ask for minutes of compiling. A machine without the compiler gets it from
+/// rustup, and the test fails when that is not possible.
 fn nightly(access: &str, efforts: &[&str], probe: &[&str]) -> Option<Command> {
     if !std::env::var("QJ_TEST").is_ok_and(|effort| efforts.contains(&effort.as_str())) {
         return None;

@@ -1,5 +1,5 @@
-//! Portable rows: instructions of the extension layers expressed in other portable instructions, for machines without a row of
-//! their own. Registers besides the operands are borrowed from the enclosing function (spilled and reloaded).
+//! Portable rows: instructions of the extension layers expressed in other portable instructions, for machines without a
+//! row of their own. Registers besides the operands are borrowed from the enclosing function (spilled and reloaded).
 //!
 //! ```text
 //! unary absl l   absolute value   := rshli a,s,63; xorl b,s,a; subl d,b,a
@@ -7,10 +7,10 @@
 //! checked addo i ...              := addi a,s,t; ...; movi d,a; movi x,b ;; bltii x,0,b
 //! ```
 //!
-//! `a b c e f g` are borrowed registers, `L` and `K` are labels, `x` is the scratch register of rows. The steps after `;;` come
-//! after the borrowed registers are reloaded. The part after `||` is the form with an immediate; without it, an operation with
-//! two operands loads the immediate and uses the form with registers. A variable on the stack is accessed by its address. `%`
-//! is replaced by the letters of the type.
+//! `a b c e f g` are borrowed registers, `L` and `K` are labels, `x` is the scratch register of rows. The steps after
+//! `;;` come after the borrowed registers are reloaded. The part after `||` is the form with an immediate; without it,
+//! an operation with two operands loads the immediate and uses the form with registers. A variable on the stack is
+//! accessed by its address. `%` is replaced by the letters of the type.
 
 use crate::expr::{self, Defs, Expr};
 use crate::portable::{self, Class, Family, Form, Parameter, PortableOp, Type};

@@ -1,5 +1,5 @@
-//! The generator of `quaject-vcode`: from `machines/*.spec` to Rust emitters, C emitters, decoder tables and the reference
-//! page, as VCODE's preprocessor generates its emitters from a machine specification ("VCODE" 5.4).
+//! The generator of `quaject-vcode`: from `machines/*.spec` to Rust emitters, C emitters, decoder tables and the
+//! reference page, as VCODE's preprocessor generates its emitters from a machine specification ("VCODE" 5.4).
 //!
 //! ```text
 //! text ── read ──> portable (operations, forms), model (machines), extension (portable rows)
@@ -9,8 +9,8 @@
 //!            print_rust, print_c, print_vectors, print_layers, print_peephole, print_tables, print_tests, print_docs
 //! ```
 //!
-//! The printers for Rust and C share [`emit`], so an instruction cannot differ between the two. Functions, frames and calling
-//! conventions are part of `quaject-vcode`.
+//! The printers for Rust and C share [`emit`], so an instruction cannot differ between the two. Functions, frames and
+//! calling conventions are part of `quaject-vcode`.
 //!
 #![doc = include_str!("../README.md")]
 

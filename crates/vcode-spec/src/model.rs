@@ -1,4 +1,5 @@
-//! A machine specification after checking and name resolution: registers, fields, machine instructions, rows of the mapping.
+//! A machine specification after checking and name resolution: registers, fields, machine instructions, rows of the
+//! mapping.
 
 use crate::expr::Expr;
 use crate::extension::PortableRow;
@@ -409,8 +410,8 @@ impl Machine {
         self.rows.iter().find(|row| row.op == op && row.ty == ty)
     }
 
-    /// The portable row of an operation, if the machine has none of its own. Where long has 32 bits, types of that width
-    /// share their rows.
+    /// The portable row of an operation, if the machine has none of its own. Where long has 32 bits, types of that
+    /// width share their rows.
     pub fn portable_row(&self, op: &str, ty: Type) -> Option<&PortableRow> {
         let find = |ty| self.portable_rows.iter().find(|row| row.op == op && row.ty == ty);
         let short = match ty {

@@ -1,5 +1,5 @@
-//! The portable instruction set as `portable.spec`, `extensions.spec` and `vectors.spec` declare it: operations, their types,
-//! forms and operands ("VCODE", Table 2). Does not know any machine.
+//! The portable instruction set as `portable.spec`, `extensions.spec` and `vectors.spec` declare it: operations, their
+//! types, forms and operands ("VCODE", Table 2). Does not know any machine.
 
 /// The kind of a portable operation, which determines its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

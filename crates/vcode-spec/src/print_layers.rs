@@ -1,5 +1,5 @@
-//! Prints the tables of the layers above the core: the portable instructions as data, and the core's instructions on virtual
-//! registers.
+//! Prints the tables of the layers above the core: the portable instructions as data, and the core's instructions on
+//! virtual registers.
 
 use std::fmt::Write as _;
 

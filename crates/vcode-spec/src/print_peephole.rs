@@ -1,5 +1,5 @@
-//! Prints the tables of the peephole window: a description of each portable instruction, the method that holds it back and the
-//! function that writes it.
+//! Prints the tables of the peephole window: a description of each portable instruction, the method that holds it back
+//! and the function that writes it.
 
 use std::fmt::Write as _;
 

@@ -111,6 +111,7 @@ fn vectors(out: &mut String, ops: &[&PortableOp]) {
     let _ = writeln!(
         out,
         "/// Every instruction of `Vectors`.\n#[rustfmt::skip]\npub const VECTORS: &[VectorInstruction] = &[\n{entries}];\n\n\
-         /// Emits the instruction with this index in [`VECTORS`].\npub fn emit_vector<A: Vectors>(asm: &mut A, index: usize, o: &VectorOperands<A::Vector, A::Reg>, label: Label) {{\n    match index {{\n{arms}        _ => unreachable!(\"the index is below the length of the list\"),\n    }}\n}}"
+         /// Emits the instruction with this index in [`VECTORS`].\n\
+         pub fn emit_vector<A: Vectors>(asm: &mut A, index: usize, o: &VectorOperands<A::Vector, A::Reg>, label: Label) {{\n    match index {{\n{arms}        _ => unreachable!(\"the index is below the length of the list\"),\n    }}\n}}"
     );
 }

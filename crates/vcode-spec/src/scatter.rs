@@ -1,5 +1,5 @@
-//! The computation that scatters a distance over the fields of an instruction word, with few operations. Shared by the printers
-//! of back-patching, independent of their language.
+//! The computation that scatters a distance over the fields of an instruction word, with few operations. Shared by the
+//! printers of back-patching, independent of their language.
 
 /// A part of the word, as an operation on the distance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -292,7 +292,8 @@ fn check_machine(machine: &str, step: usize) {
     assert!(removed * 2 > tried, "{machine}: {removed} of {tried} lines could be deleted");
 }
 
-/// Deletes every `step`th family of the portable set and of the layers above it, with all rows that machines have for it.
+/// Deletes every `step`th family of the portable set and of the layers above it, with all rows that machines have for
+/// it.
 fn check_families(step: usize) {
     let machines = ["aarch64", "alpha"];
     let whole = sources(&machines);

@@ -1,5 +1,5 @@
-//! A compiler of polynomials: writes the function `x -> c0 + c1 x + c2 x^2 ..` as machine code by Horner's rule, and calls
-//! it. `cargo run -p quaject-vcode --example polynomial`
+//! A compiler of polynomials: writes the function `x -> c0 + c1 x + c2 x^2 ..` as machine code by Horner's rule, and
+//! calls it. `cargo run -p quaject-vcode --example polynomial`
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
 fn main() -> Result<(), quaject_vcode::Error> {

@@ -35,11 +35,11 @@ pub struct Convention {
     pub int: Lists,
     /// Floating registers and their classes.
     pub float: Lists,
-    /// Assigns the next argument to a register of `args`, or to stack bytes that it adds to the counters. The functions of the
-    /// machines, such as `x86_64::X86_64::CONVENTION.place`, use the registers of `args` in order.
+    /// Assigns the next argument to a register of `args`, or to stack bytes that it adds to the counters. The functions
+    /// of the machines, such as `x86_64::X86_64::CONVENTION.place`, use the registers of `args` in order.
     pub place: fn(&Lists, &Lists, &mut Counters, Type) -> Place,
-    /// Whether a function must also preserve the scratch registers and the special registers that instructions change (HI and
-    /// LO of MIPS, the condition register of Power), as an interrupt handler must.
+    /// Whether a function must also preserve the scratch registers and the special registers that instructions change
+    /// (HI and LO of MIPS, the condition register of Power), as an interrupt handler must.
     pub scratch: Scratch,
 }
 
@@ -48,10 +48,11 @@ pub struct Convention {
 pub enum Scratch {
     /// It does not: an ordinary function.
     Free,
-    /// It does, in its prologue and epilogue: an interrupt handler. Such a function returns nothing, may run on the stack of
-    /// the interrupted code, and may call functions of C. Of a floating register it preserves the low eight bytes, which hold a
-    /// double; if the interrupted code uses vectors, the caller of the handler preserves them. On x86-64 the return address
-    /// would be in the red zone of the interrupted code: the caller lowers the stack pointer by `Abi::RED_ZONE` before.
+    /// It does, in its prologue and epilogue: an interrupt handler. Such a function returns nothing, may run on the
+    /// stack of the interrupted code, and may call functions of C. Of a floating register it preserves the low eight
+    /// bytes, which hold a double; if the interrupted code uses vectors, the caller of the handler preserves them. On
+    /// x86-64 the return address would be in the red zone of the interrupted code: the caller lowers the stack pointer
+    /// by `Abi::RED_ZONE` before.
     Preserved,
 }
 
@@ -108,7 +109,8 @@ pub trait Abi {
     const DELAY_SLOTS: bool;
     /// The number of load delay slots, for machines without interlocks.
     const LOAD_DELAY: u32 = 0;
-    /// Whether a call passes the number of floating register arguments in the result register, for variadic functions (x86-64).
+    /// Whether a call passes the number of floating register arguments in the result register, for variadic functions
+    /// (x86-64).
     const COUNTS_FLOATS: bool;
     /// Whether words and data are stored least significant byte first.
     const LITTLE_ENDIAN: bool;

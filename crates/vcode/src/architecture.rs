@@ -18,8 +18,8 @@ pub trait Architecture: Abi + Sized + Copy + 'static {
     const LONG_BITS: u32;
     /// Every feature that a processor of the machine may have.
     const FEATURES: Features;
-    /// The size bound of each instruction that all machines have, by its number: so many bytes are reserved before it is
-    /// written.
+    /// The size bound of each instruction that all machines have, by its number: so many bytes are reserved before it
+    /// is written.
     const MAX_BYTES: &'static [u8];
     /// Its integer registers.
     const INT: Lists;
@@ -39,10 +39,11 @@ pub trait Architecture: Abi + Sized + Copy + 'static {
     const FLOAT_RESULT: Self::Float;
     /// Whether calls leave the return address in a register (a link register) instead of pushing it.
     const HAS_LINK_REGISTER: bool;
-    /// Whether instructions change registers besides those of the lists and the scratch registers: HI and LO of MIPS, the
-    /// condition register of Power.
+    /// Whether instructions change registers besides those of the lists and the scratch registers: HI and LO of MIPS,
+    /// the condition register of Power.
     const CLOBBERS_SPECIAL_REGISTERS: bool;
-    /// The distance in bytes that every short branch reaches; `u32::MAX` if the machine has branches of one length only.
+    /// The distance in bytes that every short branch reaches; `u32::MAX` if the machine has branches of one length
+    /// only.
     const SHORT_BRANCH_RANGE: u32;
 
     /// Writes a distance into the instruction at `site`; false if the field is too small for it.

@@ -1,5 +1,5 @@
-//! Calls that are built at run time ("VCODE" 5.2): any number and kind of arguments, which are moved to the places that the
-//! calling convention assigns. Does not know encodings.
+//! Calls that are built at run time ("VCODE" 5.2): any number and kind of arguments, which are moved to the places that
+//! the calling convention assigns. Does not know encodings.
 
 use crate::abi::{Counters, Place, Places, Scratch};
 use crate::asm::{Asm, Label};
@@ -296,8 +296,8 @@ impl<M: Machine> Asm<'_, M> {
         Ok(())
     }
 
-    /// A tail call: the frame of this function is released before the jump, and the callee returns to the caller of this
-    /// function. It may end a leaf. All its arguments travel in registers.
+    /// A tail call: the frame of this function is released before the jump, and the callee returns to the caller of
+    /// this function. It may end a leaf. All its arguments travel in registers.
     ///
     /// # Errors
     /// Those of [`Asm::call`], and [`Error::Arguments`] if one would be passed on the stack or in a register that this

@@ -1,5 +1,5 @@
-//! The write cursor: the address of the next instruction. It stores words and the byte sequences of x86. It is passed by
-//! value, so that the compiler keeps it in a register.
+//! The write cursor: the address of the next instruction. It stores words and the byte sequences of x86. It is passed
+//! by value, so that the compiler keeps it in a register.
 
 /// Where the next byte of code goes.
 ///
@@ -80,8 +80,8 @@ impl Cursor {
         }
     }
 
-    /// Stores an x86 instruction with a VEX or EVEX prefix, base and displacement. Short displacements count in units of
-    /// two to the `scale`.
+    /// Stores an x86 instruction with a VEX or EVEX prefix, base and displacement. Short displacements count in units
+    /// of two to the `scale`.
     #[inline(always)]
     pub(crate) fn vex_offset(&mut self, constant: u64, modrm: u32, bits: u32, second: u32, offset: i64, scale: u32) {
         let short = fits_signed(offset, 8 + scale, scale);

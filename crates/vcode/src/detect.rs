@@ -1,10 +1,11 @@
-//! Detection of the features of the running processor, from the processor itself (CPUID, ID registers): works without `std`.
+//! Detection of the features of the running processor, from the processor itself (CPUID, ID registers): works without
+//! `std`.
 
 use crate::features::Features;
 
 impl Features {
-    /// The features that the processor has and the operating system enables. The result is cached: on x86-64 each CPUID exits
-    /// a virtual machine, which takes microseconds.
+    /// The features that the processor has and the operating system enables. The result is cached: on x86-64 each CPUID
+    /// exits a virtual machine, which takes microseconds.
     pub fn detect() -> Features {
         probe::features()
     }

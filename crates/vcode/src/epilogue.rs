@@ -1,5 +1,5 @@
-//! The end of a function: prologue and epilogue, unresolved label references, the constant pool. The layout of frames is
-//! drawn in `frame.rs`.
+//! The end of a function: prologue and epilogue, unresolved label references, the constant pool. The layout of frames
+//! is drawn in `frame.rs`.
 
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
@@ -12,8 +12,8 @@ use crate::frame::{SPECIAL_REGISTER_BYTES, prologue_room};
 use crate::machine::Machine;
 use crate::registers::{Register, Set};
 
-/// A buffer for the longest prologue of any machine: every saved register reserves the longest form of a store, which on
-/// RISC-V is forty bytes.
+/// A buffer for the longest prologue of any machine: every saved register reserves the longest form of a store, which
+/// on RISC-V is forty bytes.
 const PROLOGUE_BUFFER: usize = 2048;
 
 impl<M: Machine> Asm<'_, M> {
@@ -131,8 +131,8 @@ impl<M: Machine> Asm<'_, M> {
         })
     }
 
-    /// Removes the jump that is the last word but one, and the word in its delay slot if that is a `nop`; otherwise the slot's
-    /// instruction moves before the epilogue.
+    /// Removes the jump that is the last word but one, and the word in its delay slot if that is a `nop`; otherwise the
+    /// slot's instruction moves before the epilogue.
     fn drop_jump_before_slot(&mut self) {
         let after = (self.cursor, self.left);
         M::nop(self);
@@ -288,8 +288,8 @@ impl<M: Machine> Asm<'_, M> {
         (body - length) as u32
     }
 
-    /// The epilogue of tail calls. Their target is in the second scratch register, which no epilogue uses, and is copied to the
-    /// first, in which functions of MIPS and Alpha expect their own address.
+    /// The epilogue of tail calls. Their target is in the second scratch register, which no epilogue uses, and is
+    /// copied to the first, in which functions of MIPS and Alpha expect their own address.
     fn tail_epilogue(&mut self, size: u32) {
         if self.f.tail.is_none() {
             return;
@@ -326,7 +326,8 @@ impl<M: Machine> Asm<'_, M> {
         if M::HAS_LINK_REGISTER && self.f.calls {
             visit(self, Saved::Link, link);
         }
-        // `touched` is a set by position: first the temporaries, then the callee-saved registers, which have a slot each.
+        // `touched` is a set by position: first the temporaries, then the callee-saved registers, which have a slot
+        // each.
         let ints = link + 8;
         for position in positions(self.f.int.touched) {
             let slot = position as i32 - convention.int.temp.len() as i32;
@@ -343,7 +344,8 @@ impl<M: Machine> Asm<'_, M> {
             if M::SCRATCH != M::SECOND_SCRATCH {
                 visit(self, Saved::Int(M::SECOND_SCRATCH), at + 8);
             }
-            // A load of eight bytes clears the upper part of a vector register, so a function without floats does not reload it.
+            // A load of eight bytes clears the upper part of a vector register, so a function without floats does not
+            // reload it.
             if M::DIVIDES_IN_FLOATS || self.f.float.touched != 0 {
                 visit(self, Saved::Float(M::FLOAT_SCRATCH), at + 16);
             }

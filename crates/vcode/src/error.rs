@@ -1,5 +1,5 @@
-//! Errors of code generation. The first error is recorded and reported by `end`; after an error nothing is written outside
-//! of the region.
+//! Errors of code generation. The first error is recorded and reported by `end`; after an error nothing is written
+//! outside of the region.
 
 use core::fmt;
 

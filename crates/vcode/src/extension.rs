@@ -1,5 +1,5 @@
-//! Borrowed registers, for extension instructions that are expressed in portable instructions: registers of the enclosing
-//! function are spilled for the length of the instruction and reloaded after it.
+//! Borrowed registers, for extension instructions that are expressed in portable instructions: registers of the
+//! enclosing function are spilled for the length of the instruction and reloaded after it.
 
 use crate::asm::Asm;
 use crate::machine::Machine;
@@ -12,8 +12,8 @@ impl<M: Machine> Asm<'_, M> {
         (bytes as i64, (M::BIAS + M::BOTTOM) as i32)
     }
 
-    /// Spills registers other than those in `taken` and returns them. They must be returned before any instruction that can
-    /// leave the function.
+    /// Spills registers other than those in `taken` and returns them. They must be returned before any instruction that
+    /// can leave the function.
     pub(crate) fn borrow_registers<const N: usize, const T: usize>(&mut self, taken: [M::Reg; T]) -> [M::Reg; N] {
         let (bytes, first) = Self::borrow_layout(N);
         let mut free = M::INT.temp.iter().map(|number| M::Reg::from_number(*number));

@@ -1,5 +1,5 @@
-//! Sets of processor features beyond the baseline of a machine. Rows of `machines/ext/*.spec` name the features that they
-//! need.
+//! Sets of processor features beyond the baseline of a machine. Rows of `machines/ext/*.spec` name the features that
+//! they need.
 
 use core::ops::BitOr;
 

@@ -11,7 +11,8 @@
 //!
 //! As in "VCODE" 5.2, the save area has a fixed size, so that offsets of locals are known at once, and the prologue is
 //! written at the end. There are two differences: the prologue is placed directly before the body, so that a function
-//! executes only the instructions that it needs; and a function without locals has a frame of the size of its used slots.
+//! executes only the instructions that it needs; and a function without locals has a frame of the size of its used
+//! slots.
 
 use core::marker::PhantomData;
 
@@ -123,14 +124,14 @@ impl<'a, M: Machine> Asm<'a, M> {
         Self::begin_by(region, workspace, signature, params, kind, const { &M::CONVENTION })
     }
 
-    /// Begins a function with a calling convention or register classes of the client's. It calls others by the same one, an
-    /// interrupt handler functions of C; registers that it must preserve and C functions may destroy are then always
-    /// saved.
+    /// Begins a function with a calling convention or register classes of the client's. It calls others by the same
+    /// one, an interrupt handler functions of C; registers that it must preserve and C functions may destroy are then
+    /// always saved.
     ///
     /// # Errors
     /// Those of [`Asm::begin`], and [`Error::RegisterTaken`] if the convention names a register twice, or one that the
-    /// machine's own does not hand out, such as the stack pointer; [`Error::ResultPreserved`] if it preserves the register
-    /// of results and is not for handlers; [`Error::Place`] if it assigns a parameter an invalid location.
+    /// machine's own does not hand out, such as the stack pointer; [`Error::ResultPreserved`] if it preserves the
+    /// register of results and is not for handlers; [`Error::Place`] if it assigns a parameter an invalid location.
     #[inline(always)]
     pub fn begin_with<'s, const L: usize, const F: usize, const C: usize>(
         region: Region<'a>,
@@ -340,8 +341,8 @@ impl<'a, M: Machine> Asm<'a, M> {
         Ok(())
     }
 
-    /// Bytes of the save area: return address, callee-saved registers, what interrupt handlers preserve besides, one slot
-    /// to move values between files.
+    /// Bytes of the save area: return address, callee-saved registers, what interrupt handlers preserve besides, one
+    /// slot to move values between files.
     pub(crate) fn save_area(&self) -> u32 {
         let convention = self.f.convention;
         let scratch = match convention.scratch {
@@ -389,8 +390,8 @@ impl<'a, M: Machine> Asm<'a, M> {
         M::frame_address(self, d, i64::from(local.offset));
     }
 
-    /// The area where temporaries of [`Class::Persistent`] are saved around calls: eight bytes per register of each file, by
-    /// number.
+    /// The area where temporaries of [`Class::Persistent`] are saved around calls: eight bytes per register of each
+    /// file, by number.
     #[cold]
     pub(crate) fn caller_save_area(&mut self) -> i32 {
         if let Some(area) = self.f.caller_save_area {

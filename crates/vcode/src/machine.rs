@@ -1,5 +1,5 @@
-//! The instructions of which prologues, epilogues, calls and moves consist. The generated modules implement them for each
-//! machine.
+//! The instructions of which prologues, epilogues, calls and moves consist. The generated modules implement them for
+//! each machine.
 
 use crate::architecture::Architecture;
 use crate::asm::{Asm, Label};

@@ -1,5 +1,5 @@
-//! Code memory: a memory file mapped twice (W^X by dual mapping), once writable and once executable. No mapping is both, and
-//! no system call is needed to make a function executable.
+//! Code memory: a memory file mapped twice (W^X by dual mapping), once writable and once executable. No mapping is
+//! both, and no system call is needed to make a function executable.
 //!
 //! ```text
 //! memory file   |######............|
@@ -7,8 +7,8 @@
 //! execute view  r-x                     where they run
 //! ```
 //!
-//! The execute view is mapped below the program, as near as there is room. Branch target buffers store near targets in fewer
-//! bits; at the distant address that the system chooses, a call takes 3 cycles longer (AMD Zen 4).
+//! The execute view is mapped below the program, as near as there is room. Branch target buffers store near targets in
+//! fewer bits; at the distant address that the system chooses, a call takes 3 cycles longer (AMD Zen 4).
 
 use crate::asm::{Code, Region};
 use crate::epilogue::synchronise;
@@ -90,8 +90,8 @@ impl Memory {
         Memory::map(bytes, ALIGN, MAP_SHARED)
     }
 
-    /// Maps at least `bytes` for functions that a debugger may set breakpoints in. It writes them to its own copy of the
-    /// page, which no longer changes with the rest; so every function has pages of its own here. Neither view is
+    /// Maps at least `bytes` for functions that a debugger may set breakpoints in. It writes them to its own copy of
+    /// the page, which no longer changes with the rest; so every function has pages of its own here. Neither view is
     /// writable and executable for the process. [Patch points](crate::patch) in a page with a breakpoint do not change.
     ///
     /// # Errors
@@ -140,7 +140,8 @@ impl Memory {
     pub fn region(&self, bytes: usize) -> Result<Region<'_>, Error> {
         let bytes = bytes.max(1).checked_next_multiple_of(self.unit).ok_or(Error::Memory)?;
         let offset = self.allocate(bytes)?;
-        // SAFETY: the extent was free, so nothing else uses it; it is inside the mappings, which live as long as `self`.
+        // SAFETY: the extent was free, so nothing else uses it; it is inside the mappings, which live as long as
+        // `self`.
         Ok(unsafe { Region::from_raw(self.write.add(offset), bytes, self.execute as usize + offset) })
     }
 
@@ -215,7 +216,8 @@ impl Memory {
     }
 }
 
-/// Maps an execute view near the program, or where the system wants if no place there is free. Null or -1 if it refuses.
+/// Maps an execute view near the program, or where the system wants if no place there is free. Null or -1 if it
+/// refuses.
 ///
 /// # Safety
 /// The file must be open and have this length.
@@ -243,7 +245,8 @@ unsafe fn map_near(length: usize, sharing: c_int, file: c_int) -> *mut c_void {
     unsafe { mmap(null_mut(), length, PROT_READ | PROT_EXEC, sharing, file, 0) }
 }
 
-/// The free space (best fit): everything from `fresh` on, and the holes before it, coalesced with each other and with `fresh`.
+/// The free space (best fit): everything from `fresh` on, and the holes before it, coalesced with each other and with
+/// `fresh`.
 ///
 /// ```text
 /// 0                    fresh          length

@@ -7,11 +7,11 @@
 //! others   |j label|(nop)|                the word is stored at once, then the instruction cache is synchronised
 //! ```
 //!
-//! On x86-64 both are atomic with respect to threads that execute the code: a thread executes the old instruction or the
-//! new one. AMD's manual guarantees it for aligned quadwords (volume 2, 7.6.1). Intel's does not: for cross-modifying
-//! code it requires a serialising instruction on the processor that executes it (volume 3, "Handling Self- and
-//! Cross-Modifying Code"); its processors are only observed to behave the same. On the other machines a jump is one
-//! aligned word, stored atomically; other processors may execute the old one until they next synchronise their
+//! On x86-64 both are atomic with respect to threads that execute the code: a thread executes the old instruction or
+//! the new one. AMD's manual guarantees it for aligned quadwords (volume 2, 7.6.1). Intel's does not: for
+//! cross-modifying code it requires a serialising instruction on the processor that executes it (volume 3, "Handling
+//! Self- and Cross-Modifying Code"); its processors are only observed to behave the same. On the other machines a jump
+//! is one aligned word, stored atomically; other processors may execute the old one until they next synchronise their
 //! instruction fetch (AArch64 `isb`, RISC-V `fence.i`). A constant is several words there, so no thread may be inside
 //! the function while it is changed.
 //!

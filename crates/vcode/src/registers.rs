@@ -1,5 +1,5 @@
-//! Registers, the register files of a machine, and their allocation by priority and class: a set of free registers per file, and
-//! the order in which they are allocated.
+//! Registers, the register files of a machine, and their allocation by priority and class: a set of free registers per
+//! file, and the order in which they are allocated.
 
 /// Whether a register has to keep its value across calls ("VCODE" 3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Vectors: their width, their registers, and vector constants in the constant pool. No instruction is known here.
 //!
-//! A function selects the width of its vectors, and may select another later; every vector instruction is of the selected
-//! width. So one generator writes code for processors of all widths.
+//! A function selects the width of its vectors, and may select another later; every vector instruction is of the
+//! selected width. So one generator writes code for processors of all widths.
 
 use crate::asm::{Asm, Constant, Label};
 use crate::error::Error;
@@ -42,8 +42,8 @@ impl<M: VectorMachine> Asm<'_, M> {
         chosen
     }
 
-    /// Vectors are in the registers of the floating file. Calling conventions preserve at most the low half of such a register,
-    /// which is what prologues save.
+    /// Vectors are in the registers of the floating file. Calling conventions preserve at most the low half of such a
+    /// register, which is what prologues save.
     pub(crate) fn take_vector(&mut self) -> Result<M::Vector, Error> {
         self.getfloat(Class::Temporary).map(|register| M::Vector::from_number(register.number()))
     }
@@ -52,7 +52,8 @@ impl<M: VectorMachine> Asm<'_, M> {
         self.putfloat(M::Float::from_number(register.number()));
     }
 
-    /// The label of a pool constant of sixteen bytes, repeated to the width of a vector. Equal constants share an entry.
+    /// The label of a pool constant of sixteen bytes, repeated to the width of a vector. Equal constants share an
+    /// entry.
     pub(crate) fn vector_constant(&mut self, high: u64, bits: u64) -> Label {
         let size = self.width_bytes();
         for index in 0..self.f.constants.len() {

@@ -118,8 +118,8 @@ fn unused_emitters_add_nothing() {
 fn including_is_quick() {
     let [without, with] = sources("time");
     for (language, compiler) in compilers() {
-        // Processor time, because test machines are busy; what else runs on a core, or on its host, still makes it longer,
-        // so a slow answer is asked for again: what is too slow is so each time.
+        // Processor time, because test machines are busy; what else runs on a core, or on its host, still makes it
+        // longer, so a slow answer is asked for again: what is too slow is so each time.
         let seconds = |source: &Path| {
             let output = Command::new("bash")
                 .args(["-c", "TIMEFORMAT=%U; time \"$@\" -O0 -c -o /dev/null", "-", compiler])

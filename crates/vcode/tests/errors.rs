@@ -1,5 +1,5 @@
-//! Misuse by a client, on every machine: `end` reports an error, and nothing is written outside of the region. Functions whose
-//! generation is interleaved are independent.
+//! Misuse by a client, on every machine: `end` reports an error, and nothing is written outside of the region.
+//! Functions whose generation is interleaved are independent.
 #![allow(missing_docs, reason = "a test program")]
 
 use quaject_vcode::{

@@ -1,5 +1,5 @@
-/* The same TFTP server and client as a plain C state machine, for comparison: one process, `poll`, and the state of each
- * transfer in a structure.
+/* The same TFTP server and client as a plain C state machine, for comparison: one process, `poll`, and the state of
+ * each transfer in a structure.
  *
  *   tftp serve PORT                  serves the files of the current folder
  *   tftp get|put ADDRESS PORT NAME   gets or puts one */

@@ -120,8 +120,8 @@ fn make(types: &TypeTable, ty: TypeId, state: &mut u64) -> Datum {
     }
 }
 
-/// C text of the functions, absent ones too, given the header that declares them. `driver.c` supplies `driver_mix`, `driver_call` and
-/// `driver_more`.
+/// C text of the functions, absent ones too, given the header that declares them. `driver.c` supplies `driver_mix`,
+/// `driver_call` and `driver_more`.
 pub fn define(program: &Program, header: &str) -> String {
     let mut text = String::new();
     for (number, function) in program.externs.iter().enumerate() {

@@ -237,7 +237,8 @@ pub fn agree(
     }
     match search(sample, program, behaviour) {
         Some(true) => Ok(Agreement::Included),
-        // The use of a freed object is detected only until it is allocated again: which one is allocated is unspecified.
+        // The use of a freed object is detected only until it is allocated again: which one is allocated is
+        // unspecified.
         Some(false) if uses_freed_object(program, plain) && is_prefix_on_each_channel(program, plain, behaviour) => {
             Ok(Agreement::Included)
         }

@@ -1,6 +1,6 @@
 //! Random programs whose local code runs as machine code: every choice, every message and the end are those of the
-//! interpreter, whole and in small parts, with and without checks, as processes, after the optimiser's passes, fused, with
-//! unrolled, with direct hand-off, and with random fast paths.
+//! interpreter, whole and in small parts, with and without checks, as processes, after the optimiser's passes, fused,
+//! with unrolled, with direct hand-off, and with random fast paths.
 
 use quaject_differential::generate::{Sample, generate};
 use quaject_differential::interpret::{Local, compile, run_locally};

@@ -10,7 +10,8 @@ channel outC(u32, bytes[<=8]) external in;
 process echo { while { in(inC, $id, $data); out(outC, id + 1, data); } }
 ";
 
-/// Sends a frame with an identifier of each size until answers arrive, which must be the first frames received: not its own.
+/// Sends a frame with an identifier of each size until answers arrive, which must be the first frames received: not its
+/// own.
 const ASKER: &str = "
 channel inC(u32, bytes[<=8]) external out;
 channel outC(u32, bytes[<=8]) external in;

@@ -239,7 +239,8 @@ process other {
 }
 ";
 
-/// `low` matches the frames that `high` would match, too; a frame of `high` exceeds its type; the other frames are `other`.
+/// `low` matches the frames that `high` would match, too; a frame of `high` exceeds its type; the other frames are
+/// `other`.
 const SORTED: &str = "1 \"0\"\n1 \"1.\"\n1 \"2..\"\n2 \"3...\"\n2 \"4....\"\n2 \"5.....\"\n\
                       3 \"8........\"\n3 \"9.........\"\n3 \"a..........\"\n3 \"b...........\"\n";
 

@@ -1,5 +1,5 @@
-/* The other side of a ring, in C: `peer write PATH COUNT LENGTH`; `peer WHAT PATH`, which reads (`read`), writes until it
- * is killed (`stuck`), says nothing (`silent`); lies in the ring (`long`, `kind`, `state`), goes in the middle of a
+/* The other side of a ring, in C: `peer write PATH COUNT LENGTH`; `peer WHAT PATH`, which reads (`read`), writes until
+ * it is killed (`stuck`), says nothing (`silent`); lies in the ring (`long`, `kind`, `state`), goes in the middle of a
  * message (`half`), or lies when it is met (`small`, `unsealed`, `empty`, `huge`, `none`, `noise`). */
 #include <quaject/ring_stream.h>
 

@@ -1,4 +1,5 @@
-//! `ring:`, between programs, and between programs and C with `quaject/ring_stream.h`, including peers that violate the protocol.
+//! `ring:`, between programs, and between programs and C with `quaject/ring_stream.h`, including peers that violate the
+//! protocol.
 
 use super::udp::ticks;
 use super::{Running, engines, eventually, qj, text};

@@ -1,7 +1,7 @@
 //! An environment for tests that follows a script in the comments of the program, and logs the visible actions. Its
-//! commands are `; offer c 1`, `; later c 1` (at quiescence), `; close c` (after the messages of c), `; accept c 2` (at most
-//! this many), `; extern f 1` (the result of a call), `; checked`, `; confluent` (every schedule sends and ends alike). In
-//! ESP the comments begin with `//`.
+//! commands are `; offer c 1`, `; later c 1` (at quiescence), `; close c` (after the messages of c), `; accept c 2` (at
+//! most this many), `; extern f 1` (the result of a call), `; checked`, `; confluent` (every schedule sends and ends
+//! alike). In ESP the comments begin with `//`.
 
 use quaject_esp_exec::datum::{Datum, parse_message, print_message};
 use quaject_esp_exec::environment::{Environment, Offer, Readiness, Reply};

@@ -1,4 +1,5 @@
-//! The names of the house: identifiers use the field's terms (docs/glossary.md), and one noun names one type in a crate.
+//! The names of the house: identifiers use the field's terms (docs/glossary.md), and one noun names one type in a
+//! crate.
 
 use std::collections::BTreeMap;
 

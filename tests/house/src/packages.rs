@@ -141,8 +141,8 @@ mod tests {
         command
     }
 
-    /// Cargo's home with the downloads of the real one and unpacked sources of its own. Cargo unpacks a package once per
-    /// version; in the real home a crate verified yesterday would stand in for the one that has changed since.
+    /// Cargo's home with the downloads of the real one and unpacked sources of its own. Cargo unpacks a package once
+    /// per version; in the real home a crate verified yesterday would stand in for the one that has changed since.
     fn fresh_cargo_home() -> PathBuf {
         let real = std::env::var_os("CARGO_HOME").map(PathBuf::from);
         let real = real.or_else(|| std::env::home_dir().map(|home| home.join(".cargo"))).expect("Cargo has a home");

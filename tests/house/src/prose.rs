@@ -105,7 +105,8 @@ mod tests {
         assert_eq!(sentence_length(page), (3, 10.0 / 3.0));
     }
 
-    /// Prints the figures: `cargo test -p quaject-house -- --nocapture the_book`. Fails when it finds no page to measure.
+    /// Prints the figures: `cargo test -p quaject-house -- --nocapture the_book`. Fails when it finds no page to
+    /// measure.
     #[test]
     fn the_book_is_measured() {
         let pages: Vec<SourceFile> = text_files()

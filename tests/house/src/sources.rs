@@ -1,24 +1,47 @@
-//! What every source file owes its reader: a first line that says what it is for, a reason above every `unsafe`, no
-//! unfinished work, no path of the machine it was written on.
+//! What every source file owes its reader: a first line that says what it is for, a reason above every `unsafe`,
+//! comments no wider than code, no unfinished work, no path of the machine it was written on.
 
 use crate::repository::SourceFile;
 use crate::tokens::production_code;
+
+/// The width of code, as in `rustfmt.toml`.
+const MAX_COLUMNS: usize = 120;
 
 fn is_rust(file: &SourceFile) -> bool {
     file.path.ends_with(".rs")
 }
 
+fn is_c(file: &SourceFile) -> bool {
+    file.path.ends_with(".c") || file.path.ends_with(".h") || file.path.ends_with(".S")
+}
+
 /// Rust files that do not start with `//!`, C files that do not start with a comment.
 pub fn files_without_purpose(files: &[SourceFile]) -> Vec<String> {
-    let is_c = |path: &str| path.ends_with(".c") || path.ends_with(".h") || path.ends_with(".S");
     files
         .iter()
         .filter(|file| {
             (is_rust(file) && !file.text.starts_with("//! "))
-                || (is_c(&file.path) && !file.text.starts_with("/*") && !file.text.starts_with("//"))
+                || (is_c(file) && !file.text.starts_with("/*") && !file.text.starts_with("//"))
         })
         .map(|file| format!("{}: the first line does not say what the file is for", file.path))
         .collect()
+}
+
+/// Comment lines that are wider than code. rustfmt does not wrap them.
+pub fn wide_comment_lines(files: &[SourceFile]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    let is_written = |file: &&SourceFile| (is_rust(file) || is_c(file)) && !file.path.contains("/generated/");
+    for file in files.iter().filter(is_written) {
+        let is_comment = |line: &str| {
+            let text = line.trim_start();
+            text.starts_with("//") || is_c(file) && (text.starts_with("/*") || text.starts_with("* "))
+        };
+        let is_wide = |line: &str| line.chars().count() > MAX_COLUMNS;
+        for (number, _) in file.text.lines().enumerate().filter(|(_, line)| is_wide(line) && is_comment(line)) {
+            complaints.push(format!("{}:{}: a comment line of more than {MAX_COLUMNS} columns", file.path, number + 1));
+        }
+    }
+    complaints
 }
 
 /// Uses of `unsafe` that nothing above them justifies. Clippy's `undocumented_unsafe_blocks` looks at blocks and
@@ -117,6 +140,19 @@ mod tests {
             file("d.c", "/* Holds d. */"),
         ];
         assert_eq!(files_without_purpose(&files).len(), 2);
+    }
+
+    #[test]
+    fn comments_are_no_wider_than_code() {
+        assert_none(&wide_comment_lines(&text_files()));
+    }
+
+    #[test]
+    fn a_wide_comment_line_is_seen() {
+        let (fits, wide) = ("x".repeat(MAX_COLUMNS - 3), "x".repeat(MAX_COLUMNS - 2));
+        let rust = format!("// {fits}\n    // {fits}\n// {wide}\nlet a = \"{wide}\";\n");
+        let c = format!("/* {wide}\n * {fits}\n */\n");
+        assert_eq!(wide_comment_lines(&[file("a.rs", &rust), file("b.h", &c), file("c.md", &wide)]).len(), 3);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! `examples/chip` on emulated boards: the TFTP server, with curl as client through a bridge from UDP to the boards' serial line,
-//! and the Modbus slave, with rmodbus's client.
+//! `examples/chip` on emulated boards: the TFTP server, with curl as client through a bridge from UDP to the boards'
+//! serial line, and the Modbus slave, with rmodbus's client.
 
 use quaject_test_support::qj::qj_binary;
 use quaject_test_support::{Effort, HANG_TIMEOUT, tool};
@@ -114,8 +114,8 @@ impl Master {
         Master { emulator, line, heard, client: ModbusRequest::new(17, ModbusProto::Rtu) }
     }
 
-    /// Sends a request until it is answered with this many bytes. On a busy machine a request can have a gap that ends it, and
-    /// the slave does not answer.
+    /// Sends a request until it is answered with this many bytes. On a busy machine a request can have a gap that ends
+    /// it, and the slave does not answer.
     fn ask(&mut self, request: &[u8], length: usize) -> Vec<u8> {
         for _ in 0..30 {
             while self.heard.try_recv().is_ok() {}
@@ -328,8 +328,8 @@ fn a_flood_of_interrupts_is_dropped_and_counted() {
         let Some(image) = board.image("tftp", "flood", "-DERASE_NS=2000000000") else { return };
         let folder = tempfile::tempdir().expect("a temporary folder");
         let running = Running::start(board, &image);
-        // While the memory is erased for a new file, here for two seconds, the interrupt handler alone runs, and its ring
-        // fills.
+        // While the memory is erased for a new file, here for two seconds, the interrupt handler alone runs, and its
+        // ring fills.
         let stranger = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 9);
         send(&running.line, REQUEST, stranger, b"\0\x02image\0octet\0");
         for _ in 0..3_000 {

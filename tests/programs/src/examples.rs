@@ -1,5 +1,5 @@
-//! The programs of `examples/`: `qj check` accepts every one, and those that have an expected output produce it on every
-//! engine.
+//! The programs of `examples/`: `qj check` accepts every one, and those that have an expected output produce it on
+//! every engine.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -75,16 +75,16 @@ fn processes(program: &Path, found: &mut BTreeSet<(PathBuf, String)>) {
     }
 }
 
-/// Processes whose states are those of their data: stored messages, partial packets. The models of the broker replace them
-/// by abstractions.
+/// Processes whose states are those of their data: stored messages, partial packets. The models of the broker replace
+/// them by abstractions.
 const UNEXPLORED: [&str; 4] =
     ["keeper of mqtt/router.esp", "router of mqtt/router.esp", "stream of mqtt/stream.esp", "timer of mqtt/stream.esp"];
 
 /// The maximum number of states of one model, on machines of any speed.
 const MAX_STATES: &str = "100000000";
 
-/// Every process of every other example is explored completely, in a program or in a model. Programs with `*model.esp` files in
-/// their folder are explored by those: they are too large, or printed as in a paper.
+/// Every process of every other example is explored completely, in a program or in a model. Programs with `*model.esp`
+/// files in their folder are explored by those: they are too large, or printed as in a paper.
 #[test]
 fn every_example_is_verified() {
     let mut found = Vec::new();

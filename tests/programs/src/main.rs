@@ -53,7 +53,8 @@ fn run(engine: &str, program: &str, arguments: &[&str], input: &[u8]) -> Output 
         .expect("cargo built qj")
 }
 
-/// Runs the programs of a folder of tests on all engines in virtual time; the output of each must be that of its `.out` file.
+/// Runs the programs of a folder of tests on all engines in virtual time; the output of each must be that of its `.out`
+/// file.
 fn assert_stories(folder: &str) {
     let mut command = Command::new(qj_binary());
     command.env("CC", quick_compiler()).arg("test").arg(repository(folder));

@@ -26,8 +26,8 @@ pub(super) fn folder(sizes: &[usize]) -> tempfile::TempDir {
     folder
 }
 
-/// Runs a script in a network namespace of its own and in this folder, with `$QJ` and the programs of the repository under
-/// these names.
+/// Runs a script in a network namespace of its own and in this folder, with `$QJ` and the programs of the repository
+/// under these names.
 pub(super) fn in_own_network(script: &str, folder: &Path, programs: &[(&str, &str)]) -> Output {
     Command::new("unshare")
         .args(["--net", "bash", "-c", script])

@@ -1,5 +1,5 @@
-//! `examples/ports`: the kernel's stack sends requests to the processes at the ports, through a pair of interfaces in a network
-//! namespace.
+//! `examples/ports`: the kernel's stack sends requests to the processes at the ports, through a pair of interfaces in a
+//! network namespace.
 
 use super::engines;
 use super::network::{assert_output, in_own_network};

@@ -171,8 +171,8 @@ fn the_host_survives_a_syn_flood() {
     }
 }
 
-/// A client that sends much to the echo service, reads nothing and resets the connection. The echo service, of which there are
-/// four instances, once kept waiting to send the rest.
+/// A client that sends much to the echo service, reads nothing and resets the connection. The echo service, of which
+/// there are four instances, once kept waiting to send the rest.
 #[test]
 fn an_echo_service_drops_the_data_of_a_reset_connection() {
     if !tools_are_there() {

@@ -170,8 +170,9 @@ fn signal(process: &Child, name: &str) {
     assert!(status.is_ok_and(|status| status.success()), "kill {name}");
 }
 
-/// Has curl upload a file through a relay that suspends curl after its request for this time and then forwards in both directions.
-/// Returns the number of answers that were pending for curl, and the time from its request to its first block.
+/// Has curl upload a file through a relay that suspends curl after its request for this time and then forwards in both
+/// directions. Returns the number of answers that were pending for curl, and the time from its request to its first
+/// block.
 fn put_by_stopped_curl(bench: &Bench, pause: Duration) -> (usize, Duration) {
     let socket = || UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
     let (front, back) = (socket(), socket());
@@ -404,8 +405,8 @@ fn listener() -> UdpSocket {
     socket
 }
 
-/// A client that has a block and says again and again that it has the one before, and a stranger who writes to the port: neither
-/// keeps the server from sending again forever.
+/// A client that has a block and says again and again that it has the one before, and a stranger who writes to the
+/// port: neither keeps the server from sending again forever.
 #[test]
 fn packets_that_are_no_answer_do_not_put_the_next_try_off_for_ever() {
     for engine in engines() {

@@ -1,5 +1,5 @@
-//! The USB device (examples/usb) behind USB/IP, with two hosts: one enumerates it, writes to its port and reads the echo, written
-//! from the kernel's documentation of the protocol; the other sends random commands.
+//! The USB device (examples/usb) behind USB/IP, with two hosts: one enumerates it, writes to its port and reads the
+//! echo, written from the kernel's documentation of the protocol; the other sends random commands.
 
 use super::{engines, repository};
 use quaject_test_support::qj::qj_binary;

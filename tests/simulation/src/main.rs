@@ -1,6 +1,6 @@
-//! Deterministic simulation of programs on an impaired network, in virtual time, which advances only when all programs are
-//! quiescent. Messages are lost, duplicated, delayed, reordered and cut off by seeded fault injection, as with the faults of
-//! `qj run`. Each transfer completes with equal bytes, or reports an error.
+//! Deterministic simulation of programs on an impaired network, in virtual time, which advances only when all programs
+//! are quiescent. Messages are lost, duplicated, delayed, reordered and cut off by seeded fault injection, as with the
+//! faults of `qj run`. Each transfer completes with equal bytes, or reports an error.
 //!
 //! `cargo xtask simulate [PROGRAM] --hours 24` is the long run; a test run takes minutes of virtual time.
 

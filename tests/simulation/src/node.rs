@@ -60,8 +60,8 @@ struct QueueEnvironment {
     now_ns: i64,
 }
 
-/// The ticks of a channel, as `timer:` offers them: a late reader receives one tick for all that it has missed, with the
-/// number of the last.
+/// The ticks of a channel, as `timer:` offers them: a late reader receives one tick for all that it has missed, with
+/// the number of the last.
 struct Timer {
     period_ns: i64,
     tick: i64,

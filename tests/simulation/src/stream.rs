@@ -1,6 +1,6 @@
-//! TCP connections between peers and one program, on an impaired network: it segments the stream arbitrarily, delays segments,
-//! breaks connections between any two bytes, and silences others. The bytes that arrive are a prefix of those that were
-//! sent, as TCP guarantees. Acts towards the program as the driver `tcp:` does; knows no protocol.
+//! TCP connections between peers and one program, on an impaired network: it segments the stream arbitrarily, delays
+//! segments, breaks connections between any two bytes, and silences others. The bytes that arrive are a prefix of those
+//! that were sent, as TCP guarantees. Acts towards the program as the driver `tcp:` does; knows no protocol.
 
 use crate::MILLISECOND_NS;
 use crate::node::Node;

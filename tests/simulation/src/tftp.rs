@@ -1,5 +1,5 @@
-//! The TFTP server and three TFTP clients (examples/tftp): uploads and downloads, sequential for each client, three at a time for
-//! the server.
+//! The TFTP server and three TFTP clients (examples/tftp): uploads and downloads, sequential for each client, three at
+//! a time for the server.
 
 use crate::node::{Node, compile};
 use crate::{SECOND_NS, wanted_ns};
@@ -410,8 +410,8 @@ fn block(number: u16, content: &[u8]) -> Vec<u8> {
     [&[0, 3][..], &number.to_be_bytes(), content].concat()
 }
 
-/// Some clients treat a second option acknowledgement as the first (curl 7.88 then omits a block). It is therefore retransmitted
-/// only at the timeout, and never after the first block.
+/// Some clients treat a second option acknowledgement as the first (curl 7.88 then omits a block). It is therefore
+/// retransmitted only at the timeout, and never after the first block.
 #[test]
 fn an_option_acknowledgement_is_retransmitted_only_at_the_timeout_and_before_the_first_block() {
     let program = compile("examples/tftp/server.esp");

@@ -1,6 +1,6 @@
 //! The questions a test may ask of its surroundings: how much work is wanted, is this tool on the machine, is a port
-//! taken. Every crate's tests ask them here, so that one environment variable means one thing. And the shapes of hostile
-//! files, which several crates must bear, and random numbers. Knows no crate of the product.
+//! taken. Every crate's tests ask them here, so that one environment variable means one thing. And the shapes of
+//! hostile files, which several crates must bear, and random numbers. Knows no crate of the product.
 //!
 //! `QJ_TEST` says how much: `quick` (small samples), `full` (everything that guards a commit) or `soak`
 //! (hours; the proof before a release). Unset means `full`, except that a missing tool is then skipped, loudly, so that
@@ -64,8 +64,8 @@ impl Effort {
     }
 }
 
-/// The number in an environment variable by which a task of `xtask` says how long a long run shall be; none: as [`Effort`]
-/// has it.
+/// The number in an environment variable by which a task of `xtask` says how long a long run shall be; none: as
+/// [`Effort`] has it.
 ///
 /// # Panics
 /// When the variable holds no number.
@@ -104,8 +104,8 @@ pub fn tool(candidates: &[&'static str]) -> Option<&'static str> {
     found
 }
 
-/// The C compiler for programs that a test compiles to run them once: in a quick run the quickest, else `cc`, which is what
-/// users have.
+/// The C compiler for programs that a test compiles to run them once: in a quick run the quickest, else `cc`, which is
+/// what users have.
 pub fn quick_compiler() -> &'static str {
     if Effort::wanted() == Effort::Quick && runs("tcc") { "tcc" } else { "cc" }
 }

@@ -10,8 +10,8 @@ const BINARY_VARIABLE: &str = "QJ_BINARY";
 
 /// The path of a `qj` built from the sources as they are, in the profile of the running test.
 ///
-/// Where `cargo xtask test` has not named one, the first call of a process builds it. Cargo's lock on its build folder orders the builds of
-/// several test programs; all but the first find it up to date.
+/// Where `cargo xtask test` has not named one, the first call of a process builds it. Cargo's lock on its build folder
+/// orders the builds of several test programs; all but the first find it up to date.
 ///
 /// # Panics
 ///

@@ -1,6 +1,6 @@
-//! Everything that the ESP crates compute without an operating system, as one text: diagnostics, C, Promela, pictures, runs
-//! of the interpreter, verdicts. The test compares the text that this library returns in WebAssembly with the one that it
-//! returns on the machine that runs the test.
+//! Everything that the ESP crates compute without an operating system, as one text: diagnostics, C, Promela, pictures,
+//! runs of the interpreter, verdicts. The test compares the text that this library returns in WebAssembly with the one
+//! that it returns on the machine that runs the test.
 
 use quaject_diagnostic::{Color, human};
 use quaject_esp::{
@@ -18,7 +18,8 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The limit on states of searches without partial-order reduction, so that an interpreter of WebAssembly ends in seconds.
+/// The limit on states of searches without partial-order reduction, so that an interpreter of WebAssembly ends in
+/// seconds.
 const MAX_UNREDUCED_STATES: u64 = 2_000;
 
 /// The files that programs are made of.

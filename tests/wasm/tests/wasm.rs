@@ -1,6 +1,6 @@
-//! Builds the library for `wasm32-unknown-unknown`, runs it in an interpreter of WebAssembly, and compares what it computes
-//! there with what it computes here. A build alone would not find a call of the system: the standard library of this target
-//! compiles them, and panics.
+//! Builds the library for `wasm32-unknown-unknown`, runs it in an interpreter of WebAssembly, and compares what it
+//! computes there with what it computes here. A build alone would not find a call of the system: the standard library
+//! of this target compiles them, and panics.
 
 use quaject_test_support::quick_run;
 use std::fs;
@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use wasmi::{Engine, Linker, Module, Store};
 
-/// The library as a WebAssembly module, built in a folder of its own: the run of the tests can hold the lock of the usual one.
+/// The library as a WebAssembly module, built in a folder of its own: the run of the tests can hold the lock of the
+/// usual one.
 fn build_module() -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wasm");
     let mut cargo = Command::new(env!("CARGO"));

@@ -87,8 +87,8 @@ fn library(name: &str) -> &'static Library {
     LIBRARIES.iter().find(|library| library.name == name).expect("the tests name libraries that exist")
 }
 
-/// Every library from a package that was staged with DESTDIR, in a library folder as Debian's: by pkg-config, shared and
-/// `-static`, and by CMake.
+/// Every library from a package that was staged with DESTDIR, in a library folder as Debian's: by pkg-config, shared
+/// and `-static`, and by CMake.
 #[test]
 fn staged_libraries_are_found_by_pkg_config_and_cmake() {
     if quick_run("programs in C against installed libraries") || tool(&["pkg-config"]).is_none() {

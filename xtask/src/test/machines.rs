@@ -1,5 +1,6 @@
 //! Machine code made and run on the machines that are not this one: the tests of random programs are built for them and
-//! run under qemu-user. Machine code decides nothing by itself, so that what these tests compare is all there is to know.
+//! run under qemu-user. Machine code decides nothing by itself, so that what these tests compare is all there is to
+//! know.
 
 use std::process::{Command, Stdio};
 

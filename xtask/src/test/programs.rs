@@ -40,7 +40,8 @@ pub(crate) fn tests_of(build: &mut Command) -> Result<Vec<Program>, Failure> {
     Ok(programs)
 }
 
-/// Names the command `qj` for the tests that are not of its package, which build it otherwise (`tests/support/src/qj.rs`).
+/// Names the command `qj` for the tests that are not of its package, which build it otherwise
+/// (`tests/support/src/qj.rs`).
 const QJ_VARIABLE: &str = "QJ_BINARY";
 
 /// The path of the command `qj`, which Cargo builds with the tests of its package.

@@ -1,5 +1,5 @@
-//! The workload on Cranelift: from the builder of functions to machine code, which is copied. Memory of contexts is used
-//! again; making the code executable, which `cranelift-jit` adds, is left out.
+//! The workload on Cranelift: from the builder of functions to machine code, which is copied. Memory of contexts is
+//! used again; making the code executable, which `cranelift-jit` adds, is left out.
 
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;

@@ -27,8 +27,8 @@ static void serve(int connection) {
     close(connection);
 }
 
-/* Whether an error of accept is ours. All others come and go: a client has left already, the network is down, descriptors or
- * memory are used up. */
+/* Whether an error of accept is ours. All others come and go: a client has left already, the network is down,
+ * descriptors or memory are used up. */
 static bool is_final(int error) {
     return error == -EBADF || error == -EINVAL || error == -ENOTSOCK || error == -EOPNOTSUPP || error == -EFAULT ||
            error == QJ_AC_CANCELED;

@@ -1,5 +1,5 @@
-/* A small HTTP/1.1 server of static files, written straight-line: one task per connection, requests one after the other,
- * each with a deadline.
+/* A small HTTP/1.1 server of static files, written straight-line: one task per connection, requests one after the
+ * other, each with a deadline.
  *
  *     cc -O2 httpd.c $(pkg-config --cflags --libs quaject-ac) -o httpd && ./httpd 8000 FOLDER
  */
@@ -177,8 +177,8 @@ static void serve(int socket) {
     close(socket);
 }
 
-/* Whether an error of accept is ours. All others come and go: a client has left already, the network is down, descriptors or
- * memory are used up. */
+/* Whether an error of accept is ours. All others come and go: a client has left already, the network is down,
+ * descriptors or memory are used up. */
 static bool is_final(int error) {
     return error == -EBADF || error == -EINVAL || error == -ENOTSOCK || error == -EOPNOTSUPP || error == -EFAULT ||
            error == QJ_AC_CANCELED;

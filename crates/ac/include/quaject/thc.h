@@ -1,9 +1,9 @@
-/* The names of "Extensions to Barrelfish Asynchronous C" (Quigley, 2016) and of Barrelfish's thc.h and thcsync.h, so that
- * programs written for them compile: gcc as they are, clang with -fblocks. New programs use <quaject/ac.h>.
+/* The names of "Extensions to Barrelfish Asynchronous C" (Quigley, 2016) and of Barrelfish's thc.h and thcsync.h, so
+ * that programs written for them compile: gcc as they are, clang with -fblocks. New programs use <quaject/ac.h>.
  *
- * Visible differences: a number refers to its task only while that task waits under it; `awe_t` is a task, not a record on the
- * stack; no code walks stacks or edits return addresses, so LCD_MAIN has no effect. With clang the body of an ASYNC has copies
- * of the enclosing variables; with gcc it accesses the variables themselves, as the originals do. */
+ * Visible differences: a number refers to its task only while that task waits under it; `awe_t` is a task, not a record
+ * on the stack; no code walks stacks or edits return addresses, so LCD_MAIN has no effect. With clang the body of an
+ * ASYNC has copies of the enclosing variables; with gcc it accesses the variables themselves, as the originals do. */
 #ifndef QUAJECT_THC_H
 #define QUAJECT_THC_H
 

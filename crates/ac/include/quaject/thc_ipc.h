@@ -1,13 +1,13 @@
-/* The channels of "Extensions to Barrelfish Asynchronous C" (Quigley, 2016), sections 5.3 and 5.4, under their names, for
- * programs written for them. New programs use <quaject/ac/ipc.h>, on which these are built.
+/* The channels of "Extensions to Barrelfish Asynchronous C" (Quigley, 2016), sections 5.3 and 5.4, under their names,
+ * for programs written for them. New programs use <quaject/ac/ipc.h>, on which these are built.
  *
  * Visible differences: a message has six registers, not seven; it is a copy, and not the slot of the ring, so a slow
- * handler delays no other task; a response that no task waits for is counted (`refused`) and never returned; a peer that has
- * died ends calls with -EPIPE, and -EWOULDBLOCK of a poll means that every other runnable task has run.
+ * handler delays no other task; a response that no task waits for is counted (`refused`) and never returned; a peer
+ * that has died ends calls with -EPIPE, and -EWOULDBLOCK of a poll means that every other runnable task has run.
  *
  * A message that a function returns (null if it fails) must be released: by thc_ipc_send_request(), thc_ipc_call() or
- * thc_ipc_reply(), which release it whatever they return, or by fipc_recv_msg_end(). The messages of a channel are for the thread
- * that opened it. */
+ * thc_ipc_reply(), which release it whatever they return, or by fipc_recv_msg_end(). The messages of a channel are for
+ * the thread that opened it. */
 #ifndef QUAJECT_THC_IPC_H
 #define QUAJECT_THC_IPC_H
 

@@ -131,7 +131,8 @@ qj_ac__resume_parent:
         jmp     *(%rsp)
         .size   qj_ac__resume_parent, . - qj_ac__resume_parent
 
-// A task's first wait. Two more words are on the context: the address of qj_ac__task_base, and one that keeps the stack aligned.
+// A task's first wait. Two more words are on the context: the address of qj_ac__task_base, and one that keeps the stack
+// aligned.
         .p2align 5
         .globl  qj_ac__switch_first
         .hidden qj_ac__switch_first

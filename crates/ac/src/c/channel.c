@@ -2,9 +2,9 @@
  *
  *   the shared memory     [ head: magic, epoch of side 0, epoch of side 1 ][ ring 0 -> 1 ][ ring 1 -> 0 ]
  *
- * Liveness is a file lock: each side holds a lock on the byte of its number, through an open file description of its own. The
- * kernel drops it when the last descriptor is closed, however the process ends. No process number is stored, so its reuse is
- * harmless. */
+ * Liveness is a file lock: each side holds a lock on the byte of its number, through an open file description of its
+ * own. The kernel drops it when the last descriptor is closed, however the process ends. No process number is stored,
+ * so its reuse is harmless. */
 #include "channel.h"
 
 #include <fcntl.h>

@@ -6,7 +6,8 @@
 
 #include <quaject/ac/ipc.h>
 
-/* RECORD_OUT equals the type of the message that the record waits for, so that record and message are compared in one word. */
+/* RECORD_OUT equals the type of the message that the record waits for, so that record and message are compared in one
+ * word. */
 enum record_state { RECORD_FREE, RECORD_ARRIVED, RECORD_OUT, RECORD_BROKEN, RECORD_ABANDONED };
 
 /* An outstanding request: a cache line, and a second one for a response that arrives before a task waits for it. */

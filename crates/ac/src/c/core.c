@@ -1,6 +1,6 @@
-/* Tasks: the slow paths of starting, yielding and ending, and the thread's state ("Extensions to Barrelfish Asynchronous C",
- * Quigley 2016, section 4). The fast paths are in include/quaject/ac/task.h; each is equivalent to the function of the same
- * name here. Knows no cancellation, timers or I/O. */
+/* Tasks: the slow paths of starting, yielding and ending, and the thread's state ("Extensions to Barrelfish
+ * Asynchronous C", Quigley 2016, section 4). The fast paths are in include/quaject/ac/task.h; each is equivalent to the
+ * function of the same name here. Knows no cancellation, timers or I/O. */
 #include "internal.h"
 
 #include <quaject/thc.h>
@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The current task of a thread that has not started. Its `parent_sp` is set, as of a task that has never waited, so that every
- * wait takes the slow path, which starts the thread. */
+/* The current task of a thread that has not started. Its `parent_sp` is set, as of a task that has never waited, so
+ * that every wait takes the slow path, which starts the thread. */
 struct qj_ac_task qj_ac__no_task = {.parent_sp = &qj_ac__no_task};
 __thread struct qj_ac_runtime qj_ac__thread = {
     .current = &qj_ac__no_task, .slow = QJ_AC_SLOW_UNSTARTED, .slots = qj_ac__no_slots, .slot_mask = QJ_AC_NO_SLOTS - 1};
@@ -180,8 +180,8 @@ void qj_ac__switch_to(struct qj_ac_runtime *runtime, struct qj_ac_task *to) {
         qj_ac__watch_after(runtime, task);
         return;
     }
-    /* The inline switch, not the function: a call would push a return address to the processor's return stack that no `ret`
-     * pops, and all later returns would be mispredicted. */
+    /* The inline switch, not the function: a call would push a return address to the processor's return stack that no
+     * `ret` pops, and all later returns would be mispredicted. */
     if (context_field(runtime, task) == &task->sp) {
         runtime->current = qj_ac__switch_waiting(task, context, to);
     } else {
@@ -245,8 +245,8 @@ int qj_ac__yield_slow(void) {
     return qj_ac__wait_result(runtime);
 }
 
-/* Separates a task from its parent: the caller-continuation record of the child becomes the parent's context, and the parent is
- * queued. */
+/* Separates a task from its parent: the caller-continuation record of the child becomes the parent's context, and the
+ * parent is queued. */
 void qj_ac__detach(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
     struct qj_ac_task *parent = task->parent;
     if (runtime->spare == task) qj_ac__leave_pool(runtime, task);
@@ -289,7 +289,8 @@ int qj_ac__yield_to_slow(struct qj_ac_task *to) {
     if (to == task || (to->flags & QJ_AC_TASK_POOLED)) return -ESRCH;
     detach_down_to(runtime, to);
     if (!qj_ac__is_suspended(to)) return -ESRCH;
-    /* The original implementation leaves the target in the queue, so that it is dispatched again after its end (4.1.2). */
+    /* The original implementation leaves the target in the queue, so that it is dispatched again after its end
+     * (4.1.2). */
     if (to->prev != NULL) qj_ac__unlink(to);
     qj_ac__push_back(runtime, task);
     qj_ac__switch_to(runtime, to);
@@ -462,8 +463,8 @@ static __attribute__((noinline)) struct qj_ac__destination end_slow(struct qj_ac
     return (struct qj_ac__destination){context, next};
 }
 
-/* Equivalent to `end_slow`. The code still runs on the stack that it frees; the stack is not reused before the jump that
- * follows. */
+/* Equivalent to `end_slow`. The code still runs on the stack that it frees; the stack is not reused before the jump
+ * that follows. */
 struct qj_ac__destination qj_ac__task_end(struct qj_ac_task *task) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     struct qj_ac_finish *home = task->home;

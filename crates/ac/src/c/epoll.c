@@ -1,8 +1,10 @@
-/* The epoll back end, for kernels and sandboxes without io_uring. Several tasks may wait for one descriptor and direction.
+/* The epoll back end, for kernels and sandboxes without io_uring. Several tasks may wait for one descriptor and
+ * direction.
  *
- * Reads and writes of sockets are tried first. If one would block, the descriptor is registered edge-triggered, once, for both
- * directions, and the registration stays. Other descriptors and operations (pipes, files, accept, connect) could block in the
- * kernel when they are tried, so they are registered level-triggered while a task waits, and tried when they are ready.
+ * Reads and writes of sockets are tried first. If one would block, the descriptor is registered edge-triggered, once,
+ * for both directions, and the registration stays. Other descriptors and operations (pipes, files, accept, connect)
+ * could block in the kernel when they are tried, so they are registered level-triggered while a task waits, and tried
+ * when they are ready.
  *
  * A program closes descriptors without notifying the library, and the kernel then drops the registration; the same
  * number may later be a socket that is not registered. So a wait that relies on an old registration is marked doubtful,

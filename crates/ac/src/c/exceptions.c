@@ -1,10 +1,10 @@
 /* Exception state per task: a C++ task handles exceptions as a thread does, even if it waits inside a handler.
  *
  * The C++ run time keeps its exception state per thread, and obtains its address by two functions of its ABI
- * (__cxa_get_globals). They are replaced here and return the state in the running task. So a switch has nothing to save, and a
- * program without C++ is not affected. The definitions are weak, because a program with a static C++ run time may define them
- * first. Where the run time does not call them by these names (linked with -Bsymbolic, a program linked with --exclude-libs,
- * tasks in a library opened by dlopen), tasks share the state of their thread. */
+ * (__cxa_get_globals). They are replaced here and return the state in the running task. So a switch has nothing to
+ * save, and a program without C++ is not affected. The definitions are weak, because a program with a static C++ run
+ * time may define them first. Where the run time does not call them by these names (linked with -Bsymbolic, a program
+ * linked with --exclude-libs, tasks in a library opened by dlopen), tasks share the state of their thread. */
 #include "internal.h"
 
 /* The state of threads without tasks, and of code outside of tasks. It outlives `qj_ac_start` and `qj_ac_stop`. */

@@ -1,5 +1,5 @@
-/* Finish blocks ("Extensions to Barrelfish Asynchronous C", section 3): the slow path of the wait at their end, cancellation,
- * deadlines. Does not know what tasks inside a block wait for. */
+/* Finish blocks ("Extensions to Barrelfish Asynchronous C", section 3): the slow path of the wait at their end,
+ * cancellation, deadlines. Does not know what tasks inside a block wait for. */
 #include "internal.h"
 
 void qj_ac__finish_wait_slow(struct qj_ac_finish *block) {
@@ -62,8 +62,8 @@ void qj_ac_cancel_item_remove(struct qj_ac_cancel_item *item) {
     item->link = NULL;
 }
 
-/* Runs the cancel items of the block and of the blocks below it, up to shields. Iterative, because the tree may be as deep as
- * the recursion of the program: down to the newest innermost block, then its elder sibling, then its parent. */
+/* Runs the cancel items of the block and of the blocks below it, up to shields. Iterative, because the tree may be as
+ * deep as the recursion of the program: down to the newest innermost block, then its elder sibling, then its parent. */
 static void run_cancel_items_below(struct qj_ac_finish *top) {
     struct qj_ac_finish *block = top;
     bool descend = true;
@@ -97,8 +97,8 @@ static bool encloses_task(const struct qj_ac_finish *block, const struct qj_ac_t
     return open != NULL;
 }
 
-/* Blocks do not record their thread. Most enclose the caller, or are on a stack of the thread; any other open block of the
- * thread encloses a suspended task. */
+/* Blocks do not record their thread. Most enclose the caller, or are on a stack of the thread; any other open block of
+ * the thread encloses a suspended task. */
 static bool is_of_this_thread(const struct qj_ac_finish *block) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     /* Relaxed, without a partner: see `qj_ac_start`. */

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* The table of a thread before its first number. Even numbers map to the first slot and odd ones to the second, whose ids
- * differ from all of them. */
+/* The table of a thread before its first number. Even numbers map to the first slot and odd ones to the second, whose
+ * ids differ from all of them. */
 struct qj_ac_slot qj_ac__no_slots[QJ_AC_NO_SLOTS] = {{NULL, 1, 0}, {NULL, 0, 0}};
 
 void qj_ac__ids_init(struct qj_ac_runtime *runtime) {

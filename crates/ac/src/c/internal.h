@@ -12,9 +12,9 @@
 /* Value of a runtime's doorbell while its thread sleeps or is about to. */
 #define QJ_AC_SLEEPING 1u
 
-/* For functions in which most tasks wait for the first time. When such a task resumes, the processor's return stack holds one
- * correct address: the end of the task's function, which `qj_ac__task_base` has pushed. A `ret` would pop it; a jump leaves it
- * to the task's function. */
+/* For functions in which most tasks wait for the first time. When such a task resumes, the processor's return stack
+ * holds one correct address: the end of the task's function, which `qj_ac__task_base` has pushed. A `ret` would pop it;
+ * a jump leaves it to the task's function. */
 #if defined(__x86_64__) && __has_attribute(function_return)
 #define QJ_AC__RETURNS_BY_JUMP __attribute__((function_return("thunk-extern")))
 #else
@@ -62,7 +62,8 @@ QJ_AC_INLINE void qj_ac__check_stack(const struct qj_ac_runtime *runtime) {
 }
 /* Switches from the running task to `to`, which is suspended and in no queue any more. */
 void qj_ac__switch_to(struct qj_ac_runtime *runtime, struct qj_ac_task *to);
-/* Whether the task has a context to resume: it is not running, not below a child that runs on top of it, and not ended. */
+/* Whether the task has a context to resume: it is not running, not below a child that runs on top of it, and not
+ * ended. */
 bool qj_ac__is_suspended(const struct qj_ac_task *task);
 /* Makes a task runnable whose wait has ended. It may be in the queue already, scheduled for another reason. */
 QJ_AC_INLINE void qj_ac__make_runnable(struct qj_ac_task *task) {
@@ -90,8 +91,8 @@ void qj_ac__ids_stop(struct qj_ac_runtime *runtime);
 /* ---- finish.c ---- */
 /* Links the block into the list of children of its parent, and so on up. */
 void qj_ac__link_blocks(struct qj_ac_finish *block);
-/* qj_ac_cancel_item_add() for a caller that knows that `block`, the innermost one if any, is not cancelled, and does not use
- * `ran`. */
+/* qj_ac_cancel_item_add() for a caller that knows that `block`, the innermost one if any, is not cancelled, and does
+ * not use `ran`. */
 QJ_AC_INLINE void qj_ac__item_add(struct qj_ac_finish *block, struct qj_ac_cancel_item *item, void (*run)(void *argument),
                                   void *argument) {
     item->run = run;

@@ -73,8 +73,8 @@ QJ_AC_INLINE void read_words(struct qj_ac_message *to, const struct qj_ring_slot
 #endif
 }
 
-/* Dispatches a message. It is read in place, each word once, into its destination. Returns the task that waits for it, or
- * null. */
+/* Dispatches a message. It is read in place, each word once, into its destination. Returns the task that waits for it,
+ * or null. */
 QJ_AC_INLINE struct qj_ac_task *deliver(struct qj_ac_channel *channel, const struct qj_ring_slot *slot) {
     uint64_t head = qj_ring_word(slot, 0);
     uint32_t cookie = (uint32_t)(head >> 32);
@@ -92,8 +92,8 @@ QJ_AC_INLINE struct qj_ac_task *deliver(struct qj_ac_channel *channel, const str
     return record->task;
 }
 
-/* Releases the slots of messages that were read. Deferred to the next poll: the store needs the cache line exclusively, and
- * later stores, such as the next request, would wait for it. */
+/* Releases the slots of messages that were read. Deferred to the next poll: the store needs the cache line exclusively,
+ * and later stores, such as the next request, would wait for it. */
 QJ_AC_INLINE void release_slots(struct qj_ac_channel *channel) {
     if (channel->passed == 0) return;
     qj_ring_sc_give_back(&channel->in, channel->passed);
@@ -438,8 +438,8 @@ static __attribute__((noinline)) int wait_for_room(struct qj_ac_channel *channel
     }
 }
 
-/* Whether the slot of the next message is free. `out` is a copy of channel->out, which no store to shared memory makes the
- * compiler read again. */
+/* Whether the slot of the next message is free. `out` is a copy of channel->out, which no store to shared memory makes
+ * the compiler read again. */
 QJ_AC_INLINE bool has_free_slot(const struct qj_ring_end *out) {
     return qj_ring__get_state(out, out->position) == qj_ring__idle(out, out->position, QJ_RING_FREE);
 }

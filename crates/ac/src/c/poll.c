@@ -1,6 +1,6 @@
-/* The poller: a task of the library that polls timers, I/O, channels and wakes of other threads once per round of the dispatch
- * queue, and sleeps when no other task is runnable. It is created by the first timer, I/O or foreign wait, and is in
- * the queue exactly while an event is pending; so an empty queue is a deadlock. */
+/* The poller: a task of the library that polls timers, I/O, channels and wakes of other threads once per round of the
+ * dispatch queue, and sleeps when no other task is runnable. It is created by the first timer, I/O or foreign wait, and
+ * is in the queue exactly while an event is pending; so an empty queue is a deadlock. */
 #include "internal.h"
 
 #include <linux/futex.h>

@@ -1,8 +1,9 @@
-/* The pool of stacks: allocated in chunks, with guard pages and cache colouring, reused last in, first out; the report of stack
- * overflows; the check for shadow stacks.
+/* The pool of stacks: allocated in chunks, with guard pages and cache colouring, reused last in, first out; the report
+ * of stack overflows; the check for shadow stacks.
  *
- * A chunk is one mapping of many stacks. Guards are installed in the page tables (MADV_GUARD_INSTALL, Linux 6.13), without a
- * mapping of their own. On older kernels each guard is a mapping, and vm.max_map_count limits the number of tasks. */
+ * A chunk is one mapping of many stacks. Guards are installed in the page tables (MADV_GUARD_INSTALL, Linux 6.13),
+ * without a mapping of their own. On older kernels each guard is a mapping, and vm.max_map_count limits the number of
+ * tasks. */
 #include "internal.h"
 
 #include <dlfcn.h>
@@ -20,7 +21,8 @@
 #define MADV_GUARD_INSTALL 102
 #endif
 
-/* The largest frame whose overflow is detected, such as one with a buffer of 64 KiB. Guards take address space, not memory. */
+/* The largest frame whose overflow is detected, such as one with a buffer of 64 KiB. Guards take address space, not
+ * memory. */
 #define GUARD_BYTES ((size_t)65536)
 #define PAGE_BYTES ((size_t)4096)
 #define STACK_BYTES_MAX ((size_t)1 << 40)
@@ -219,7 +221,8 @@ static void on_fault(int signal, siginfo_t *info, void *context) {
             report_overflow(task, runtime->pool, where);
         }
     }
-    /* Not a stack overflow: the previous handler gets the signal. The program may handle its own faults and continue. */
+    /* Not a stack overflow: the previous handler gets the signal. The program may handle its own faults and
+     * continue. */
     if (before_us.sa_flags & SA_SIGINFO) {
         before_us.sa_sigaction(signal, info, context);
     } else if (before_us.sa_handler != SIG_DFL && before_us.sa_handler != SIG_IGN) {
@@ -261,10 +264,10 @@ void qj_ac__unwatch_overflow(struct qj_ac_runtime *runtime) {
 
 /* ---- shadow stacks ----
  *
- * SHSTK of x86-64 and GCS of AArch64 store return addresses a second time and fault when a return does not match. Once a task
- * has waited, its frames and its parent's return in another order than they were called. The objects of this library
- * are not marked as compatible, so linkers do not enable shadow stacks; where they are forced on, the fault would occur
- * at an unrelated return. */
+ * SHSTK of x86-64 and GCS of AArch64 store return addresses a second time and fault when a return does not match. Once
+ * a task has waited, its frames and its parent's return in another order than they were called. The objects of this
+ * library are not marked as compatible, so linkers do not enable shadow stacks; where they are forced on, the fault
+ * would occur at an unrelated return. */
 
 #if defined(__x86_64__)
 #define STATUS_OF_SHADOW_STACKS 0x5005 /* ARCH_SHSTK_STATUS */

@@ -1,5 +1,6 @@
-/* Semaphores (Dijkstra), locks and condition variables (Mesa semantics), event counts (Reed, Kanodia 1979): each is a FIFO queue
- * of waiters. Ownership passes directly to the first waiter before it runs, so that no other task can overtake it. */
+/* Semaphores (Dijkstra), locks and condition variables (Mesa semantics), event counts (Reed, Kanodia 1979): each is a
+ * FIFO queue of waiters. Ownership passes directly to the first waiter before it runs, so that no other task can
+ * overtake it. */
 #include "internal.h"
 
 /* On the stack of the task that waits. */
@@ -59,8 +60,8 @@ static void cancel_wait(void *argument) {
 
 enum wait_kind { UNTIL_WOKEN, UNTIL_CANCELED };
 
-/* Waits in the queue; returns the argument of `wake`. A directed yield may resume the task early: it waits again, because its waiter,
- * which is in this frame, is still in the queue. */
+/* Waits in the queue; returns the argument of `wake`. A directed yield may resume the task early: it waits again,
+ * because its waiter, which is in this frame, is still in the queue. */
 static int wait_in_queue(struct qj_ac_wait_queue *queue, uint64_t value, enum wait_kind kind) {
     struct qj_ac_waiter waiter;
     qj_ac__check_stack(&qj_ac__thread);

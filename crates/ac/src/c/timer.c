@@ -1,4 +1,5 @@
-/* Timers: an intrusive pairing heap (Fredman, Sedgewick, Sleator, Tarjan 1986), so that setting a timer allocates nothing. */
+/* Timers: an intrusive pairing heap (Fredman, Sedgewick, Sleator, Tarjan 1986), so that setting a timer allocates
+ * nothing. */
 #include "internal.h"
 
 #include <time.h>

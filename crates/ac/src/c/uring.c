@@ -1,5 +1,5 @@
-/* The io_uring back end: one ring per thread, submitted once per round of the dispatch queue for all tasks. Completions run when
- * they are requested (IORING_SETUP_DEFER_TASKRUN), where the kernel supports it. */
+/* The io_uring back end: one ring per thread, submitted once per round of the dispatch queue for all tasks. Completions
+ * run when they are requested (IORING_SETUP_DEFER_TASKRUN), where the kernel supports it. */
 #include "io.h"
 
 #include <linux/io_uring.h>

@@ -1,5 +1,6 @@
-/* Notifications of every stack and every switch, for valgrind, AddressSanitizer, ThreadSanitizer and the trace of QJ_AC_TRACE.
- * The sanitizers are detected by weak symbols, so that one library serves programs built with and without them. */
+/* Notifications of every stack and every switch, for valgrind, AddressSanitizer, ThreadSanitizer and the trace of
+ * QJ_AC_TRACE. The sanitizers are detected by weak symbols, so that one library serves programs built with and without
+ * them. */
 #include "internal.h"
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
-/* Beside a server: its first calls of accept fail, each in another way that passes. Linked with --wrap=accept4, for epoll. */
+/* Beside a server: its first calls of accept fail, each in another way that passes. Linked with --wrap=accept4, for
+ * epoll. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sys/socket.h>

@@ -1,4 +1,5 @@
-/* A traced program whose tasks go on after the trace has ended: in what runs at its exit, in another thread, in a child. */
+/* A traced program whose tasks go on after the trace has ended: in what runs at its exit, in another thread, in a
+ * child. */
 #include <quaject/ac.h>
 
 #include <pthread.h>

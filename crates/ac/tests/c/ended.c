@@ -1,5 +1,5 @@
-/* Tasks that end by THCFinish: in the middle of a function, before and after their first wait, in a body and in a call. Each
- * stack goes back to the pool once: the tasks that follow have one each. */
+/* Tasks that end by THCFinish: in the middle of a function, before and after their first wait, in a body and in a call.
+ * Each stack goes back to the pool once: the tasks that follow have one each. */
 #include <quaject/thc.h>
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
-/* One of the library's requests for memory or a descriptor fails: the argument 2-th, or none. What argument 1 names must
- * then say what is missing and stop the process, or return the documented error and work when it is asked again; in the
- * end everything has been given back. Linked with --wrap for each of the functions below. */
+/* One of the library's requests for memory or a descriptor fails: the argument 2-th, or none. What argument 1 names
+ * must then say what is missing and stop the process, or return the documented error and work when it is asked again;
+ * in the end everything has been given back. Linked with --wrap for each of the functions below. */
 #include <quaject/ac.h>
 #include <quaject/ac/io.h>
 #include <quaject/ac/ipc.h>

@@ -174,7 +174,8 @@ static void changes_its_kind(void) {
     }
 }
 
-/* A socket is closed and its number is another socket's, which the library does not know: its waiter is woken all the same. */
+/* A socket is closed and its number is another socket's, which the library does not know: its waiter is woken all the
+ * same. */
 static int woken_again;
 static void waits_for_byte(int descriptor) {
     char byte = 0;

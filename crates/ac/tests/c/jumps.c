@@ -1,5 +1,5 @@
-/* longjmp inside of tasks: over frames, over waits, over a child that has ended and one that runs; and on the thread's own
- * stack. */
+/* longjmp inside of tasks: over frames, over waits, over a child that has ended and one that runs; and on the thread's
+ * own stack. */
 #include <quaject/ac.h>
 #include <setjmp.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* A peer that writes anything anywhere into a channel's memory, before and while our side calls, receives, replies, polls,
- * dispatches, closes and opens: every call ends with an answer that its header names. `malicious ROUNDS`. */
+/* A peer that writes anything anywhere into a channel's memory, before and while our side calls, receives, replies,
+ * polls, dispatches, closes and opens: every call ends with an answer that its header names. `malicious ROUNDS`. */
 #include <quaject/ac/ipc.h>
 
 #include <pthread.h>

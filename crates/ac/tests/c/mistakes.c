@@ -44,7 +44,8 @@ static void opens_the_page(int signal, siginfo_t *info, void *context) {
     (void)signal, (void)info, (void)context;
     mprotect((void *)closed_page, 4096, PROT_READ | PROT_WRITE);
 }
-/* The frame ends far below the stack. What it touches is where the next stack would be if a page were the whole guard. */
+/* The frame ends far below the stack. What it touches is where the next stack would be if a page were the whole
+ * guard. */
 static void fills_a_buffer(void *a) {
     volatile char buffer[65536 + 1024];
     for (int i = 0; i < 512; i++) buffer[i] = (char)i;

@@ -1,4 +1,5 @@
-/* Channels where the kernel refuses futex_waitv with the error of argument 1: idle threads sleep, and requests arrive. */
+/* Channels where the kernel refuses futex_waitv with the error of argument 1: idle threads sleep, and requests
+ * arrive. */
 #define _GNU_SOURCE
 #include <quaject/ac/ipc.h>
 

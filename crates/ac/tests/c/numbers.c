@@ -1,5 +1,5 @@
-/* Numbers of tasks at their ends: what is no number finds nothing, also before the first was made; one index is used for
- * all its generations, and gives neither 0 nor -1. */
+/* Numbers of tasks at their ends: what is no number finds nothing, also before the first was made; one index is used
+ * for all its generations, and gives neither 0 nor -1. */
 #include <quaject/ac.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Threads that wake one another's tasks: schedules before, while and after a task waits, many for one wait, none of them
- * lost. */
+/* Threads that wake one another's tasks: schedules before, while and after a task waits, many for one wait, none of
+ * them lost. */
 #include <quaject/ac.h>
 
 #include <pthread.h>

@@ -1,5 +1,6 @@
-/* A thread that wakes another's task touches nothing of it once that thread may have ended. The waker runs an instruction at a
- * time, with a pause after each, and the other has ended and its memory is freed as early as can be. */
+/* A thread that wakes another's task touches nothing of it once that thread may have ended. The waker runs an
+ * instruction at a time, with a pause after each, and the other has ended and its memory is freed as early as can
+ * be. */
 #define _GNU_SOURCE
 #include <quaject/ac.h>
 

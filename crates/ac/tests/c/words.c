@@ -1,6 +1,6 @@
-/* Arguments of ASYNC_CALL arrive as a call would pass them: a number of 32 bits, signed or not, also with its highest bit
- * set, next to those of 64 bits, narrower ones and pointers. The callees are separated from their callers by `noinline`
- * and compare in 64 bits, so that wrong upper bits of a register show. */
+/* Arguments of ASYNC_CALL arrive as a call would pass them: a number of 32 bits, signed or not, also with its highest
+ * bit set, next to those of 64 bits, narrower ones and pointers. The callees are separated from their callers by
+ * `noinline` and compare in 64 bits, so that wrong upper bits of a register show. */
 #include <quaject/ac.h>
 #include <stdio.h>
 

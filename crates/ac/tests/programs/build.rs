@@ -1,5 +1,5 @@
-//! Compiles a program of tests/c against the headers and the library, runs it, compares its output with the file next to
-//! it. Knows no program.
+//! Compiles a program of tests/c against the headers and the library, runs it, compares its output with the file next
+//! to it. Knows no program.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -35,8 +35,8 @@ fn other_machines_print_the_same() {
     }
 }
 
-/// Whether an unsigned argument is to be extended by its sign or by zeros depends on the parameter, which a macro cannot
-/// ask for on RISC-V: it wants the types to be the same.
+/// Whether an unsigned argument is to be extended by its sign or by zeros depends on the parameter, which a macro
+/// cannot ask for on RISC-V: it wants the types to be the same.
 #[test]
 fn a_word_of_doubtful_width_is_refused_on_risc_v() {
     let Some(compiler) = tool(&[MACHINES[1].0]) else { return };
@@ -68,8 +68,8 @@ fn valgrind_sees_the_stacks() {
     }
 }
 
-/// gcc takes the flags of the addition that makes a thread-local's address, and GNU ld replaces the addition by a `lea`,
-/// which sets none: checks of such addresses for null report what is not there.
+/// gcc takes the flags of the addition that makes a thread-local's address, and GNU ld replaces the addition by a
+/// `lea`, which sets none: checks of such addresses for null report what is not there.
 pub(crate) const NO_NULL: &str = "-fno-sanitize=null";
 
 /// The archive is not instrumented; it finds the sanitizers at run time.
@@ -107,8 +107,8 @@ fn threads_race_nowhere() {
         return;
     }
     for (name, arguments) in [("ipc", ["threads"]), ("remote", [""])] {
-        // Without the calls at the beginnings and ends of functions: they assume that a function ends on the stack on which
-        // it began, and the library's own do not.
+        // Without the calls at the beginnings and ends of functions: they assume that a function ends on the stack on
+        // which it began, and the library's own do not.
         let flags = ["-O1", "-fsanitize=thread", "-mllvm", "-tsan-instrument-func-entry-exit=0"];
         let program = Program::new("clang", name).flags(&flags).with_sources("x86_64");
         let Some(output) = program.output(&arguments) else { return };

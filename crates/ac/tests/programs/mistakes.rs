@@ -81,8 +81,8 @@ fn mistakes_are_named_and_stop_the_process() {
     fails("stack-size", "QJ_AC_STACK_KIB is `x`; it must be a number of KiB", Some(("QJ_AC_STACK_KIB", "x")));
 }
 
-/// Where the kernel cannot install guards in page tables, its limit of mappings is the limit of tasks; the message names
-/// the sysctl.
+/// Where the kernel cannot install guards in page tables, its limit of mappings is the limit of tasks; the message
+/// names the sysctl.
 #[test]
 fn too_many_guards_name_the_sysctl() {
     let limit = std::fs::read_to_string("/proc/sys/vm/max_map_count").expect("Linux has the file");

@@ -221,8 +221,8 @@ fn curl_and_wrk_are_served() {
     }
 }
 
-/// Cancelled before, during and after a read or a write, a connection ends; what it has sent is right, the server lives,
-/// and nothing leaks.
+/// Cancelled before, during and after a read or a write, a connection ends; what it has sent is right, the server
+/// lives, and nothing leaks.
 #[test]
 fn servers_bear_random_cancellation() {
     if quick_run("servers under AddressSanitizer") {

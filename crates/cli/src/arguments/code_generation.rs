@@ -14,7 +14,8 @@ pub(crate) enum ModeChoice {
     Fastpath,
     /// Processes that channels connect are fused into one state machine, where possible
     Automata,
-    /// The fastest form with the same output within the limits: state machines, else fast paths, else separate processes
+    /// The fastest form with the same output within the limits: state machines, else fast paths, else separate
+    /// processes
     Auto,
 }
 
@@ -22,7 +23,8 @@ pub(crate) enum ModeChoice {
 pub(crate) enum UnrollChoice {
     /// Never
     Off,
-    /// Where possible within a limit on code size; `--report` lists the loops, with a reason for each that is not unrolled
+    /// Where possible within a limit on code size; `--report` lists the loops, with a reason for each that is not
+    /// unrolled
     Auto,
 }
 

@@ -1,5 +1,5 @@
-//! The command line of `qj`: the global options and the list of commands. The arguments of each command are in a file of
-//! their own. Does no work of a command.
+//! The command line of `qj`: the global options and the list of commands. The arguments of each command are in a file
+//! of their own. Does no work of a command.
 
 mod asm;
 mod build;

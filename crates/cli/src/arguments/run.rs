@@ -103,8 +103,8 @@ pub(crate) struct RunOptions {
     /// Serve an external channel by a driver, as in `linesC=text:in.txt`
     #[arg(long, value_name = "CHANNEL=DRIVER:ARG")]
     pub(crate) bind: Vec<Binding>,
-    /// Inject faults into messages of a driver or channel: loss, duplication, delay, damage; as in `udp:loss=5%,seed=7`;
-    /// also dup=, reorder=, flip=, delay=1ms..20ms, cut=1s/10s
+    /// Inject faults into messages of a driver or channel: loss, duplication, delay, damage; as in
+    /// `udp:loss=5%,seed=7`; also dup=, reorder=, flip=, delay=1ms..20ms, cut=1s/10s
     #[arg(long, value_name = "WHERE:FAULTS")]
     pub(crate) fault: Vec<FaultPlan>,
     /// C source, object or shared library with extern functions

@@ -1,5 +1,5 @@
-//! `qj test`: runs programs on the input files in their folders, each in a process of its own, and compares their output
-//! with the expected output.
+//! `qj test`: runs programs on the input files in their folders, each in a process of its own, and compares their
+//! output with the expected output.
 
 use crate::arguments::{Engine, Test};
 use crate::terminal::{CliError, Status, Terminal, print_verdict};

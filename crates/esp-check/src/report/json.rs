@@ -1,5 +1,5 @@
-//! Verdicts as JSON. Every engine and every kind of check writes one object with the same keys; a key that does not apply
-//! is null. Keys under an earlier name are written too, for one version.
+//! Verdicts as JSON. Every engine and every kind of check writes one object with the same keys; a key that does not
+//! apply is null. Keys under an earlier name are written too, for one version.
 
 use super::{Answer, Report, Verdict};
 use crate::counterexample::TraceStep;

@@ -1,4 +1,5 @@
-//! Transitions as data: a step with every choice resolved, its outcome, and its effect on the component numbers of a state.
+//! Transitions as data: a step with every choice resolved, its outcome, and its effect on the component numbers of a
+//! state.
 
 use crate::collapse::ComponentId;
 use quaject_esp_exec::report::FaultReport;

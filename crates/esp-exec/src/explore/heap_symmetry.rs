@@ -1,7 +1,7 @@
-//! Symmetry reduction of the heap: states that differ only in the numbers of their objects are equivalent, because a program
-//! observes the content and sharing of objects but not their numbers. The canonical representative numbers the objects in the
-//! order in which a traversal from the instances reaches them (Iosif, "Exploiting Heap Symmetries in Explicit-State Model
-//! Checking of Software").
+//! Symmetry reduction of the heap: states that differ only in the numbers of their objects are equivalent, because a
+//! program observes the content and sharing of objects but not their numbers. The canonical representative numbers the
+//! objects in the order in which a traversal from the instances reaches them (Iosif, "Exploiting Heap Symmetries in
+//! Explicit-State Model Checking of Software").
 
 use crate::layout::word;
 use crate::state::State;
@@ -35,9 +35,9 @@ impl Numbers {
 }
 
 impl Machine<'_> {
-    /// Renumbers the objects of every pool canonically. States between steps that a bijection of the objects of each pool
-    /// maps to each other become equal if every allocated object is reachable. The result is always equivalent to the
-    /// original state.
+    /// Renumbers the objects of every pool canonically. States between steps that a bijection of the objects of each
+    /// pool maps to each other become equal if every allocated object is reachable. The result is always equivalent to
+    /// the original state.
     pub fn canonicalize_heap(&self, state: &mut State) {
         if state.pools.pools.iter().all(|pool| pool.counts.len() <= 1) {
             return;

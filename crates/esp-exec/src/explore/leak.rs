@@ -1,5 +1,5 @@
-//! Leaked objects: their count is above 0, but no live variable leads to them. Found by reachability from the live registers
-//! and slots (the roots of a tracing collector), in states in which every instance waits or has terminated.
+//! Leaked objects: their count is above 0, but no live variable leads to them. Found by reachability from the live
+//! registers and slots (the roots of a tracing collector), in states in which every instance waits or has terminated.
 
 use crate::matching::references;
 use crate::pools::{Address, MemorySpace};

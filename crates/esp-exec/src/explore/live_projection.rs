@@ -1,6 +1,6 @@
-//! Projection of a state to its live part, between a program with fast paths and the program without them: the program point
-//! of each instance, and the registers and slots that are live there. The refinement check compares states this way. Which
-//! block of one program corresponds to which of the other is decided there.
+//! Projection of a state to its live part, between a program with fast paths and the program without them: the program
+//! point of each instance, and the registers and slots that are live there. The refinement check compares states this
+//! way. Which block of one program corresponds to which of the other is decided there.
 
 use crate::code::Pc;
 use crate::state::{Control, State};

@@ -1,7 +1,7 @@
 //! The interface of a machine for state-space exploration: the observable part of an instance, whether two branches can
 //! rendezvous, the steps enabled under the most general environment, and variables for reports. Keeps no states and
-//! chooses no steps. It and its submodules are in this crate because they read and write the encoding of a state (pools,
-//! frames, layouts), which no other crate knows; what a search does with them is `quaject-esp-check`'s.
+//! chooses no steps. It and its submodules are in this crate because they read and write the encoding of a state
+//! (pools, frames, layouts), which no other crate knows; what a search does with them is `quaject-esp-check`'s.
 
 mod heap_symmetry;
 pub mod leak;
@@ -122,8 +122,8 @@ impl Machine<'_> {
         Some((channel, message?))
     }
 
-    /// The steps enabled under the most general environment: messages may arrive or not, the environment may be ready or
-    /// not, times may have passed or not. Whether a message matches a `FromEnvironment` step is not checked.
+    /// The steps enabled under the most general environment: messages may arrive or not, the environment may be ready
+    /// or not, times may have passed or not. Whether a message matches a `FromEnvironment` step is not checked.
     pub fn enabled_under_open_environment(
         &mut self,
         state: &mut State,
@@ -196,8 +196,8 @@ impl Machine<'_> {
         self.code.instances.iter().map(|(process, _)| *process)
     }
 
-    /// Limits the fuel of each guard, condition and message from now on. One that reaches the limit counts as a fault, and
-    /// [`Machine::fuel_exhausted`] returns true.
+    /// Limits the fuel of each guard, condition and message from now on. One that reaches the limit counts as a fault,
+    /// and [`Machine::fuel_exhausted`] returns true.
     pub fn set_fuel_limit(&mut self, max_steps: u64) {
         self.work.scratch.set_region_fuel_limit(max_steps);
     }

@@ -132,9 +132,9 @@ typedef struct esp_library {
 #define ESP_MISSING(function) 0
 #endif
 
-/* With ESP_LEAVABLE, a host may leave a step in the middle, from a signal handler, and continue with what was sent until
- * then: a message is in its sink before it is counted, and counted before anything else is done. `esp_outside` is set
- * while an extern function runs, which must not be left. */
+/* With ESP_LEAVABLE, a host may leave a step in the middle, from a signal handler, and continue with what was sent
+ * until then: a message is in its sink before it is counted, and counted before anything else is done. `esp_outside` is
+ * set while an extern function runs, which must not be left. */
 #ifdef ESP_LEAVABLE
 extern volatile int esp_outside;
 void esp_inside(void);

@@ -1,5 +1,5 @@
-//! Calls of extern functions. Arguments and results have the environment's form; C is trusted with what it does, but not
-//! with the range of what it returns, which is validated.
+//! Calls of extern functions. Arguments and results have the environment's form; C is trusted with what it does, but
+//! not with the range of what it returns, which is validated.
 
 use super::helpers::Helper;
 use super::values::Lvalue;

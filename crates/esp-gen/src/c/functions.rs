@@ -168,8 +168,8 @@ impl<'p, 'a> Functions<'p, 'a> {
         }
     }
 
-    /// Adds the function of a region. `prologue` writes what precedes its blocks and returns the parts of a message that
-    /// the region's patterns bind.
+    /// Adds the function of a region. `prologue` writes what precedes its blocks and returns the parts of a message
+    /// that the region's patterns bind.
     fn region(
         &mut self,
         region: Region,

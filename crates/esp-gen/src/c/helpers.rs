@@ -1,5 +1,5 @@
-//! Functions that follow the structure of a type: counts of boxed parts, equality, copies between the environment's form
-//! and the program's. Each is written only if something uses it. Knows types; nothing of processes.
+//! Functions that follow the structure of a type: counts of boxed parts, equality, copies between the environment's
+//! form and the program's. Each is written only if something uses it. Knows types; nothing of processes.
 
 use super::names::member;
 use super::plan::Plan;
@@ -266,7 +266,8 @@ impl Helpers {
         format!("{margin}if (!({})) return false;\n", self.validity(plan, ty, part))
     }
 
-    /// Whether this value in the environment's form is one of its type; not called for types that have no invalid representation.
+    /// Whether this value in the environment's form is one of its type; not called for types that have no invalid
+    /// representation.
     pub(crate) fn validity(&self, plan: &Plan<'_>, ty: TypeId, value: &str) -> String {
         let types = &plan.program.types;
         match types.get(ty) {

@@ -1,5 +1,5 @@
-//! The names that generated C uses for its own, and the text of C string literals. [`crate::common::names`] says how the
-//! names of a program are chosen.
+//! The names that generated C uses for its own, and the text of C string literals. [`crate::common::names`] says how
+//! the names of a program are chosen.
 
 pub(crate) use crate::common::names::{Names, member};
 

@@ -1,5 +1,6 @@
-//! Attribution of the lines of the generated C file to processes, functions and the scheduler, so that a size report can
-//! attribute machine code to its source. Markers are written between the lines and removed when the file is complete.
+//! Attribution of the lines of the generated C file to processes, functions and the scheduler, so that a size report
+//! can attribute machine code to its source. Markers are written between the lines and removed when the file is
+//! complete.
 
 /// The part of the program that a line of the C file belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -75,8 +75,8 @@ impl Functions<'_, '_> {
         self.add(&head, code);
     }
 
-    /// Writes a `switch` over the waits of a process that have some of these ends, and in each a loop over its branches in
-    /// the order of its alt, from branch number `at` of that order on.
+    /// Writes a `switch` over the waits of a process that have some of these ends, and in each a loop over its branches
+    /// in the order of its alt, from branch number `at` of that order on.
     fn per_wait(
         &self,
         code: &mut Writer<'_, '_>,

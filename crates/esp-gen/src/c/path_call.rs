@@ -1,5 +1,5 @@
-//! The call of a fast path's function by the code of its trigger, and the pauses in which it leaves that function for the
-//! caller of the step. The function itself is written by [`super::path_functions`].
+//! The call of a fast path's function by the code of its trigger, and the pauses in which it leaves that function for
+//! the caller of the step. The function itself is written by [`super::path_functions`].
 
 use super::plan::{End, PathFunction};
 use super::ready_list::push;

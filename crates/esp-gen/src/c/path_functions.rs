@@ -1,7 +1,7 @@
 //! The code of a fast path as a C function of its own: the function that holds all processes has too many edges for a
-//! compiler to keep a path's values in registers. A path polls the environment inside its function, without blocking. In
-//! the sans-IO style it may have to pause, as the caller of the step accepts no more messages: it then saves its locals in
-//! the frame of the trigger and is resumed when that is dispatched.
+//! compiler to keep a path's values in registers. A path polls the environment inside its function, without blocking.
+//! In the sans-IO style it may have to pause, as the caller of the step accepts no more messages: it then saves its
+//! locals in the frame of the trigger and is resumed when that is dispatched.
 //!
 //! ```text
 //!   step                                     P_path13(t, in, out, self, values of P that it uses)

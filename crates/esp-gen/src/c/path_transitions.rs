@@ -1,6 +1,7 @@
 //! Entry and exit of fast paths. A path's code is part of its trigger's code or a function called from there. On entry
-//! its members leave their waits and it loads their values from their frames; while it runs values are locals, and slots
-//! stay in their frames. On exit every member gets its values back and joins the ready list; the trigger continues.
+//! its members leave their waits and it loads their values from their frames; while it runs values are locals, and
+//! slots stay in their frames. On exit every member gets its values back and joins the ready list; the trigger
+//! continues.
 
 use super::continuation::select_instance;
 use super::path_call::call_path;
@@ -32,8 +33,8 @@ fn is_stored(plan: &Plan<'_>, process: usize, value: Value) -> bool {
     }
 }
 
-/// The entry of a path: if the guard holds, members leave their waits and the path runs. If a member is on the ready list,
-/// control goes along `later`, else along `otherwise`; `go` writes the jump along an edge.
+/// The entry of a path: if the guard holds, members leave their waits and the path runs. If a member is on the ready
+/// list, control goes along `later`, else along `otherwise`; `go` writes the jump along an edge.
 pub(crate) fn enter_path(
     code: &mut Writer<'_, '_>,
     process: usize,

@@ -1,6 +1,6 @@
-//! The plan of a C program: everything that is decided before text is written. It is plain data (names, program counters,
-//! storage, ends of channels, how partners find each other, priority arbitration, hand-off) that the analyses in `plan/`
-//! compute once, in the order of [`Plan::new`]; emitters only look it up.
+//! The plan of a C program: everything that is decided before text is written. It is plain data (names, program
+//! counters, storage, ends of channels, how partners find each other, priority arbitration, hand-off) that the analyses
+//! in `plan/` compute once, in the order of [`Plan::new`]; emitters only look it up.
 
 mod build;
 mod hand_off;
@@ -235,8 +235,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) turns: TurnLimits,
     /// Bits of a program counter.
     pub(crate) pc_bits: u32,
-    /// Priority arbitration: the pairs of ends that are queried before a requester bypasses a `pri alt`: the owner's end,
-    /// the requester's end.
+    /// Priority arbitration: the pairs of ends that are queried before a requester bypasses a `pri alt`: the owner's
+    /// end, the requester's end.
     pub(crate) preference_queries: BTreeSet<(End, End)>,
     /// Direct hand-off between sender and receiver.
     pub(crate) hand_off: HandOffPlan,

@@ -1,5 +1,5 @@
-//! Priority arbitration at run time: what a requester does about a waiting `pri alt`, its owner, before it takes it at one
-//! of its later branches. The plan's module of the same name defines the terms and decides where they apply.
+//! Priority arbitration at run time: what a requester does about a waiting `pri alt`, its owner, before it takes it at
+//! one of its later branches. The plan's module of the same name defines the terms and decides where they apply.
 //!
 //! ```text
 //!   P_w4_must_defer(t, self, before)     whether a guard that has opened may make a branch before this one possible
@@ -47,8 +47,8 @@ pub(crate) fn may_bypass_any(plan: &Plan<'_>, end: End, partners: &[End]) -> boo
     partners.iter().any(|partner| plan.is_bypassed_by(*partner, (end.process, end.wait)))
 }
 
-/// Repeats the search for a partner while its result is bypassed; `excluded_` are the bits of those. A `pri alt` that has
-/// bypassed all owners takes the first of them after all.
+/// Repeats the search for a partner while its result is bypassed; `excluded_` are the bits of those. A `pri alt` that
+/// has bypassed all owners takes the first of them after all.
 pub(crate) fn repeat_search(
     code: &mut Writer<'_, '_>,
     requester: End,
@@ -72,8 +72,8 @@ pub(crate) fn repeat_search(
     code.close("}");
 }
 
-/// Bypasses an owner that was found, if it prefers to be met otherwise: `partner` is the C text of its number, `branch` of
-/// the branch that it was found at.
+/// Bypasses an owner that was found, if it prefers to be met otherwise: `partner` is the C text of its number, `branch`
+/// of the branch that it was found at.
 pub(crate) fn bypass(code: &mut Writer<'_, '_>, requester: End, partners: &[End], partner: &str, branch: &str) {
     let plan = code.plan;
     let pc = plan.wait_plan(requester).pc;
@@ -266,9 +266,9 @@ fn query_partner(
     code.close("}");
 }
 
-/// Arbitrates before a rendezvous with a waiting `pri alt`: the requester defers if it must, else preempts the owner if it
-/// can. A preempted owner joins the ready list, and the requester searches again. `partner` is the C text of the owner's
-/// number, `branch` of the branch that it would be met at.
+/// Arbitrates before a rendezvous with a waiting `pri alt`: the requester defers if it must, else preempts the owner if
+/// it can. A preempted owner joins the ready list, and the requester searches again. `partner` is the C text of the
+/// owner's number, `branch` of the branch that it would be met at.
 pub(crate) fn arbitrate(code: &mut Writer<'_, '_>, requester: End, partners: &[End], partner: &str, branch: &str) {
     let plan = code.plan;
     let wait = plan.wait_name(requester.process, requester.wait);

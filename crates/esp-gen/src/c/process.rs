@@ -1,6 +1,6 @@
-//! The code of the processes inside the one function that holds them all (Kumar and Li, "Performance Impact of Using ESP
-//! to Implement VMMC Firmware", section IV: process-based, no stacks): blocks become labels, edges become jumps. The code
-//! of waits is in [`super::wait`].
+//! The code of the processes inside the one function that holds them all (Kumar and Li, "Performance Impact of Using
+//! ESP to Implement VMMC Firmware", section IV: process-based, no stacks): blocks become labels, edges become jumps.
+//! The code of waits is in [`super::wait`].
 
 use super::control::{write_fault_label, write_switch};
 use super::hand_off::{push_self, return_table, stop};

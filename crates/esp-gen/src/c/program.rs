@@ -181,8 +181,8 @@ fn source_name(plan: &Plan<'_>) -> String {
     format!("{}.c", header.strip_suffix(".h").unwrap_or(header))
 }
 
-/// The labels that are the target of some jump. Labels belong to functions, which end with a brace at the margin; jumps of
-/// macros count for all functions.
+/// The labels that are the target of some jump. Labels belong to functions, which end with a brace at the margin; jumps
+/// of macros count for all functions.
 struct JumpTargets<'t> {
     functions: Vec<BTreeSet<&'t str>>,
     macros: BTreeSet<&'t str>,

@@ -124,8 +124,8 @@ struct Places {
     choices: String,
 }
 
-/// Where an instance waits: its first open operation on a channel. The places are a table, sorted by program counter; only
-/// waits whose first open operation varies test their branches.
+/// Where an instance waits: its first open operation on a channel. The places are a table, sorted by program counter;
+/// only waits whose first open operation varies test their branches.
 fn place_function(plan: &Plan<'_>, text: &mut String) {
     let mut places = Places { rows: Vec::new(), choices: String::new() };
     for (process, wait) in plan.waits() {

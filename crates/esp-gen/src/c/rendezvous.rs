@@ -410,8 +410,8 @@ fn commit_and_reopen(code: &mut Writer<'_, '_>, end: End, channel: usize, patter
     }
 }
 
-/// The code of a receiver that binds its message to the same storage whether it continues at once or later, which exists
-/// once where it is compiled for size: the turn has operations left exactly if the receiver continues at once.
+/// The code of a receiver that binds its message to the same storage whether it continues at once or later, which
+/// exists once where it is compiled for size: the turn has operations left exactly if the receiver continues at once.
 fn bind_or_queue(code: &mut Writer<'_, '_>, end: End, channel: usize, patterns: &[Pattern], source: &[MessagePart]) {
     let plan = code.plan;
     let (name, own) = (plan.branch_name(end), plan.own_id(end.process));

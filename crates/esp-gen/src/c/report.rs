@@ -1,4 +1,5 @@
-//! The report of a program: memory per process and pool, and the fairness bounds of the reference, section 9, as numbers.
+//! The report of a program: memory per process and pool, and the fairness bounds of the reference, section 9, as
+//! numbers.
 
 use super::frame::frame_members;
 use super::plan::{Plan, unsigned_bits};

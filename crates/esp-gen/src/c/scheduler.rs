@@ -1,5 +1,5 @@
-//! The step: the function that holds all processes, with the scheduler around them. The schedule is that of the reference,
-//! section 9.
+//! The step: the function that holds all processes, with the scheduler around them. The schedule is that of the
+//! reference, section 9.
 //!
 //! ```text
 //!   dispatch:     the head of the ready list, or poll, or quiescent
@@ -56,8 +56,8 @@ pub(crate) fn step(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> Strin
 }
 
 /// The qualifier of the scheduler's variables. Compilers give a variable one register, or one place in memory, as long
-/// as it lives: also within loops that do not use it, which then have too few registers. Where loops promote values, one
-/// process alone waits and the scheduler has little to do: there its variables are in memory from the start.
+/// as it lives: also within loops that do not use it, which then have too few registers. Where loops promote values,
+/// one process alone waits and the scheduler has little to do: there its variables are in memory from the start.
 fn variable_qualifier(plan: &Plan<'_>) -> &'static str {
     let promotes = |process: &ProcessPlan| process.storage.promotion.entries().next().is_some();
     if plan.processes.iter().any(promotes) { "ESP_IN_MEMORY " } else { "" }

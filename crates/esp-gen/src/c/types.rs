@@ -1,5 +1,5 @@
-//! Declarations of a program's types in C, in both forms where they differ, with assertions that the C compiler lays them
-//! out as [`crate::layout`] says.
+//! Declarations of a program's types in C, in both forms where they differ, with assertions that the C compiler lays
+//! them out as [`crate::layout`] says.
 
 use super::names::member;
 use super::plan::Plan;

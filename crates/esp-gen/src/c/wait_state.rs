@@ -1,5 +1,5 @@
-//! The run-time state of a wait: which branches are open, the blocked bits by which partners find an instance, and how a
-//! commit removes them.
+//! The run-time state of a wait: which branches are open, the blocked bits by which partners find an instance, and how
+//! a commit removes them.
 
 use super::plan::{End, Plan};
 use super::writer::{Writer, line};

@@ -136,8 +136,8 @@ impl Names {
         name
     }
 
-    /// Likewise for a process of several instances, whose frame has the name in every function that needs it: beside locals,
-    /// which are letters and what ends in `_`.
+    /// Likewise for a process of several instances, whose frame has the name in every function that needs it: beside
+    /// locals, which are letters and what ends in `_`.
     pub(crate) fn claim_frame(&mut self, wanted: &str) -> String {
         let is_local = wanted.len() == 1 || wanted.ends_with('_');
         self.claim(&if is_local { format!("{wanted}_frame_of") } else { wanted.to_string() })

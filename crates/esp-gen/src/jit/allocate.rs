@@ -1,5 +1,6 @@
-//! Assigns values to machine registers by priority, to cells of the frame otherwise. Values that are passed along an edge
-//! and do not interfere form one web, which gets one location (coalescing). Knows numbers of registers, not registers.
+//! Assigns values to machine registers by priority, to cells of the frame otherwise. Values that are passed along an
+//! edge and do not interfere form one web, which gets one location (coalescing). Knows numbers of registers, not
+//! registers.
 
 use super::code_layout::{CodeLayout, Point, edges};
 use super::liveness::Liveness;
@@ -81,7 +82,8 @@ pub(super) struct Allocator {
     webs: Vec<Web>,
     /// Per value: its web's index after merging.
     web_of: Vec<Option<usize>>,
-    /// Hints: results, the operands that should share their register on two-operand machines, and how often that counts.
+    /// Hints: results, the operands that should share their register on two-operand machines, and how often that
+    /// counts.
     hints: Vec<(Value, Value, f32)>,
     memory: usize,
     fuel: usize,

@@ -216,7 +216,8 @@ where
         }
     }
 
-    /// Signed arithmetic of at most 32 bits, done in 64; on overflow the code exits to the interpreter, which reports it.
+    /// Signed arithmetic of at most 32 bits, done in 64; on overflow the code exits to the interpreter, which reports
+    /// it.
     fn overflow_checked(&mut self, op: BinaryOp, result: Value, a: Value, b: Value) -> Written {
         let shift = i64::from(64 - self.analyses.values.width(result).bits);
         let out = self.exit_label();

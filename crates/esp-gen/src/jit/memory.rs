@@ -89,7 +89,8 @@ where
         }
     }
 
-    /// The address of a place. None if the interpreter has to execute the access; nothing is emitted then that has effects.
+    /// The address of a place. None if the interpreter has to execute the access; nothing is emitted then that has
+    /// effects.
     fn address(&mut self, place: &Place) -> Option<Address<M::Reg>> {
         let Base::Slot(slot) = place.base else { return None };
         let base = self.memory_register();

@@ -3,7 +3,8 @@
 //! `quaject_esp_exec::native`). So schedule and faults are decided in one place.
 //!
 //! ```text
-//!   body ──> code layout, intervals, branch facts, value forms, liveness ──> register allocation ──> machine code, entries
+//!   body ──> code layout, intervals, branch facts, value forms, liveness
+//!        ──> register allocation ──> machine code, entries
 //! ```
 //!
 //! Allocation is by priority colouring of webs (Chow and Hennessy, "The Priority-Based Coloring Approach to Register

@@ -1,5 +1,5 @@
-//! Interval analysis of the values of a body (Cousot and Cousot, 1977), with widening to powers of two. It shows that an
-//! index is in bounds and that a sum does not overflow. Knows no machine.
+//! Interval analysis of the values of a body (Cousot and Cousot, 1977), with widening to powers of two. It shows that
+//! an index is in bounds and that a sum does not overflow. Knows no machine.
 
 use super::branch_facts::BranchFacts;
 use super::code_layout::{CodeLayout, edges};

@@ -1,5 +1,6 @@
-//! Transitions between machine code and the interpreter. An exit writes every live variable to the frame and returns the
-//! interpreter's position (deoptimisation); an entry loads the live variables from the frame (on-stack replacement).
+//! Transitions between machine code and the interpreter. An exit writes every live variable to the frame and returns
+//! the interpreter's position (deoptimisation); an entry loads the live variables from the frame (on-stack
+//! replacement).
 
 use super::Entry;
 use super::allocate::MachineLocation;

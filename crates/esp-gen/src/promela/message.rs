@@ -567,7 +567,8 @@ fn strip(text: &str) -> String {
 }
 
 /// Writes the receiver's part of a rendezvous for one value: copies of what the pattern binds, and the counts of its
-/// objects. `transferred` says at run time whether the sender's counts come with it; none if the value holds no objects.
+/// objects. `transferred` says at run time whether the sender's counts come with it; none if the value holds no
+/// objects.
 fn accept(writer: &mut Writer<'_, '_>, fields: &Fields, ty: TypeId, transferred: Option<&str>) {
     for (to, from) in &fields.copies {
         writer.line(format!("{} = {};", to.text, from.text));

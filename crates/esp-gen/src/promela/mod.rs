@@ -189,12 +189,12 @@ pub fn generate(model: &ModelProgram, checks: Checks, specification: Option<&Obs
     Ok(Model { text, lines: lines.lines, approximations, properties, reduction })
 }
 
-/// The macro, for `spin -D`, with which a finite run is extended by stuttering. Without it Spin finds no finite run in a
-/// search for fair ones.
+/// The macro, for `spin -D`, with which a finite run is extended by stuttering. Without it Spin finds no finite run in
+/// a search for fair ones.
 pub const STUTTER: &str = "STUTTER";
 
-/// The variable that is true once the environment sends an instance nothing more; set only where finite runs are extended
-/// by stuttering.
+/// The variable that is true once the environment sends an instance nothing more; set only where finite runs are
+/// extended by stuttering.
 const INPUT_ENDED: &str = "input_ended";
 
 fn stutter_process(lines: &mut Lines) {

@@ -90,7 +90,8 @@ impl Names {
 
     /// A free name as close to the wanted one as can be, which is then taken.
     pub(super) fn claim(&mut self, wanted: &str) -> String {
-        // A name in capitals with a digit may be one of the macros that Spin writes; a leading `_` one of its variables.
+        // A name in capitals with a digit may be one of the macros that Spin writes; a leading `_` one of its
+        // variables.
         let wanted = wanted.trim_start_matches('_');
         self.taken.claim(if wanted.is_empty() { "unnamed" } else { wanted })
     }

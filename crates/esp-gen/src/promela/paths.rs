@@ -1,5 +1,5 @@
-//! Fast paths in Promela. The location of an instance that can be captured is a global number, and its values are global,
-//! so that the trigger of a path can capture it and set where it resumes.
+//! Fast paths in Promela. The location of an instance that can be captured is a global number, and its values are
+//! global, so that the trigger of a path can capture it and set where it resumes.
 //!
 //! ```text
 //!   place[m]  0           anywhere else

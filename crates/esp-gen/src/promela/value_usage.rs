@@ -1,5 +1,5 @@
-//! The placement of values: written out where they are used (rematerialised), or in a variable, which values that do not
-//! interfere share; and liveness of variables and slots. Knows the flow IR; knows no Promela.
+//! The placement of values: written out where they are used (rematerialised), or in a variable, which values that do
+//! not interfere share; and liveness of variables and slots. Knows the flow IR; knows no Promela.
 
 use quaject_esp_ir::access::{Access, WriteEffect};
 use quaject_esp_ir::cfg::{Regions, edges, region_blocks, region_entries, successors};
@@ -345,8 +345,8 @@ fn placements(body: &Body, inlinable_call: &dyn Fn(FnId) -> bool) -> Vec<Placeme
     let uses = uses(body);
     let mut placements: Vec<Placement> =
         (0..body.values.len() as u32).map(|index| Placement::Variable(Value(index))).collect();
-    // Per inlined value: the position at which it is evaluated, by its user or by the one that the user is inlined in. A
-    // value that reads memory requires that memory does not change until then.
+    // Per inlined value: the position at which it is evaluated, by its user or by the one that the user is inlined in.
+    // A value that reads memory requires that memory does not change until then.
     let mut last: Vec<Option<(BlockId, usize)>> = vec![None; body.values.len()];
     for (index, block) in body.blocks.iter().enumerate() {
         let here = BlockId(index as u32);

@@ -140,8 +140,8 @@ fn an_earlier_branch_is_committed_first_sans_io() {
     check_all(&Options { style: Style::SansIo, ..Options::default() }, SANS_IO);
 }
 
-/// `p` has a message for the environment, which has no room yet, or waits for a time; `q` arrives when there is room and
-/// the time has passed.
+/// `p` has a message for the environment, which has no room yet, or waits for a time; `q` arrives when there is room
+/// and the time has passed.
 const SENDS: &str = r#"#include "program.h"
 #include <stdio.h>
 #include <string.h>

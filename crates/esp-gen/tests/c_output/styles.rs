@@ -1,5 +1,5 @@
-//! Each style of generated C with a `main` of its own, compiled by every available compiler with all warnings as errors,
-//! and under sanitizers where they are available; the `main` prints what happened.
+//! Each style of generated C with a `main` of its own, compiled by every available compiler with all warnings as
+//! errors, and under sanitizers where they are available; the `main` prints what happened.
 
 use crate::support::{STRICT, check, succeed, write};
 use quaject_esp_gen::Checks;

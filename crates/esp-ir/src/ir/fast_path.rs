@@ -5,9 +5,9 @@ use crate::ir::place::Edge;
 use smol_str::SmolStr;
 
 /// A fast path: code in one process, the trigger, that does the work of several instances ("Fast Paths in Concurrent
-/// Programs", section 4.2; reference, section 10). It is entered by [`Terminator::Enter`](crate::ir::Terminator::Enter) and
-/// exited by [`Terminator::Leave`](crate::ir::Terminator::Leave). In between, the other members are captured and take no
-/// steps.
+/// Programs", section 4.2; reference, section 10). It is entered by [`Terminator::Enter`](crate::ir::Terminator::Enter)
+/// and exited by [`Terminator::Leave`](crate::ir::Terminator::Leave). In between, the other members are captured and
+/// take no steps.
 #[derive(Clone, Debug)]
 pub struct FastPath {
     /// Its name.

@@ -1,4 +1,5 @@
-//! Liveness of holders. A *holder*, or item, is an SSA value that refers to a boxed object, or a slot that has boxed parts.
+//! Liveness of holders. A *holder*, or item, is an SSA value that refers to a boxed object, or a slot that has boxed
+//! parts.
 
 use super::{bound_slots, is_boxed};
 use crate::Context;

@@ -1,5 +1,5 @@
-//! Emits an unrolled version in front of its loop: range tests, all guards, then the stores, and a jump back to the tests.
-//! If a test or guard fails nothing has been stored, and the original loop continues.
+//! Emits an unrolled version in front of its loop: range tests, all guards, then the stores, and a jump back to the
+//! tests. If a test or guard fails nothing has been stored, and the original loop continues.
 
 use super::UnrollRefusal;
 use super::recurrences::{CodeBuilder, Tables};

@@ -1,6 +1,6 @@
 //! The memset idiom: recognition of inner loops that only store one byte repeatedly, as run-length expansion does:
-//! `for copy in 0..count { out[at & mask] = value; at += 1 }`. Knows single loops; the stores that replace such a loop in an
-//! unrolled version are in `memset_stores`.
+//! `for copy in 0..count { out[at & mask] = value; at += 1 }`. Knows single loops; the stores that replace such a loop
+//! in an unrolled version are in `memset_stores`.
 
 use crate::places::slot_element;
 use quaject_esp_ir::ir::{BinaryOp, Body, Edge, Op, SlotId, Terminator, Type, TypeTable, Value};

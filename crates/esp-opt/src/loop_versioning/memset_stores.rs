@@ -1,6 +1,7 @@
 //! The stores that replace a memset loop in an unrolled version. The trip count of such a loop varies, which a branch
-//! predictor cannot learn: two stores of eight bytes write as many copies as the loop may make. The bytes beyond the last
-//! copy are overwritten by the next iteration; those beyond the last iteration are loaded before and restored at the end.
+//! predictor cannot learn: two stores of eight bytes write as many copies as the loop may make. The bytes beyond the
+//! last copy are overwritten by the next iteration; those beyond the last iteration are loaded before and restored at
+//! the end.
 
 use super::UnrollRefusal;
 use super::memset_idiom::MemsetLoop;

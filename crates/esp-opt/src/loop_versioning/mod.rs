@@ -1,8 +1,8 @@
 //! Loop versioning: an unrolled version of a loop, in front of the original, which executes several iterations at once.
-//! The version follows one path through the loop body: a path that communicates on no channel of the environment, allocates
-//! nothing and cannot fault. All guards of its iterations are evaluated before any of their stores, which follow as
-//! straight-line code with constants folded. If a guard fails nothing has been stored, and the original loop executes one
-//! iteration; it is also the remainder loop.
+//! The version follows one path through the loop body: a path that communicates on no channel of the environment,
+//! allocates nothing and cannot fault. All guards of its iterations are evaluated before any of their stores, which
+//! follow as straight-line code with constants folded. If a guard fails nothing has been stored, and the original loop
+//! executes one iteration; it is also the remainder loop.
 //!
 //! ```text
 //!   unrolled(p..): p at its constant? enough elements? index does not wrap?    -> else original(p..)
@@ -66,8 +66,8 @@ const MAX_INITIAL_CONSTANTS: usize = 8;
 pub enum UnrollRefusal {
     /// The loop has a construct that the unrolled version cannot express.
     Unsupported(&'static str),
-    /// No path through a loop reads consecutive elements. The trip count of a loop that only stores is usually below that
-    /// of an unrolled version.
+    /// No path through a loop reads consecutive elements. The trip count of a loop that only stores is usually below
+    /// that of an unrolled version.
     NoStream,
     /// The constants of the loop do not recur within few iterations.
     NoPeriod,
@@ -261,8 +261,8 @@ fn plan(
 /// carries how many values were computed before it.
 type UnrollOnce<'f, 'a> = &'f dyn Fn(&BTreeMap<usize, i128>) -> Result<Unrolled<'a>, (usize, UnrollRefusal)>;
 
-/// The header's parameters that are constants after one iteration, by number, with these constants; and the elements that
-/// an iteration processes. `unrolled` is one iteration without any assumption.
+/// The header's parameters that are constants after one iteration, by number, with these constants; and the elements
+/// that an iteration processes. `unrolled` is one iteration without any assumption.
 fn entry_constants<'a>(
     unrolled: &Unrolled<'_>,
     body: &Body,
@@ -304,8 +304,8 @@ fn entry_constants<'a>(
     Ok((constants, stride))
 }
 
-/// The number of iterations to unroll: the constants recur after them, and they process enough elements if the code size
-/// allows it.
+/// The number of iterations to unroll: the constants recur after them, and they process enough elements if the code
+/// size allows it.
 fn recurrence_period(
     unrolled: &mut Unrolled<'_>,
     path: &LoopPath,

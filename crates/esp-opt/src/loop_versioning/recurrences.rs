@@ -1,9 +1,9 @@
-//! Linear recurrences through a table: `s' = T[(s ^ x) & mask] ^ (s >> bits)`, as table-driven checksums and feedback shift
-//! registers of any width compute. Each step depends on the load of the previous one. If the table is linear over GF(2),
-//! T[a ^ b] = T[a] ^ T[b], then so is the step without x, A(s) = T[s & mask] ^ (s >> bits), and n steps are
-//! A^n(s) ^ A^(n-1)(T[x1]) ^ ... ^ T[xn]: independent lookups in tables of T, A(T), A(A(T)), ... ("slicing", Kounavis and
-//! Berry, "Novel Table Lookup-Based Algorithms for High-Performance CRC Generation", for CRCs). The generated code tests the
-//! linearity of the table's contents at run time; no polynomial is known here.
+//! Linear recurrences through a table: `s' = T[(s ^ x) & mask] ^ (s >> bits)`, as table-driven checksums and feedback
+//! shift registers of any width compute. Each step depends on the load of the previous one. If the table is linear over
+//! GF(2), T[a ^ b] = T[a] ^ T[b], then so is the step without x, A(s) = T[s & mask] ^ (s >> bits), and n steps are
+//! A^n(s) ^ A^(n-1)(T[x1]) ^ ... ^ T[xn]: independent lookups in tables of T, A(T), A(A(T)), ... ("slicing", Kounavis
+//! and Berry, "Novel Table Lookup-Based Algorithms for High-Performance CRC Generation", for CRCs). The generated code
+//! tests the linearity of the table's contents at run time; no polynomial is known here.
 
 use super::unrolled::Unrolled;
 use crate::places::slot_element;

@@ -1,7 +1,7 @@
-//! Superword-level parallelism in 64-bit registers (Larsen and Amarasinghe, "Exploiting Superword Level Parallelism", 2000):
-//! adjacent bytes that are compared with adjacent bytes, and adjacent bytes that are stored, as words of eight. A C compiler
-//! vectorises only loops, not this straight-line code. Words are little-endian on every machine, so that bytes keep their
-//! order in memory.
+//! Superword-level parallelism in 64-bit registers (Larsen and Amarasinghe, "Exploiting Superword Level Parallelism",
+//! 2000): adjacent bytes that are compared with adjacent bytes, and adjacent bytes that are stored, as words of eight.
+//! A C compiler vectorises only loops, not this straight-line code. Words are little-endian on every machine, so that
+//! bytes keep their order in memory.
 //!
 //! ```text
 //!   byte[i+k] != byte[i+k+1], k = 0..8      x = word(i) ^ word(i+1); no byte of x is 0

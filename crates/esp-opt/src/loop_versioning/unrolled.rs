@@ -1,6 +1,6 @@
-//! Symbolic evaluation of the iterations of a path: straight-line code in which constants are folded and values are tracked
-//! as a base plus an offset. Guards and pure computations are kept apart from stores, so that all guards can be evaluated
-//! before any store. Emits no blocks.
+//! Symbolic evaluation of the iterations of a path: straight-line code in which constants are folded and values are
+//! tracked as a base plus an offset. Guards and pure computations are kept apart from stores, so that all guards can be
+//! evaluated before any store. Emits no blocks.
 
 use super::UnrollRefusal;
 use super::loop_paths::{EdgeChoice, LoopPath, chosen_edge};
@@ -72,8 +72,8 @@ pub(super) struct Unrolled<'a> {
     pub(super) guarded_branches: Vec<(usize, bool)>,
     /// Numbers that have to be at least 0: by upper bound, the maximal offset at which they have to be below it.
     pub(super) ranges: BTreeMap<(Value, RangeBound), i128>,
-    /// Masked indices, by unmasked value and mask: the maximal offset that must not wrap, and the masked value before the
-    /// first iteration.
+    /// Masked indices, by unmasked value and mask: the maximal offset that must not wrap, and the masked value before
+    /// the first iteration.
     pub(super) windows: BTreeMap<(Value, i128), (i128, Value)>,
     /// The slots that the path writes.
     written: FxHashSet<SlotId>,

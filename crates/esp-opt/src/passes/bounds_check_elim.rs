@@ -1,5 +1,5 @@
-//! Bounds-check elimination: marks an index as in range if its value range shows it, or if a dominating check of the same
-//! index does. Moves no code, so that faults occur where they did.
+//! Bounds-check elimination: marks an index as in range if its value range shows it, or if a dominating check of the
+//! same index does. Moves no code, so that faults occur where they did.
 
 use super::gvn::literal_bytes;
 use crate::facts::Fact;

@@ -1,6 +1,6 @@
-//! Demanded bits (LLVM's analysis of that name): sinks masks from the definitions of values to the uses that demand them. A
-//! loop-carried index into a ring whose length is a power of two is then masked where it is used, not in each iteration.
-//! Not applicable where overflow is a fault.
+//! Demanded bits (LLVM's analysis of that name): sinks masks from the definitions of values to the uses that demand
+//! them. A loop-carried index into a ring whose length is a power of two is then masked where it is used, not in each
+//! iteration. Not applicable where overflow is a fault.
 
 use quaject_esp_ir::cfg::{Regions, edges, edges_mut};
 use quaject_esp_ir::ir::{BinaryOp, Body, Instruction, Op, Terminator, Type, TypeTable, Value, ValueData};
@@ -101,7 +101,8 @@ fn sink_through_joins(body: &mut Body, types: &TypeTable) -> bool {
     any
 }
 
-/// Whether the loops around a parameter's block only increment, decrement or mask it: then it is masked outside of them.
+/// Whether the loops around a parameter's block only increment, decrement or mask it: then it is masked outside of
+/// them.
 fn is_only_counted(body: &Body, defining_block: usize, parameter: Value) -> bool {
     let mut predecessors: Vec<Vec<usize>> = vec![Vec::new(); body.blocks.len()];
     for (index, block) in body.blocks.iter().enumerate() {

@@ -156,8 +156,8 @@ impl Leaders<'_> {
     }
 }
 
-/// Per block: its epoch, the part of the body, delimited by waits, that it belongs to. A value that is live across a wait is
-/// kept in memory, so that recomputing it is cheaper: leaders replace values of their epoch only.
+/// Per block: its epoch, the part of the body, delimited by waits, that it belongs to. A value that is live across a
+/// wait is kept in memory, so that recomputing it is cheaper: leaders replace values of their epoch only.
 fn epochs(body: &Body, dominators: &Dominators) -> Vec<usize> {
     let mut starts_epoch = vec![false; body.blocks.len()];
     let mut from: Vec<Option<usize>> = vec![None; body.blocks.len()];
@@ -296,15 +296,16 @@ struct NumberingRound<'b> {
     /// Parameters that are assumed equal to another value.
     assumed_equal: &'b FxHashMap<Value, Value>,
     expression_numbers: FxHashMap<Expression<'b>, ValueNumber>,
-    /// The expressions of the previous round. Along back edges, whose sources this round has not visited, only these are
-    /// known.
+    /// The expressions of the previous round. Along back edges, whose sources this round has not visited, only these
+    /// are known.
     previous: FxHashMap<Expression<'b>, ValueNumber>,
     /// The expression of each number.
     expressions: Vec<Option<Expression<'b>>>,
 }
 
 impl<'b> NumberingRound<'b> {
-    /// The number of an expression that a value computes: that of an earlier value with the same expression, or its own.
+    /// The number of an expression that a value computes: that of an earlier value with the same expression, or its
+    /// own.
     fn number_of(&mut self, value: Value, expression: Expression<'b>) -> ValueNumber {
         let number = *self.expression_numbers.entry(expression.clone()).or_insert(value.0);
         if number == value.0 {

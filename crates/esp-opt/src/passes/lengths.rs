@@ -1,6 +1,6 @@
-//! Bounds-check elimination on `bytes`, whose length varies: an index is in range if a dominating comparison shows that it is
-//! less than the length, and the length has not changed since. A forward data-flow analysis finds, per slot, the value that
-//! is its length. Applies to bodies that no other process interleaves with: fast paths.
+//! Bounds-check elimination on `bytes`, whose length varies: an index is in range if a dominating comparison shows that
+//! it is less than the length, and the length has not changed since. A forward data-flow analysis finds, per slot, the
+//! value that is its length. Applies to bodies that no other process interleaves with: fast paths.
 
 use crate::facts::Fact;
 use quaject_esp_ir::cfg::{Regions, edges};
@@ -117,7 +117,8 @@ impl Lengths {
         lengths
     }
 
-    /// The meet at a join: the length that is known on all incoming edges, or the parameter that it is passed as on each.
+    /// The meet at a join: the length that is known on all incoming edges, or the parameter that it is passed as on
+    /// each.
     fn meet(
         &self,
         parameters: &[Value],

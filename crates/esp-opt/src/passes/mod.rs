@@ -1,6 +1,6 @@
-//! Passes over one body, one file each, by the names of the literature. Each keeps the body well-formed and its behaviour,
-//! and returns whether it changed anything. The driver of a whole program chooses the order; this module only combines
-//! passes for the clean-up of bodies that the product explorer emitted.
+//! Passes over one body, one file each, by the names of the literature. Each keeps the body well-formed and its
+//! behaviour, and returns whether it changed anything. The driver of a whole program chooses the order; this module
+//! only combines passes for the clean-up of bodies that the product explorer emitted.
 
 mod bounds_check_elim;
 mod const_fold;
@@ -39,7 +39,8 @@ pub struct Context<'a> {
 #[derive(Default, Debug)]
 pub struct AnalysisCache(RefCell<Option<Vec<Option<Fact>>>>);
 
-/// Merges every block with its only predecessor if that jumps to it, removes unreachable blocks, and renumbers the body.
+/// Merges every block with its only predecessor if that jumps to it, removes unreachable blocks, and renumbers the
+/// body.
 pub fn simplify_cfg(body: &mut Body, _: Context<'_>) -> bool {
     let size = |body: &Body| (body.blocks.len(), body.values.len(), body.slots.len());
     let before = size(body);

@@ -1,6 +1,6 @@
 //! Reference-count elision: removes a `retain` and the `release` of the same operand later in its block if nothing in
-//! between observes the count (`unique`), decrements another count, which could then be the last, or writes the operand's
-//! place. Only in automatic memory: in manual memory a `retain` checks that the object is alive.
+//! between observes the count (`unique`), decrements another count, which could then be the last, or writes the
+//! operand's place. Only in automatic memory: in manual memory a `retain` checks that the object is alive.
 
 use quaject_esp_ir::ir::{Base, Body, Instruction, Op, Operand};
 use quaject_esp_ir::visit::written;

@@ -1,5 +1,5 @@
-//! Strength reduction and algebraic identities: products and quotients by powers of two become shifts, remainders become
-//! masks, and `x + 0` is `x`. Quotients require a non-negative dividend, which the range analysis shows.
+//! Strength reduction and algebraic identities: products and quotients by powers of two become shifts, remainders
+//! become masks, and `x + 0` is `x`. Quotients require a non-negative dividend, which the range analysis shows.
 
 use super::Context;
 use crate::facts::Fact;

@@ -34,8 +34,8 @@ const BREAK_EVEN_ITERATIONS: u32 = 2;
 /// The maximal interval between two attempts, less one: a power of two less one.
 const MAX_SKIPPED: i128 = 63;
 
-/// The elements of the state: the iterations that remained at an early exit, 0 if there was none or it has been handled;
-/// the entry tests to skip after it, less one; those of them still to skip.
+/// The elements of the state: the iterations that remained at an early exit, 0 if there was none or it has been
+/// handled; the entry tests to skip after it, less one; those of them still to skip.
 const REMAINING: i128 = 0;
 const INTERVAL: i128 = 1;
 const SKIP: i128 = 2;

@@ -1,10 +1,10 @@
-//! Specialisation on equal values, a form of loop versioning: the path compares two values once, at its entry, takes a side
-//! exit if they differ, and uses one value for both behind the comparison. The equality itself, as that of the counters of a
-//! sender that enciphers and a receiver that deciphers, cannot be derived from the code of the members.
+//! Specialisation on equal values, a form of loop versioning: the path compares two values once, at its entry, takes a
+//! side exit if they differ, and uses one value for both behind the comparison. The equality itself, as that of the
+//! counters of a sender that enciphers and a receiver that deciphers, cannot be derived from the code of the members.
 //!
 //! Candidates are pairs of values that start with the same constants in their processes. A pair is worth the comparison
-//! if value numbering (`passes::gvn`), under the assumption that they are equal at the entry, leaves fewer distinct values
-//! at block entries; and if the path then becomes shorter.
+//! if value numbering (`passes::gvn`), under the assumption that they are equal at the entry, leaves fewer distinct
+//! values at block entries; and if the path then becomes shorter.
 
 use crate::facts::Fact;
 use crate::limits::code_size;
@@ -48,8 +48,8 @@ pub(super) fn initial_constants(body: &Body) -> FxHashMap<Value, InitialConstant
 }
 
 /// The path with a comparison at its entry, if that pays, and the index in `limit_exits` of the node at which it exits
-/// when values differ. `body` is as emitted; per parameter of its entry block, `constants` are its initial values in its
-/// process and `facts` what always holds of it.
+/// when values differ. `body` is as emitted; per parameter of its entry block, `constants` are its initial values in
+/// its process and `facts` what always holds of it.
 pub(super) fn specialise(
     body: &Body,
     limit_exits: &[LimitExit],

@@ -1,7 +1,7 @@
 //! Bounds every run of a fast path: iterations are counted at loop heads, and the path takes a side exit at the limit
-//! ("Fast Paths in Concurrent Programs", section 4.4). One counter serves all loops, and so bounds each. The counted heads
-//! are a feedback vertex set of the control-flow graph, chosen greedily. An inner loop whose trip count is known before it
-//! starts is counted once, in its preheader.
+//! ("Fast Paths in Concurrent Programs", section 4.4). One counter serves all loops, and so bounds each. The counted
+//! heads are a feedback vertex set of the control-flow graph, chosen greedily. An inner loop whose trip count is known
+//! before it starts is counted once, in its preheader.
 
 use crate::path_exit::IterationCountPlacement;
 use crate::product::LimitExit;
@@ -128,7 +128,8 @@ struct InterposedBlock {
 }
 
 impl InterposedBlock {
-    /// Interposes an empty block on the edges from some blocks. The exit at the limit is then taken there, not at the node.
+    /// Interposes an empty block on the edges from some blocks. The exit at the limit is then taken there, not at the
+    /// node.
     fn new(body: &mut Body, exit: &LimitExit, is_redirected: impl Fn(usize) -> bool) -> InterposedBlock {
         let node = &body.blocks[exit.block.0 as usize];
         let (of_node, location) = (node.parameters.clone(), node.location);
@@ -167,8 +168,8 @@ impl InterposedBlock {
     }
 }
 
-/// The trip count of a loop that ends only at its bound: from one number to another, by steps of one. Both are parameters
-/// of its node, or constants.
+/// The trip count of a loop that ends only at its bound: from one number to another, by steps of one. Both are
+/// parameters of its node, or constants.
 struct TripCount {
     from: Value,
     until: InvariantBound,
@@ -230,8 +231,8 @@ impl TripCount {
     }
 }
 
-/// The values of a loop's blocks that are copies of parameters of its node, with the parameter. None if the loop contains
-/// another loop.
+/// The values of a loop's blocks that are copies of parameters of its node, with the parameter. None if the loop
+/// contains another loop.
 fn copies_of_parameters(body: &Body, node: BlockId, inside: &[usize]) -> Option<FxHashMap<Value, Value>> {
     let mut copy_of: FxHashMap<Value, Option<Value>> =
         body.blocks[node.0 as usize].parameters.iter().map(|parameter| (*parameter, Some(*parameter))).collect();
@@ -269,8 +270,8 @@ fn copies_of_parameters(body: &Body, node: BlockId, inside: &[usize]) -> Option<
     (visited == inside.len()).then_some(copy_of)
 }
 
-/// Counts all iterations of an inner loop in its preheader. If fewer remain, but no more are needed than are reserved, the
-/// loop runs nevertheless, and the path exits at the head of the outer loop.
+/// Counts all iterations of an inner loop in its preheader. If fewer remain, but no more are needed than are reserved,
+/// the loop runs nevertheless, and the path exits at the head of the outer loop.
 fn count_in_preheader(body: &mut Body, exit: &LimitExit, inside: &[usize], trip_count: TripCount, reserved: u32) {
     let before = InterposedBlock::new(body, exit, |from| !inside.contains(&from));
     let location = body.blocks[before.block.0 as usize].location;
@@ -395,9 +396,9 @@ impl PathGraph {
 /// Alternatives to the greedy choice that are tried.
 const MAX_ALTERNATIVES: usize = 32;
 
-/// A feedback vertex set: of every cyclic component the block with the largest product of degrees, then of the remaining
-/// components likewise. If the first choice is the head of an inner loop, a block of the outer loop at which the members
-/// are closer to their starts is better.
+/// A feedback vertex set: of every cyclic component the block with the largest product of degrees, then of the
+/// remaining components likewise. If the first choice is the head of an inner loop, a block of the outer loop at which
+/// the members are closer to their starts is better.
 fn loop_heads(body: &Body, limit_exits: &[LimitExit], types: &TypeTable) -> Vec<CountedHead> {
     let count = body.blocks.len();
     let next = body

@@ -1,5 +1,5 @@
-//! Fast paths that are C functions ("Fast Paths in Concurrent Programs", sections 1 and 6: manual fast paths). The code of
-//! such a path passes the members' variables to the function, calls it, and exits as its return value says.
+//! Fast paths that are C functions ("Fast Paths in Concurrent Programs", sections 1 and 6: manual fast paths). The code
+//! of such a path passes the members' variables to the function, calls it, and exits as its return value says.
 //!
 //! ```text
 //!   enter --> state.P_x = x of P ..          scalars that are live at the start or at an exit

@@ -1,7 +1,7 @@
-//! Fast paths ("Fast Paths in Concurrent Programs", section 4; reference, section 10). A fast path is the code that several
-//! instances, its members, execute along a specified path, merged into code of the first of them, the trigger. An entry test
-//! behind the trigger's start enters it. Exits restore the state of every member, as deoptimization does, and continue with
-//! the general code of the members, which remains.
+//! Fast paths ("Fast Paths in Concurrent Programs", section 4; reference, section 10). A fast path is the code that
+//! several instances, its members, execute along a specified path, merged into code of the first of them, the trigger.
+//! An entry test behind the trigger's start enters it. Exits restore the state of every member, as deoptimization does,
+//! and continue with the general code of the members, which remains.
 //!
 //! ```text
 //!   path_spec            per process: statements of interest, start, path expression, exits
@@ -106,8 +106,8 @@ pub struct FormedPath {
 pub struct Extracted {
     /// The program with its paths; unchanged if none was formed.
     pub program: Program,
-    /// The program without paths, its blocks split as in `program`, where its blocks precede those of the paths, and its
-    /// values, slots and sites have the numbers that they have here. A refinement check compares the two.
+    /// The program without paths, its blocks split as in `program`, where its blocks precede those of the paths, and
+    /// its values, slots and sites have the numbers that they have here. A refinement check compares the two.
     pub without: Program,
     /// The result for each specification.
     pub extractions: Vec<Extraction>,

@@ -1,6 +1,6 @@
-//! Splits blocks of the processes of fast paths so that every point at which a path may exit is the start of a block, at
-//! which a member can resume: before waits, labels, tests, faults and ends, and before instructions whose faults the path
-//! checks beforehand.
+//! Splits blocks of the processes of fast paths so that every point at which a path may exit is the start of a block,
+//! at which a member can resume: before waits, labels, tests, faults and ends, and before instructions whose faults the
+//! path checks beforehand.
 
 use super::process_of;
 use crate::path_spec::{PathSpec, ProgramPoint};

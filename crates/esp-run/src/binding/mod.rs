@@ -1,5 +1,5 @@
-//! The drivers of external channels as data: `CHANNEL=DRIVER:ARGUMENT` of the command line, else the declared driver, else `text:-`.
-//! Opens nothing.
+//! The drivers of external channels as data: `CHANNEL=DRIVER:ARGUMENT` of the command line, else the declared driver,
+//! else `text:-`. Opens nothing.
 
 mod parse;
 mod resolve;

@@ -65,7 +65,8 @@ fn named(text: &str, argument: &str, what: &str) -> Result<String, HostError> {
     Ok(argument.to_string())
 }
 
-/// `69` or `0.0.0.0:69`. A port alone is one of the loopback interface, so that no program serves a network unintentionally.
+/// `69` or `0.0.0.0:69`. A port alone is one of the loopback interface, so that no program serves a network
+/// unintentionally.
 fn socket_endpoint(driver: &str, argument: &str) -> Result<SocketEndpoint, HostError> {
     let parsed = match argument.rsplit_once(':') {
         Some((address, port)) => address.parse().ok().zip(port.parse().ok()),

@@ -52,7 +52,8 @@ pub(crate) fn resolve(program: &Program, bindings: &[Binding]) -> Result<Vec<Opt
     Ok(drivers)
 }
 
-/// Gives a channel that the program writes the rules of the one that it reads from the same interface, so that both share a device.
+/// Gives a channel that the program writes the rules of the one that it reads from the same interface, so that both
+/// share a device.
 fn copy_rules(program: &Program, drivers: &mut [Option<Driver>]) {
     let sorted: Vec<DeviceEndpoint> = program
         .channels

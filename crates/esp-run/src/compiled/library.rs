@@ -219,7 +219,8 @@ struct Batches {
     taken: Vec<usize>,
     /// Whether extern functions may print, so that output is written after each step, in order.
     flushes_each_step: bool,
-    /// The most messages that a step may send, 0 without a limit: with 1, messages of several channels keep their order.
+    /// The most messages that a step may send, 0 without a limit: with 1, messages of several channels keep their
+    /// order.
     limit: usize,
 }
 

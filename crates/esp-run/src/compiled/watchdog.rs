@@ -27,9 +27,9 @@ impl StepCounter {
         status
     }
 
-    /// [`COMPUTE_GRACE`] after a signal, leaves the step in which it arrived if the compiled code has not returned from it. If an
-    /// extern function does not return either, ends the process; what that step has sent is lost then. Returns when the other
-    /// end of `ended` is closed.
+    /// [`COMPUTE_GRACE`] after a signal, leaves the step in which it arrived if the compiled code has not returned from
+    /// it. If an extern function does not return either, ends the process; what that step has sent is lost then.
+    /// Returns when the other end of `ended` is closed.
     pub(super) fn watch(&self, signals: &Signals, ended: &UnixStream, leave: LeaveStep) {
         loop {
             let mut ready = [

@@ -1,5 +1,5 @@
-//! The byte shape of a channel's type, for the drivers `bytes` and `ring`: the part of a message that holds the bytes, and the message
-//! that ends the stream.
+//! The byte shape of a channel's type, for the drivers `bytes` and `ring`: the part of a message that holds the bytes,
+//! and the message that ends the stream.
 
 use crate::drivers::type_name;
 use crate::error::HostError;

@@ -218,8 +218,8 @@ impl Text {
     }
 }
 
-/// The message of a line, if it has one: blank lines and comments are skipped, but a blank line is a message of a channel without
-/// values. An error is its column and cause.
+/// The message of a line, if it has one: blank lines and comments are skipped, but a blank line is a message of a
+/// channel without values. An error is its column and cause.
 fn read_line(program: &Program, channel: &Channel, line: &[u8]) -> Result<Option<Vec<Datum>>, (u32, String)> {
     let line = match std::str::from_utf8(line) {
         Ok(line) => line,

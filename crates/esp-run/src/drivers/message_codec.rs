@@ -1,6 +1,6 @@
-//! Conversion between the messages of a channel and those of a device. A device declares the values of its messages; a channel's type
-//! matches if it has the same values in order, those of records included. So `(u32, u16, bytes[<=512])`, `(peerT, bytes[<=512])` and
-//! one record of all three are equal to a device. Knows no device.
+//! Conversion between the messages of a channel and those of a device. A device declares the values of its messages; a
+//! channel's type matches if it has the same values in order, those of records included. So `(u32, u16, bytes[<=512])`,
+//! `(peerT, bytes[<=512])` and one record of all three are equal to a device. Knows no device.
 
 use super::type_name;
 use crate::error::HostError;

@@ -1,5 +1,5 @@
-//! Drivers: each connects an external channel with a file, a pipe, a terminal, a network or the clock. They never block;
-//! [`crate::ports`] sleeps for all of them at once. Know channels and their types, not engines.
+//! Drivers: each connects an external channel with a file, a pipe, a terminal, a network or the clock. They never
+//! block; [`crate::ports`] sleeps for all of them at once. Know channels and their types, not engines.
 
 pub(crate) mod bytes;
 pub(crate) mod devices;

@@ -21,8 +21,8 @@ enum Format {
 }
 
 impl Output {
-    /// Opens the endpoint of a channel, or shares the writer of another channel to it, so that messages of both are written in the order
-    /// in which they were sent.
+    /// Opens the endpoint of a channel, or shares the writer of another channel to it, so that messages of both are
+    /// written in the order in which they were sent.
     pub(crate) fn open(
         program: &Program,
         channel: &Channel,

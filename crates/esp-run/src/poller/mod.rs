@@ -1,6 +1,6 @@
-//! Waits for events on many descriptors. A list of descriptors that stay open becomes, after several equal waits, a set that the
-//! kernel keeps (epoll): the cost of a wait is then proportional to the number of events, not of descriptors. Any other
-//! list is passed to `poll`. Knows no driver.
+//! Waits for events on many descriptors. A list of descriptors that stay open becomes, after several equal waits, a set
+//! that the kernel keeps (epoll): the cost of a wait is then proportional to the number of events, not of descriptors.
+//! Any other list is passed to `poll`. Knows no driver.
 //!
 //! Putting a thread to sleep and waking it costs both sides more than a short response takes. After several short waits
 //! the next one polls for [`SPIN_TIME`] before it sleeps (adaptive spinning); a program whose waits are long never
@@ -80,7 +80,8 @@ impl Expectation {
 }
 
 impl Poller {
-    /// Waits for an event or the timeout. Returns the number of descriptors with events, and sets `happened` for each of them.
+    /// Waits for an event or the timeout. Returns the number of descriptors with events, and sets `happened` for each
+    /// of them.
     pub(crate) fn wait(
         &mut self,
         watched: &[Interest<'_>],

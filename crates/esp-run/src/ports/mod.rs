@@ -1,5 +1,5 @@
-//! The environment of a real run: a driver at each external channel, the clock, extern functions. Engines use it through
-//! [`Environment`] and sleep in it; it knows none of them.
+//! The environment of a real run: a driver at each external channel, the clock, extern functions. Engines use it
+//! through [`Environment`] and sleep in it; it knows none of them.
 //!
 //! ```text
 //!   mod        the drivers by channel, and the environment that they form
@@ -7,8 +7,8 @@
 //!   injection  faults of messages  closing    writes the rest, closes, reports losses
 //! ```
 //!
-//! Only `sleep` and `finish` block. An error of a driver is kept for [`Ports::take_error`], because an engine cannot handle it in the
-//! middle of a step: until then the channel has no message.
+//! Only `sleep` and `finish` block. An error of a driver is kept for [`Ports::take_error`], because an engine cannot
+//! handle it in the middle of a step: until then the channel has no message.
 
 mod closing;
 mod injection;

@@ -1,6 +1,6 @@
-//! The operating system as the drivers need it: files read and written without waiting, identities of files, signals that wake a
-//! poll, sockets. Each function exists for every system, with one signature; [`unix`] uses descriptors and `poll`, [`portable`] the
-//! standard library and a thread for each input that would block. Knows no driver.
+//! The operating system as the drivers need it: files read and written without waiting, identities of files, signals
+//! that wake a poll, sockets. Each function exists for every system, with one signature; [`unix`] uses descriptors and
+//! `poll`, [`portable`] the standard library and a thread for each input that would block. Knows no driver.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::BorrowedFd;
@@ -26,7 +26,8 @@ pub(crate) enum FileMode {
     Program,
 }
 
-/// Whether an operation on a descriptor would not block. Hang-up and errors count as ready: the operation then reports them.
+/// Whether an operation on a descriptor would not block. Hang-up and errors count as ready: the operation then reports
+/// them.
 pub(crate) fn is_ready(descriptor: BorrowedFd<'_>, flags: PollFlags) -> bool {
     let mut polled = [PollFd::from_borrowed_fd(descriptor, flags)];
     poll(&mut polled, Some(&timespec(Duration::ZERO))).is_ok_and(|count| count > 0)

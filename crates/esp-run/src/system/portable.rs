@@ -1,6 +1,6 @@
-//! Systems on which only sockets can be polled, such as Windows. An input that may block is read by a thread, which copies it to a
-//! socket of the loopback interface; an output is written at once. A thread that polls the flag of the signal handlers
-//! rings the bell of the signals.
+//! Systems on which only sockets can be polled, such as Windows. An input that may block is read by a thread, which
+//! copies it to a socket of the loopback interface; an output is written at once. A thread that polls the flag of the
+//! signal handlers rings the bell of the signals.
 
 use super::{FileMode, is_ready};
 use rustix::event::PollFlags;
@@ -203,7 +203,8 @@ pub(crate) fn start_connection(to: SocketAddrV4) -> io::Result<TcpStream> {
     }
 }
 
-/// A UDP socket that receives what is sent to a multicast group through the loopback interface; others may share its port.
+/// A UDP socket that receives what is sent to a multicast group through the loopback interface; others may share its
+/// port.
 pub(crate) fn multicast_receiver(group: Ipv4Addr, port: u16) -> io::Result<UdpSocket> {
     start_sockets()?;
     let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)?;

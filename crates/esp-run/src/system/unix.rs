@@ -1,5 +1,6 @@
-//! Unix: files, pipes, terminals and sockets are descriptors, which `poll` waits for. A descriptor that other programs may share is
-//! polled before each operation instead of being made non-blocking: `O_NONBLOCK` belongs to the open file, not to the descriptor.
+//! Unix: files, pipes, terminals and sockets are descriptors, which `poll` waits for. A descriptor that other programs
+//! may share is polled before each operation instead of being made non-blocking: `O_NONBLOCK` belongs to the open file,
+//! not to the descriptor.
 
 use super::{FileMode, is_ready};
 use rustix::event::PollFlags;
@@ -177,7 +178,8 @@ pub(crate) fn start_connection(to: SocketAddrV4) -> io::Result<TcpStream> {
     }
 }
 
-/// A UDP socket that receives what is sent to a multicast group through the loopback interface; others may share its port.
+/// A UDP socket that receives what is sent to a multicast group through the loopback interface; others may share its
+/// port.
 pub(crate) fn multicast_receiver(group: Ipv4Addr, port: u16) -> io::Result<UdpSocket> {
     let socket = nonblocking_socket(SocketType::DGRAM)?;
     sockopt::set_socket_reuseaddr(&socket, true)?;

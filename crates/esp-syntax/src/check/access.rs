@@ -1,4 +1,5 @@
-//! Paths into values that are read: fields, elements, lengths, slices, numbers in bytes, layouts (reference, section 3).
+//! Paths into values that are read: fields, elements, lengths, slices, numbers in bytes, layouts (reference, section
+//! 3).
 
 use super::body::Body;
 use super::constants::error_expr;

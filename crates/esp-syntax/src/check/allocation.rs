@@ -1,6 +1,7 @@
 //! Allocations that no guard protects (reference, section 6, W0904): a literal, `freeze`, `thaw` or an extern result of
-//! a boxed type faults when the pool is empty, unless a guard with `free(T)` has just found an object. A `freeze` counts
-//! if it copies for certain; a `thaw` always, because only the reference count at run time decides whether it copies.
+//! a boxed type faults when the pool is empty, unless a guard with `free(T)` has just found an object. A `freeze`
+//! counts if it copies for certain; a `thaw` always, because only the reference count at run time decides whether it
+//! copies.
 
 use super::last_use;
 use super::names::Checker;

@@ -1,7 +1,7 @@
 //! E0507: `free(T)` in an expression that is not evaluated again when the number of free objects changes. A guard is;
-//! a pattern's condition, and the message of an `alt`, are only evaluated when a partner is searched: two processes that
-//! wait for each other would not notice that their rendezvous has become possible. External channels are exempt: the
-//! environment is polled repeatedly.
+//! a pattern's condition, and the message of an `alt`, are only evaluated when a partner is searched: two processes
+//! that wait for each other would not notice that their rendezvous has become possible. External channels are exempt:
+//! the environment is polled repeatedly.
 
 use super::names::Checker;
 use super::walk;

@@ -36,8 +36,8 @@ fn mark_loop(body: &mut [Stmt], process: usize, fed: &Fed) {
     communicate.idle |= waits;
 }
 
-/// Which channels are fed: by the environment, by a process that has an `in` on a fed channel, or by one that can end. The
-/// least fixed point, found by propagating from the sources.
+/// Which channels are fed: by the environment, by a process that has an `in` on a fed channel, or by one that can end.
+/// The least fixed point, found by propagating from the sources.
 struct Fed {
     external: Vec<bool>,
     /// Processes that feed each channel; two that differ are enough to feed every process.

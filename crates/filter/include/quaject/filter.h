@@ -10,9 +10,9 @@
  *     int status = qj_classifier_insert(classifier, filter, 0, &web);
  *     qj_filter_free(filter);
  *
- * Functions that return an int return QJ_FILTER_OK or the code of an error; qj_filter_message() then says more. Pointers
- * must be valid, and may be null only where that is said. A classifier may be used by many threads at once; a filter and
- * a reader by one at a time. Link with -lquaject-filter; pkg-config knows the rest. */
+ * Functions that return an int return QJ_FILTER_OK or the code of an error; qj_filter_message() then says more.
+ * Pointers must be valid, and may be null only where that is said. A classifier may be used by many threads at once; a
+ * filter and a reader by one at a time. Link with -lquaject-filter; pkg-config knows the rest. */
 #ifndef QUAJECT_FILTER_H
 #define QUAJECT_FILTER_H
 

@@ -53,8 +53,8 @@ fn redirect(map: &OwnedFd) -> Vec<u8> {
 
 /// Calls bpf(2). The attributes are the beginning of `union bpf_attr`; the rest is zero.
 fn bpf<T>(step: Step, command: libc::c_long, attributes: &T) -> Result<libc::c_int, AfXdpError> {
-    // SAFETY: 1. The attributes are plain numbers of the length that is said. 2. Addresses among them are those of memory
-    // that outlives the call and is only read.
+    // SAFETY: 1. The attributes are plain numbers of the length that is said. 2. Addresses among them are those of
+    // memory that outlives the call and is only read.
     let answer =
         unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(attributes), size_of::<T>()) as libc::c_int };
     if answer < 0 { Err(AfXdpError::last(step)) } else { Ok(answer) }

@@ -1,5 +1,5 @@
-//! The code of a stage of ranges: an index for each number, without branches; then the blocks that have bits in all rows.
-//! `ranges/mod.rs` has the picture.
+//! The code of a stage of ranges: an index for each number, without branches; then the blocks that have bits in all
+//! rows. `ranges/mod.rs` has the picture.
 
 use super::group::{full, load_number};
 use super::{Emitter, Last, Reg};
@@ -234,8 +234,8 @@ fn write_blocks(
     Ok(())
 }
 
-/// The words of a block: the bits that are in all rows. The rank of the block in a row is the number of bits of its summary in
-/// `below`.
+/// The words of a block: the bits that are in all rows. The rank of the block in a row is the number of bits of its
+/// summary in `below`.
 fn write_intersection(emitter: &mut Emitter<'_>, rows: &[Reg], words: &[Reg], below: Reg, t: Reg, block_words: u64) {
     let asm = &mut emitter.asm;
     for (at, row) in rows.iter().enumerate() {
@@ -263,8 +263,8 @@ fn write_intersection(emitter: &mut Emitter<'_>, rows: &[Reg], words: &[Reg], be
 
 /// Raises `best` to the best rank of the bits of word number `own` of a block.
 fn write_best_rank(emitter: &mut Emitter<'_>, word: Reg, own: usize, [best, ranks, below, t]: [Reg; 4]) {
-    // The first bit of a word has its best rank, unless that filter was removed. The rank behind those of a word's bits is
-    // zero: that of a word without bits.
+    // The first bit of a word has its best rank, unless that filter was removed. The rank behind those of a word's bits
+    // is zero: that of a word without bits.
     let asm = &mut emitter.asm;
     let more = asm.label();
     asm.bind(more);

@@ -41,7 +41,8 @@ impl Guard {
     /// A packet of these bytes that ends at the guard page, truncated to [`Guard::ROOM`].
     pub fn packet(&mut self, bytes: &[u8], wire_length: u32) -> Packet<'_> {
         let bytes = &bytes[..bytes.len().min(ROOM)];
-        // SAFETY: the bytes are inside the mapping, which lives as long as the packet; nothing else uses them meanwhile.
+        // SAFETY: the bytes are inside the mapping, which lives as long as the packet; nothing else uses them
+        // meanwhile.
         let own = unsafe {
             let at = self.start.as_ptr().add(ROOM - bytes.len());
             at.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());

@@ -38,8 +38,8 @@ impl Expression {
     /// The filter that matches the packets for which it holds.
     ///
     /// # Errors
-    /// [`Error::Width`] for a field that is not 1 to 4 bytes wide, [`Error::Shift`] for a base that is shifted by more than 31
-    /// bits, [`Error::Alternatives`] for more than [`MAX_ALTERNATIVES`].
+    /// [`Error::Width`] for a field that is not 1 to 4 bytes wide, [`Error::Shift`] for a base that is shifted by more
+    /// than 31 bits, [`Error::Alternatives`] for more than [`MAX_ALTERNATIVES`].
     pub fn filter(&self) -> Result<Filter, Error> {
         let alternatives = self.alternatives(Sense::Inside)?;
         let mut conjunctions: Vec<Conjunction> = alternatives.into_iter().filter_map(Conjunction::new).collect();

@@ -1,6 +1,6 @@
-//! Brings the tests of a conjunction into a form in which equal conditions are written alike: equalities of one field joined,
-//! tests that others imply left out, contradictions found. A field that a test reads is still required to be in the
-//! packet.
+//! Brings the tests of a conjunction into a form in which equal conditions are written alike: equalities of one field
+//! joined, tests that others imply left out, contradictions found. A field that a test reads is still required to be in
+//! the packet.
 
 use super::{Field, Sense, Subject, Test};
 use std::collections::BTreeMap;

@@ -44,7 +44,8 @@ struct Lanes {
     known: [u16; GROUPS],
 }
 
-/// Sixteen bytes each of packets `FIRST`, and the fourth, eighth and twelfth after it. Pointers are `STRIDE` words apart.
+/// Sixteen bytes each of packets `FIRST`, and the fourth, eighth and twelfth after it. Pointers are `STRIDE` words
+/// apart.
 ///
 /// # Safety
 /// 1. The processor has the vectors. 2. The packets have the bytes.
@@ -208,7 +209,8 @@ impl Tree {
     /// The numbers of sixteen packets, and the indices of the root. Pointers are `STRIDE` words apart.
     ///
     /// # Safety
-    /// 1. The processor has the vectors. 2. The pointers are to packets that are long enough. 3. There are not more windows.
+    /// 1. The processor has the vectors. 2. The pointers are to packets that are long enough. 3. There are not more
+    ///    windows.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2")]
     #[inline]
     unsafe fn load<const WINDOWS: usize, const STRIDE: usize>(
@@ -270,8 +272,8 @@ impl Tree {
                 continue;
             }
             for lane in LANES * group..LANES * (group + 1) {
-                // SAFETY: 1. Numbers are not larger than their masks, so their tops are in the tables, and sums are places of
-                // cells. 2. Lists are of pairs. Where the word is a node the first pair of all is taken.
+                // SAFETY: 1. Numbers are not larger than their masks, so their tops are in the tables, and sums are
+                // places of cells. 2. Lists are of pairs. Where the word is a node the first pair of all is taken.
                 unsafe {
                     let mut place = 0;
                     for (sums, tops) in sums.iter().zip(&all.tops) {
@@ -349,8 +351,8 @@ impl Tree {
             while rest != 0 {
                 let lane = rest.trailing_zeros() as usize;
                 rest &= rest - 1;
-                // SAFETY: 1. The packet's group was loaded and entered, and its word is a leaf. 2. A list goes on until its
-                // last pair, of boxes.
+                // SAFETY: 1. The packet's group was loaded and entered, and its word is a leaf. 2. A list goes on until
+                // its last pair, of boxes.
                 unsafe {
                     let word = all.words.get_unchecked_mut(lane).assume_init_mut();
                     let pair = lists.add((*word & !LEAF) as usize).cast::<u64>().read_unaligned();
@@ -367,8 +369,8 @@ impl Tree {
     /// Walks packets from nodes to leaves.
     ///
     /// # Safety
-    /// 1. The processor has the vectors. 2. The groups of these packets have been loaded and entered. 3. Their words are
-    ///    nodes.
+    /// 1. The processor has the vectors. 2. The groups of these packets have been loaded and entered. 3. Their words
+    ///    are nodes.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2")]
     #[inline]
     unsafe fn walk(&self, all: &mut Lanes, mut waiting: u64) {
@@ -466,8 +468,8 @@ impl<const WINDOWS: usize, const HALVES: usize> Comparison<WINDOWS, HALVES> {
     #[inline]
     unsafe fn pair(&self, pointer: *const u8, pair: u64) -> u32 {
         let (a, b) = (pair as u32, (pair >> 32) as u32 & !LAST);
-        // SAFETY: 1. Windows are inside of packets that are long enough; where there are fewer, the first bytes are loaded
-        // and nothing is picked. 2. Boxes have records, and so has `no_box`.
+        // SAFETY: 1. Windows are inside of packets that are long enough; where there are fewer, the first bytes are
+        // loaded and nothing is picked. 2. Boxes have records, and so has `no_box`.
         unsafe {
             let mut words = _mm512_setzero_si512();
             for at in 0..WINDOWS {

@@ -31,8 +31,8 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// An index of intervals that begin at `starts`, the first at zero, for numbers up to `maximum`. There are fewer than
-    /// 65,536.
+    /// An index of intervals that begin at `starts`, the first at zero, for numbers up to `maximum`. There are fewer
+    /// than 65,536.
     pub(crate) fn new(starts: &[u32], payloads: &[u32], maximum: u32) -> Index {
         let width = 32 - maximum.leading_zeros();
         let least = (usize::BITS - starts.len().leading_zeros()).min(width);

@@ -284,7 +284,8 @@ impl Ranges {
         self.rank(self.tree.as_ref()?.find(packet))
     }
 
-    /// Raises the ranks of many packets to those of the best filters; `unknown` gets those for which rows must be searched.
+    /// Raises the ranks of many packets to those of the best filters; `unknown` gets those for which rows must be
+    /// searched.
     pub(crate) fn best_of(
         &self,
         packets: &[Packet<'_>],

@@ -10,9 +10,9 @@
  *     qj_runner_free(runner);
  *     qj_pipe_free(pipe);
  *
- * Functions that return an int return QJ_PIPE_OK or the code of an error; qj_pipe_message() then says more. Pointers must
- * be valid, and may be null only where that is said. A pipe may be used by many threads at once; a runner and a handler
- * by one at a time. Link with -lquaject-pipe; pkg-config knows the rest. */
+ * Functions that return an int return QJ_PIPE_OK or the code of an error; qj_pipe_message() then says more. Pointers
+ * must be valid, and may be null only where that is said. A pipe may be used by many threads at once; a runner and a
+ * handler by one at a time. Link with -lquaject-pipe; pkg-config knows the rest. */
 #ifndef QUAJECT_PIPE_H
 #define QUAJECT_PIPE_H
 
@@ -173,9 +173,9 @@ struct qj_runner *qj_runner_new(const struct qj_pipe *);
 /* May be null. */
 void qj_runner_free(struct qj_runner *);
 
-/* Runs over `bytes` at `source` and writes as many to `target`, which may be `source` itself, and shares no byte with it
- * otherwise; null if the pipe writes nothing. Options may be null, and so may the place for the report, which is valid
- * until the runner is used again. If an error is returned nothing has been read or written. */
+/* Runs over `bytes` at `source` and writes as many to `target`, which may be `source` itself, and shares no byte with
+ * it otherwise; null if the pipe writes nothing. Options may be null, and so may the place for the report, which is
+ * valid until the runner is used again. If an error is returned nothing has been read or written. */
 int qj_runner_run(
     struct qj_runner *, const void *source, void *target, size_t bytes, const struct qj_run_options *,
     const struct qj_pipe_report **);
@@ -186,8 +186,8 @@ struct qj_part {
     size_t bytes;
 };
 
-/* The same for data that lie in several places, as if they lay together: targets have as many bytes as sources, and share
- * none with them or each other. Sources are not written to. */
+/* The same for data that lie in several places, as if they lay together: targets have as many bytes as sources, and
+ * share none with them or each other. Sources are not written to. */
 int qj_runner_run_parts(
     struct qj_runner *, const struct qj_part *sources, size_t source_count, const struct qj_part *targets,
     size_t target_count, const struct qj_run_options *, const struct qj_pipe_report **);
@@ -228,8 +228,8 @@ struct qj_handled {
     size_t reply_bytes;
 };
 
-/* Runs on a message. An instruction costs one unit of fuel, and 64 bytes that are delivered or replied another. What was
- * delivered stays where it is, whatever the verdict. Buffers must not overlap each other or the message. */
+/* Runs on a message. An instruction costs one unit of fuel, and 64 bytes that are delivered or replied another. What
+ * was delivered stays where it is, whatever the verdict. Buffers must not overlap each other or the message. */
 int qj_handler_run(
     struct qj_handler *, const void *message, size_t bytes, const struct qj_part *buffers, size_t buffer_count,
     uint64_t fuel, struct qj_handled *);

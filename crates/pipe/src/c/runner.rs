@@ -132,8 +132,8 @@ impl qj_runner {
         if pipe.writes() && distance != 0 && distance < bytes {
             return Err(Error::Overlap);
         }
-        // SAFETY: 1. Source and target, if the pipe writes, have so many bytes. 2. Streams are as many as wanted and long
-        // enough. 3. If source and target share bytes they are the same.
+        // SAFETY: 1. Source and target, if the pipe writes, have so many bytes. 2. Streams are as many as wanted and
+        // long enough. 3. If source and target share bytes they are the same.
         unsafe {
             if whole {
                 self.runner.run_at_once(source, target, bytes, options).map(|_| ())

@@ -67,7 +67,8 @@ where
     /// Bytes of an integer register.
     pub(super) const WORD: usize = M::LONG_BITS as usize / 8;
 
-    /// Allocates registers in addition to those of the parameters, and sets them: from the frame, or to zero where sums begin.
+    /// Allocates registers in addition to those of the parameters, and sets them: from the frame, or to zero where sums
+    /// begin.
     pub(super) fn open(
         asm: &mut Asm<'_, M>,
         plan: &'p Plan,

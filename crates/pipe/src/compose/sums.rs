@@ -5,11 +5,11 @@
 //! congruent to 1 modulo 2^16 - 1 (end-around carry).
 //!
 //! - **Halves** add up the higher half of every word, exactly: for each vector an addition, a shift, and an addition.
-//! - **Means** add up the highest sixteen bits of the mean of a block, which is a tree of averages of two: for each vector
-//!   an addition and less than one average, and a shift and an addition for the block. That is fewer instructions, and
-//!   few of those that only some execution ports can do, which swaps need too. But averages are rounded up, so that the
-//!   sum exceeds the exact one by a bounded excess for each block, which limits the number of blocks; before it is
-//!   used, the maximum excess is subtracted, with saturation at zero.
+//! - **Means** add up the highest sixteen bits of the mean of a block, which is a tree of averages of two: for each
+//!   vector an addition and less than one average, and a shift and an addition for the block. That is fewer
+//!   instructions, and few of those that only some execution ports can do, which swaps need too. But averages are
+//!   rounded up, so that the sum exceeds the exact one by a bounded excess for each block, which limits the number of
+//!   blocks; before it is used, the maximum excess is subtracted, with saturation at zero.
 
 use quaject_vcode::{Asm, Core, VectorMachine, Vectors};
 
@@ -122,7 +122,8 @@ impl Sums {
 
     /// The maximum excess of the sum of high parts in an element.
     //
-    // Each level of the tree rounds up by a half at most, and levels add up; what lower bits contribute is less than one.
+    // Each level of the tree rounds up by a half at most, and levels add up; what lower bits contribute is less than
+    // one.
     fn max_excess(self, unroll: usize, width: usize) -> u64 {
         match self {
             Sums::Means if unroll > 1 => {

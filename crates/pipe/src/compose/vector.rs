@@ -341,12 +341,12 @@ where
         asm.bind(done);
     }
 
-    /// Single vectors, so that blocks remain; then blocks, each of which is stored after the next one was loaded and summed
-    /// up; and the sums are closed before the last block is stored.
+    /// Single vectors, so that blocks remain; then blocks, each of which is stored after the next one was loaded and
+    /// summed up; and the sums are closed before the last block is stored.
     //
-    // A register is stored and loaded again at once, vector by vector, and what changes vectors after the sum is done a few
-    // ahead of the stores: so those units of a processor that only some instructions can use have work all the time, and
-    // no store waits for them. Adding up, which every unit can do, comes last.
+    // A register is stored and loaded again at once, vector by vector, and what changes vectors after the sum is done a
+    // few ahead of the stores: so those units of a processor that only some instructions can use have work all the
+    // time, and no store waits for them. Adding up, which every unit can do, comes last.
     fn overlap(&self, asm: &mut Asm<'_, M>, width: usize) {
         let (scalar, unroll) = (self.scalar, self.shape.unroll);
         let is_sum = |kept: &Kept<M::Vector>| matches!(kept, Kept::Words(_));

@@ -1,5 +1,5 @@
-//! The small language of user steps and message handlers: instructions on eight registers, checked before they run. Knows
-//! no machine; `compose` writes steps as code, [`crate::reference`] and [`crate::handler`] interpret.
+//! The small language of user steps and message handlers: instructions on eight registers, checked before they run.
+//! Knows no machine; `compose` writes steps as code, [`crate::reference`] and [`crate::handler`] interpret.
 
 pub(crate) mod text;
 mod verify;
@@ -239,8 +239,8 @@ impl UserStep {
     /// Checks a step.
     ///
     /// # Errors
-    /// A [`VerifyError`]: an instruction that is not for steps, a register that is read before it is written, a shift by more
-    /// than the width, a constant wider than the element, a second total, more than [`MAX_STEP_INSTRUCTIONS`].
+    /// A [`VerifyError`]: an instruction that is not for steps, a register that is read before it is written, a shift
+    /// by more than the width, a constant wider than the element, a second total, more than [`MAX_STEP_INSTRUCTIONS`].
     pub fn new(program: Program, element: Element) -> Result<UserStep, VerifyError> {
         verify::step(program, element).map(|checked| UserStep { inner: Arc::new(checked) })
     }

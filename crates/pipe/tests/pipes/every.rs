@@ -4,15 +4,17 @@
 //! A run of the tests takes a slice: every composition, as every kind of code, in a few of its cases. The whole is
 //! `cargo xtask pipes`. What it leaves out makes no difference:
 //!
-//! - **Alignments** count modulo the longest vector of the code, 64 bytes or less: no instruction demands more than that, and
-//!   no code looks at more of an address.
-//! - **Pairs of alignments** are for the patient. There are as many parts as places in a line, and a part holds each place of
-//!   the source and each of the target once: at every length, the source ends 0 to 63 bytes before a guard page, and in part
-//!   `p` the target `p` more than that. So one part is every alignment of both, and all parts are every pair. Code has no use
-//!   for pairs: below 1024 bytes it looks at no address; from there on, and where it stores past the caches, at the target's
-//!   and at whether the source's is the same in its line; which is why the long lengths have pairs of their own in each part.
-//! - **The same code** runs once. Levels of a processor often make the same of a composition, and `copy` and `count` have no
-//!   code of their own: a composition with them runs in a few cases, if its code is that of the one without, byte for byte.
+//! - **Alignments** count modulo the longest vector of the code, 64 bytes or less: no instruction demands more than
+//!   that, and no code looks at more of an address.
+//! - **Pairs of alignments** are for the patient. There are as many parts as places in a line, and a part holds each
+//!   place of the source and each of the target once: at every length, the source ends 0 to 63 bytes before a guard
+//!   page, and in part `p` the target `p` more than that. So one part is every alignment of both, and all parts are
+//!   every pair. Code has no use for pairs: below 1024 bytes it looks at no address; from there on, and where it stores
+//!   past the caches, at the target's and at whether the source's is the same in its line; which is why the long
+//!   lengths have pairs of their own in each part.
+//! - **The same code** runs once. Levels of a processor often make the same of a composition, and `copy` and `count`
+//!   have no code of their own: a composition with them runs in a few cases, if its code is that of the one without,
+//!   byte for byte.
 //! - **Handlers** have no loops of their own: what they deliver runs as the data here do.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -57,8 +59,8 @@ struct Case {
 }
 
 impl Case {
-    /// How many a part has for code to which so many places are different, in an order in which little has to be made anew
-    /// from one to the next.
+    /// How many a part has for code to which so many places are different, in an order in which little has to be made
+    /// anew from one to the next.
     fn count(places: usize) -> usize {
         SHORT * places + LONG.len() * 8 + SHORT + SHORT + 5 * SHORT
     }
@@ -269,7 +271,8 @@ fn same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && differs == 0 && one_rest.iter().zip(other_rest).all(|(one, other)| one == other)
 }
 
-/// Bytes in guarded memory, with a line before them, where there is one, and what is between them and the next guard page.
+/// Bytes in guarded memory, with a line before them, where there is one, and what is between them and the next guard
+/// page.
 fn around(memory: &mut Guarded, place: Place, length: usize) -> (&[u8], &mut [u8], &[u8]) {
     let all = memory.all();
     let first = place.first(all.len(), length);
@@ -379,8 +382,8 @@ fn run(kinds: &[Option<Step>], amount: Amount, composers: &[(&'static str, Compo
         match amount {
             Amount::Parts(parts) => {
                 for part in 0..parts {
-                    // Later parts would repeat pairs of places of shorter vectors, and of the eight targets of a line that can
-                    // be streamed to.
+                    // Later parts would repeat pairs of places of shorter vectors, and of the eight targets of a line
+                    // that can be streamed to.
                     let repeats = part >= if store == Store::Streaming { 8 } else { places };
                     let first = if repeats { SHORT * places } else { 0 };
                     let numbers = first..Case::count(places);

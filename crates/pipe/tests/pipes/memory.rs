@@ -1,5 +1,5 @@
-//! Pipes under valgrind: no byte is read that is not there or was never written. Valgrind knows no AVX-512, so this is for the
-//! code of older processors, a slice of what `every.rs` runs between guard pages.
+//! Pipes under valgrind: no byte is read that is not there or was never written. Valgrind knows no AVX-512, so this is
+//! for the code of older processors, a slice of what `every.rs` runs between guard pages.
 
 use std::process::Command;
 

@@ -154,8 +154,8 @@ fn sums_of_many_bytes_do_not_overflow() {
     }
 }
 
-/// Code adds up averages, which are rounded: what is rounded most, and least, in one vector of every eight and in all, at
-/// sizes for which that counts most often.
+/// Code adds up averages, which are rounded: what is rounded most, and least, in one vector of every eight and in all,
+/// at sizes for which that counts most often.
 #[test]
 fn sums_of_averages_are_exact() {
     const PIECE: usize = 1 << 17;

@@ -1,7 +1,7 @@
 /* Runs composed pipes: runner CODE TABLES TESTS OUT. Everything is mapped where the tests say; source, target and keys
    lie between pages that cannot be accessed. A test is a record of 2112 bytes:
-     0  entry, source, target, keys: addresses; length; in place of the last two: 1 if bytes outside of the target were written,
-        and what the pipe returned
+     0  entry, source, target, keys: addresses; length; in place of the last two: 1 if bytes outside of the target were
+        written, and what the pipe returned
     64  the frame (768)   832  data in, written bytes out (640)   1472  keys (640) */
 #include <stdint.h>
 #include <stdio.h>

@@ -139,8 +139,8 @@ impl Bench {
         bench
     }
 
-    /// Runs a pipe and its reference on fresh data and compares everything: what is written, what is found out, and that
-    /// nothing else changed.
+    /// Runs a pipe and its reference on fresh data and compares everything: what is written, what is found out, and
+    /// that nothing else changed.
     pub fn check(&mut self, name: &str, pipe: &Pipe, store: Store, length: usize, from: Place, to: Place) {
         let source = self.source.at(from, length);
         fill(&mut self.random, source);

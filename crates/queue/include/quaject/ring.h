@@ -165,8 +165,8 @@ static inline size_t qj_ring_bytes(unsigned capacity_log2) {
     return (sizeof(struct qj_ring) + (sizeof(struct qj_ring_slot) << capacity_log2) + 127) & ~(size_t)127;
 }
 
-/* Writes the header into zeroed memory, aligned to 128 bytes, of at least qj_ring_bytes(). Done once, by the process that
- * created the memory, before any end attaches. Fails when the memory is too small or the capacity too large. */
+/* Writes the header into zeroed memory, aligned to 128 bytes, of at least qj_ring_bytes(). Done once, by the process
+ * that created the memory, before any end attaches. Fails when the memory is too small or the capacity too large. */
 static inline enum qj_ring_result qj_ring_create(void *memory, size_t bytes, unsigned capacity_log2, uint32_t kind) {
     struct qj_ring *ring = (struct qj_ring *)memory;
     if (capacity_log2 > QJ_RING_CAPACITY_LOG2_MAX || kind > QJ_RING_MP_MC || bytes < qj_ring_bytes(capacity_log2) ||
@@ -324,8 +324,8 @@ QJ_RING__SPECIALISED enum qj_ring_result qj_ring_sc_pop(struct qj_ring_end *end,
  *                                                              ... whatever is more urgent ...
  *                                                              qj_ring_sc_give_back(&end, passed);
  *
- * Until they are given back the producer finds the slots full, and a successor would find the messages again. Other calls
- * of the consumer's may follow only when every slot has been given back. */
+ * Until they are given back the producer finds the slots full, and a successor would find the messages again. Other
+ * calls of the consumer's may follow only when every slot has been given back. */
 
 /* The slot of the next message: write all words, then publish it. */
 QJ_RING__SPECIALISED enum qj_ring_result qj_ring_sp_reserve(struct qj_ring_end *end, struct qj_ring_slot **slot) {
@@ -481,9 +481,10 @@ static inline enum qj_ring_result qj_ring_mc_pop(struct qj_ring_end *end, struct
 
 /* ---- after a peer's death ---- */
 
-/* Recovers the slots that the dead `owner` of a shared side has held. Its unfinished inserts are skipped by the consumers; calls
- * `each` (which may be null) with every message it had taken and not released, which the caller thereby takes over.
- * Any end may call this, several at once too. The owner must be dead, and its number not assigned again before. */
+/* Recovers the slots that the dead `owner` of a shared side has held. Its unfinished inserts are skipped by the
+ * consumers; calls `each` (which may be null) with every message it had taken and not released, which the caller
+ * thereby takes over. Any end may call this, several at once too. The owner must be dead, and its number not assigned
+ * again before. */
 static inline void qj_ring_recover(struct qj_ring_end *end, uint8_t owner,
                                   void (*each)(void *context, const struct qj_ring_message *message), void *context) {
     for (uint64_t index = 0; index <= end->mask; index++) {
@@ -518,8 +519,8 @@ static inline void qj_ring_recover(struct qj_ring_end *end, uint8_t owner,
 /* Deprecated name, for one version. */
 #define qj_ring_disown qj_ring_recover
 
-/* The slots hold the positions `first` .. `first + capacity - 1`; `first` is the next to be consumed. Laps are counted from
- * the one of slot 0, because they wrap around. */
+/* The slots hold the positions `first` .. `first + capacity - 1`; `first` is the next to be consumed. Laps are counted
+ * from the one of slot 0, because they wrap around. */
 static inline enum qj_ring_result qj_ring__first(const struct qj_ring_end *end, uint64_t *first) {
     uint64_t start = qj_ring__get_state(end, 0) >> 16 << end->shift;
     int64_t least = INT64_MAX, max = INT64_MIN;

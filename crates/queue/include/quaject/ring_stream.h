@@ -2,7 +2,7 @@
  * order, complete. One process writes, one reads; they connect by a name in the file system. The driver `ring:` of `qj
  * run` uses the same protocol. C11 and C++17, Linux; no library. Compile with -D_GNU_SOURCE (C++ compilers do).
  *
- *     struct qj_stream stream;                                    the other process, or `qj run --bind c=ring:/dev/shm/s`
+ *     struct qj_stream stream;                                    the other process: `qj run --bind c=ring:/dev/shm/s`
  *     qj_stream_open(&stream, "/dev/shm/s", QJ_STREAM_WRITER, 10);    ..., QJ_STREAM_READER, 10
  *     qj_stream_write(&stream, "hello", 5);                           qj_stream_read(&stream, bytes, sizeof bytes) == 5
  *     qj_stream_close(&stream);                                       qj_stream_read(...) == -EPIPE
@@ -14,7 +14,7 @@
  *   first                                     second
  *   makes the ring, listens at the name       connects (SOCK_SEQPACKET)
  *                          <--- greeting ---  magic: 64 bits | 1 for the reader, 2 for the writer: 32 bits | 0: 32 bits
- *                          --- greeting -->   the same of the first, with log2 of the slots, and the memory (SCM_RIGHTS)
+ *                          --- greeting -->   the same of the first, with log2 of the slots and the memory (SCM_RIGHTS)
  *   removes the name       <---   bell   -->  one byte: poll the ring again
  *
  *   slots of a message     first  kind << 32 | length, 48 bytes of it          kind 1: a message, 2: the end (length 0)
@@ -54,7 +54,8 @@ struct qj_stream_greeting {
     uint32_t capacity_log2;
 };
 
-/* One end. `line` becomes readable when the peer has acted after a call has returned -EAGAIN, and when it has closed. */
+/* One end. `line` becomes readable when the peer has acted after a call has returned -EAGAIN, and when it has
+ * closed. */
 struct qj_stream {
     struct qj_ring_end end;
     void *memory;
@@ -185,8 +186,9 @@ static inline int qj_stream__join(struct qj_stream *stream) {
     return result;
 }
 
-/* Opens the stream of this name and waits for the other side. The first side creates the ring, of 2^capacity_log2 slots of 64
- * bytes. Returns 0, or -EBUSY if the role is taken, -EPROTO if the name belongs to something else than a ring, or -errno. */
+/* Opens the stream of this name and waits for the other side. The first side creates the ring, of 2^capacity_log2 slots
+ * of 64 bytes. Returns 0, or -EBUSY if the role is taken, -EPROTO if the name belongs to something else than a ring, or
+ * -errno. */
 static inline int qj_stream_open(struct qj_stream *stream, const char *path, uint32_t role, unsigned capacity_log2) {
     struct sockaddr_un address;
     memset(stream, 0, sizeof *stream);
@@ -373,9 +375,9 @@ static inline ssize_t qj_stream__read_rest(struct qj_stream *stream, struct qj_r
     return (ssize_t)length;
 }
 
-/* Reads a message, waiting for it: its length, or -EPIPE at the end (the writer has ended or closed), -ECONNRESET when the
- * writer has closed in the middle of a message, -EMSGSIZE when it is longer than `room`, -EPROTO when the ring violates
- * the protocol. After -EMSGSIZE and -EPROTO the stream cannot be used any more. */
+/* Reads a message, waiting for it: its length, or -EPIPE at the end (the writer has ended or closed), -ECONNRESET when
+ * the writer has closed in the middle of a message, -EMSGSIZE when it is longer than `room`, -EPROTO when the ring
+ * violates the protocol. After -EMSGSIZE and -EPROTO the stream cannot be used any more. */
 static inline ssize_t qj_stream_read(struct qj_stream *stream, void *to, size_t room) {
     struct qj_ring_message slot;
     if (stream->ended) return -EPIPE;

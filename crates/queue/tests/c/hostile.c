@@ -1,5 +1,5 @@
-/* Every operation of quaject/ring.h on memory that holds anything: `hostile ROUNDS`. The ring ends where a page ends that
- * that must not be accessed; the sanitizers watch the rest. */
+/* Every operation of quaject/ring.h on memory that holds anything: `hostile ROUNDS`. The ring ends where a page ends
+ * that that must not be accessed; the sanitizers watch the rest. */
 #include <quaject/ring.h>
 #include <stdio.h>
 #include <stdlib.h>

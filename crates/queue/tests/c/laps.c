@@ -7,8 +7,8 @@
 #define CHECK(condition) ((condition) ? (void)0 : (fprintf(stderr, "%d: %s\n", __LINE__, #condition), exit(1)))
 #define LAST_LAP (((uint64_t)1 << 48) - 1)
 
-/* `pushed` messages go through the ring around the wrap, with up to `held` of them in it; before each, both ends die and
- * others take their places. */
+/* `pushed` messages go through the ring around the wrap, with up to `held` of them in it; before each, both ends die
+ * and others take their places. */
 static void around(unsigned log2, uint64_t pushed, uint64_t held) {
     size_t bytes = qj_ring_bytes(log2);
     char *memory = (char *)aligned_alloc(128, bytes);

@@ -1,5 +1,5 @@
-/* Streams of quaject/ring_stream.h between two processes: every length around the edges of slots, both orders of coming,
- * rings from one slot on, ends by word, by closing and by death. Argument: a name that is not in use. */
+/* Streams of quaject/ring_stream.h between two processes: every length around the edges of slots, both orders of
+ * coming, rings from one slot on, ends by word, by closing and by death. Argument: a name that is not in use. */
 #include <quaject/ring_stream.h>
 
 #include <signal.h>

@@ -1,6 +1,6 @@
 //! All interleavings and all C11 executions of small programs over the algorithms, by loom. `sound` compiles the
-//! algorithm's files with loom's atomics; each `weak_*` does so with one memory order taken away, and must be caught, by
-//! the text of its panic: with contention loom may also die of its branch limit, which proves nothing.
+//! algorithm's files with loom's atomics; each `weak_*` does so with one memory order taken away, and must be caught,
+//! by the text of its panic: with contention loom may also die of its branch limit, which proves nothing.
 
 mod models;
 mod sound;

@@ -1,4 +1,5 @@
-//! Calls: the ends take turns, requests and replies that are not taken are dropped, both ends run on threads of their own.
+//! Calls: the ends take turns, requests and replies that are not taken are dropped, both ends run on threads of their
+//! own.
 
 use std::cell::Cell;
 use std::ops::ControlFlow;

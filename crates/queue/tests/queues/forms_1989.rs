@@ -1,6 +1,6 @@
 //! The queues as the Synthesis papers print them, statement by statement, as oracles. Figure 1: one producer, one
-//! consumer. Figure 2: many producers, one consumer, inserts of several items, a flag next to each item. Both wrap their
-//! indices and therefore leave one place of the buffer empty.
+//! consumer. Figure 2: many producers, one consumer, inserts of several items, a flag next to each item. Both wrap
+//! their indices and therefore leave one place of the buffer empty.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 

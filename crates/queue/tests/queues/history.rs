@@ -1,8 +1,8 @@
 //! Linearizability of short histories, by the method of Wing and Gong: is there an order of the operations, within the
 //! times at which they ran, that a sequential queue explains?
 //!
-//! Operations that succeed are those of a first-in first-out queue. A refusal means "not now": it is exact when no other
-//! operation was under way, and may otherwise stem from one that has claimed a slot and not finished with it.
+//! Operations that succeed are those of a first-in first-out queue. A refusal means "not now": it is exact when no
+//! other operation was under way, and may otherwise stem from one that has claimed a slot and not finished with it.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};

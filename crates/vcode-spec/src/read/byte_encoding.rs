@@ -1,5 +1,5 @@
-//! Reads the encoding of an x86 instruction as the Intel manual writes it: `W 03 /d,t = d, t`. Left of `=` are prefixes, opcode
-//! bytes, ModRM and immediates; right of it is the operand text for the assembler.
+//! Reads the encoding of an x86 instruction as the Intel manual writes it: `W 03 /d,t = d, t`. Left of `=` are
+//! prefixes, opcode bytes, ModRM and immediates; right of it is the operand text for the assembler.
 
 use super::{push_text, tokens};
 use crate::model::*;

@@ -125,7 +125,8 @@ typedef struct qjv_function {
     uint32_t label[QJV_MAX_LABELS];
     qjv_fixup fixup[QJV_MAX_FIXUPS];
     qjv_constant constant[QJV_MAX_CONSTANTS];
-    /* Temporaries that substitute for callee-saved registers, and their save area; valid only if has_stand_ins is set. */
+    /* Temporaries that substitute for callee-saved registers, and their save area; valid only if has_stand_ins is
+     * set. */
     uint64_t int_standing, float_standing;
     int32_t stand_in_area;
     /* A client's convention, and its free registers of each file; valid only if client is set. The machine's own sets

@@ -116,7 +116,8 @@ impl Registered {
 impl Drop for Registered {
     fn drop(&mut self) {
         let held = LIST.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: 1. The lock is held. 2. The entry was inserted by `register`, and only this function removes or frees it.
+        // SAFETY: 1. The lock is held. 2. The entry was inserted by `register`, and only this function removes or frees
+        // it.
         unsafe {
             let list = &raw mut __jit_debug_descriptor;
             let (next, previous) = ((*self.entry).next, (*self.entry).previous);

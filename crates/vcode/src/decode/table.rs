@@ -1,5 +1,5 @@
-//! The table-driven disassembler: decodes one instruction at a time into the text that an assembler accepts. The tables are
-//! generated; no machine is named here.
+//! The table-driven disassembler: decodes one instruction at a time into the text that an assembler accepts. The tables
+//! are generated; no machine is named here.
 
 use core::fmt;
 

@@ -1,5 +1,5 @@
-//! Division by a constant as multiplication and shifts: computes the multiplier and the shift counts. Arithmetic only, for any
-//! width, so that small widths can be tested exhaustively.
+//! Division by a constant as multiplication and shifts: computes the multiplier and the shift counts. Arithmetic only,
+//! for any width, so that small widths can be tested exhaustively.
 //!
 //! Granlund and Montgomery, "Division by invariant integers using multiplication" (1994); the search for the least
 //! shift is Warren's, "Hacker's Delight", chapter 10.

@@ -1,17 +1,17 @@
-//! Peephole optimisation (McKeeman 1965) in a window over the last few instructions, which are held back before they are
-//! written. "VCODE" 6.2 names the lack of one as a weakness of the system.
+//! Peephole optimisation (McKeeman 1965) in a window over the last few instructions, which are held back before they
+//! are written. "VCODE" 6.2 names the lack of one as a weakness of the system.
 //!
 //! ```text
 //!   client ──> simplified ──> [ older ... newer ] ──> written by the core
 //!                             dead code is removed
 //! ```
 //!
-//! A new instruction is simplified by copy propagation, constant folding, algebraic identities, reassociation of constant
-//! addends, store-to-load forwarding and redundant load elimination. A held instruction is removed (dead code, dead store)
-//! if its result is overwritten, or freed with [`Peephole::putreg`], before it is read. A constant with one reader becomes
-//! the reader's immediate, and a result that is only copied is computed into the destination of the copy (coalescing).
-//! Labels, branches, calls, returns and every use of [`Peephole::asm`] end the window: the held instructions are written
-//! first, in order.
+//! A new instruction is simplified by copy propagation, constant folding, algebraic identities, reassociation of
+//! constant addends, store-to-load forwarding and redundant load elimination. A held instruction is removed (dead code,
+//! dead store) if its result is overwritten, or freed with [`Peephole::putreg`], before it is read. A constant with one
+//! reader becomes the reader's immediate, and a result that is only copied is computed into the destination of the copy
+//! (coalescing). Labels, branches, calls, returns and every use of [`Peephole::asm`] end the window: the held
+//! instructions are written first, in order.
 //!
 //! Assumptions:
 //!
@@ -206,8 +206,8 @@ where
         self.asm.end()
     }
 
-    /// Adds the next instruction. A branch to an unbound label is held too, as the last one, because the registers that it
-    /// reads are often freed right after it.
+    /// Adds the next instruction. A branch to an unbound label is held too, as the last one, because the registers that
+    /// it reads are often freed right after it.
     #[inline(never)]
     pub(crate) fn push(&mut self, new: Held) {
         if self.window.ends_in_branch() {

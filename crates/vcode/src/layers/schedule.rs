@@ -1,5 +1,5 @@
-//! Portable scheduling of branch and load delay slots by the client ("VCODE" 5.3, `v_schedule_delay` and `v_raw_load`). The
-//! emitters are not involved, so code without it has no cost.
+//! Portable scheduling of branch and load delay slots by the client ("VCODE" 5.3, `v_schedule_delay` and `v_raw_load`).
+//! The emitters are not involved, so code without it has no cost.
 
 use crate::asm::{Asm, Fixup};
 use crate::cursor::Cursor;

@@ -1,10 +1,10 @@
 //! Virtual registers: their number is unlimited, and those without a machine register are in stack slots.
 //!
-//! Allocation is one-pass and final: a virtual register gets its location, a machine register or a stack slot, when it is
-//! created, and keeps it until it is released. So control flow and calls need no treatment: a value has one location at
-//! every point of the function. A client allocates the most used values first, and uses [`Virtual::cold_reg`] for rarely
-//! used ones. Instructions are those of [`Core`]; an operand in a stack slot is loaded to one of three temporaries, which
-//! are reserved when registers run out.
+//! Allocation is one-pass and final: a virtual register gets its location, a machine register or a stack slot, when it
+//! is created, and keeps it until it is released. So control flow and calls need no treatment: a value has one location
+//! at every point of the function. A client allocates the most used values first, and uses [`Virtual::cold_reg`] for
+//! rarely used ones. Instructions are those of [`Core`]; an operand in a stack slot is loaded to one of three
+//! temporaries, which are reserved when registers run out.
 //!
 //! No heap is used: a virtual register is a value, and released slots are listed in memory of the client.
 
@@ -102,8 +102,8 @@ pub(crate) struct Detached {
 }
 
 impl Detached {
-    /// The state of `asm`. `left` bytes must still be free, because the client reserved them for the following instructions;
-    /// so the compiler knows how many are left whether or not the out-of-line code ran.
+    /// The state of `asm`. `left` bytes must still be free, because the client reserved them for the following
+    /// instructions; so the compiler knows how many are left whether or not the out-of-line code ran.
     pub(crate) fn by<M: Machine>(asm: &mut Asm<'_, M>, left: usize) -> Detached {
         asm.left = 0;
         asm.space(left);

@@ -1,4 +1,5 @@
-//! Functions in portable instructions in text form: read with diagnostics about all errors, and assembled for any machine.
+//! Functions in portable instructions in text form: read with diagnostics about all errors, and assembled for any
+//! machine.
 //!
 //! ```text
 //! function sum %p%l leaf      # parameters are a0, a1 ...

@@ -1,10 +1,10 @@
-//! The symbolic debugger whose absence "VCODE" 6.2 names: it executes a function one portable instruction at a time and shows
-//! variables by name. Each instruction is generated as a function of its own, which loads the operands, executes the
-//! instruction and stores its results. So the values are those that this machine computes, and an instruction that is
-//! added to a specification needs no code here.
+//! The symbolic debugger whose absence "VCODE" 6.2 names: it executes a function one portable instruction at a time and
+//! shows variables by name. Each instruction is generated as a function of its own, which loads the operands, executes
+//! the instruction and stores its results. So the values are those that this machine computes, and an instruction that
+//! is added to a specification needs no code here.
 //!
-//! Undefined behaviour is reported instead of executed: accesses outside the memory of the stepper, division by zero, and
-//! shifts by too many bits.
+//! Undefined behaviour is reported instead of executed: accesses outside the memory of the stepper, division by zero,
+//! and shifts by too many bits.
 
 use std::boxed::Box;
 use std::format;

@@ -1,5 +1,5 @@
-/* Conventions of a client's that the header writes for, run on the machine it is compiled for: interrupt handlers, registers
-   of other classes, arguments that cross; and conventions that are refused. */
+/* Conventions of a client's that the header writes for, run on the machine it is compiled for: interrupt handlers,
+   registers of other classes, arguments that cross; and conventions that are refused. */
 #ifndef _DEFAULT_SOURCE
 #define _DEFAULT_SOURCE
 #endif
@@ -29,7 +29,8 @@ static qjv_place crossed(const qjv_convention *convention, qjv_counters *counter
     return qjv_make_place(QJV_ON_STACK, counters->stack - 8, 0);
 }
 
-/* A private convention: arguments cross, and the last temporary but those of arguments is preserved by what is called. */
+/* A private convention: arguments cross, and the last temporary but those of arguments is preserved by what is
+ * called. */
 static long a_private_convention(void) {
     qjv_convention mine = qjv_own_convention();
     const v_reg args[2] = {qjv_reg(qjv_int_args[0]), qjv_reg(qjv_int_args[1])}, kept = qjv_reg(qjv_int_temp[0]);

@@ -1,5 +1,5 @@
-/* Functions that the header writes, run on the machine it is compiled for: more parameters than registers carry, of both
-   files, in frames of every size, and calls with as many arguments. */
+/* Functions that the header writes, run on the machine it is compiled for: more parameters than registers carry, of
+   both files, in frames of every size, and calls with as many arguments. */
 #include <quaject/vcode.h>
 #include <stdio.h>
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
-/* Sets what is in no register that functions are given, calls the function at m[0] as an interrupt would happen, and says
-   what has changed: a bit each. Where the processor itself keeps all that for a handler there is nothing to ask. Where
-   functions without a frame keep things below their stack pointer, it is how many of those have changed. */
+/* Sets what is in no register that functions are given, calls the function at m[0] as an interrupt would happen, and
+   says what has changed: a bit each. Where the processor itself keeps all that for a handler there is nothing to ask.
+   Where functions without a frame keep things below their stack pointer, it is how many of those have changed. */
 #include <stdint.h>
 
 long outlives(uint64_t *m) {
@@ -24,7 +24,8 @@ long outlives(uint64_t *m) {
                      : "r"(m[0])
                      : "r8", "r9", "lr", "cr0", "memory");
     if (changed) return (long)(changed << 8);
-    /* Called through the link register: an interrupt leaves the other. Below the stack pointer gcc may keep something. */
+    /* Called through the link register: an interrupt leaves the other. Below the stack pointer gcc may keep
+     * something. */
     __asm__ volatile("stdu 1,-512(1)\n\tmtlr %4\n\tlis 0,0x1234\n\tori 0,0,0x5678\n\tmtcrf 255,0\n\tmtctr 0\n\t"
                      "li 0,0\n\tmtxer 0\n\tli 0,77\n\tblrl\n\tmr %0,0\n\tmfcr %1\n\tmfctr %2\n\tmfxer %3\n\taddi 1,1,512"
                      : "=&r"(r0), "=&r"(cr), "=&r"(ctr), "=&r"(xer)

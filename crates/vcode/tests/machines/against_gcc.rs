@@ -1,6 +1,6 @@
 //! Random functions in two ways: written by us, and as C text that the machine's gcc compiles. Up to twelve mixed
-//! parameters, straight lines, branches, a loop, calls back into C with up to twelve arguments. C calls both with the same
-//! random arguments and counts how often their results differ.
+//! parameters, straight lines, branches, a loop, calls back into C with up to twelve arguments. C calls both with the
+//! same random arguments and counts how often their results differ.
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,5 @@
-//! How functions end, with a frame and without: run on every machine, and compared with what the C header writes. Where a
-//! jump executes the instruction after it, taking a last jump back moves that instruction.
+//! How functions end, with a frame and without: run on every machine, and compared with what the C header writes. Where
+//! a jump executes the instruction after it, taking a last jump back moves that instruction.
 
 use std::fmt::Write as _;
 

@@ -263,8 +263,8 @@ impl<'t> Batch<'t> {
         self.finish(format!("{} {name}", M::NAME), &region, code, 0, [0; TEST_BYTES], expected);
     }
 
-    /// Adds a function that `build` writes, of the address of some memory: what is there afterwards, and perhaps the low
-    /// bits of what it returns.
+    /// Adds a function that `build` writes, of the address of some memory: what is there afterwards, and perhaps the
+    /// low bits of what it returns.
     pub fn add_memory<M: Machine>(
         &mut self,
         name: String,
@@ -351,8 +351,8 @@ impl<'t> Batch<'t> {
         })
     }
 
-    /// Adds a function of up to four parameters and with a convention of its own, which is called by the others; returns
-    /// its address.
+    /// Adds a function of up to four parameters and with a convention of its own, which is called by the others;
+    /// returns its address.
     pub fn add_convention<M: Machine>(
         &mut self,
         name: &str,

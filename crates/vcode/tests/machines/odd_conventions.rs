@@ -1,5 +1,5 @@
-//! Conventions that are possible but odd: arguments in registers that functions preserve, no registers at all, handlers that
-//! keep values across calls; and places for arguments that there are not.
+//! Conventions that are possible but odd: arguments in registers that functions preserve, no registers at all, handlers
+//! that keep values across calls; and places for arguments that there are not.
 
 use quaject_vcode::{
     Argument, Asm, Class, Convention, Core, Counters, Error, Kind, Lists, Machine, Param, Place, Region, Register,
@@ -19,7 +19,8 @@ where
     add_without_registers::<M>(batch);
 }
 
-/// Arguments travel in registers that functions preserve: the callee may change them, and the caller keeps values there.
+/// Arguments travel in registers that functions preserve: the callee may change them, and the caller keeps values
+/// there.
 fn add_preserved_arguments<M: Machine>(batch: &mut Batch<'_>)
 where
     for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
@@ -185,7 +186,8 @@ where
 /// Says where every argument travels: the first in the first register, say.
 type Rule = fn(&Lists, &Lists, &mut Counters, Type) -> Place;
 
-/// Conventions whose arguments travel where they cannot are refused, in parameters and in calls, and nothing is written.
+/// Conventions whose arguments travel where they cannot are refused, in parameters and in calls, and nothing is
+/// written.
 pub fn refuse<M: Machine>()
 where
     for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,

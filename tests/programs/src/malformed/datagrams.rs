@@ -401,8 +401,8 @@ impl Ear {
         frames
     }
 
-    /// Handles received frames, and sends flow control as a tester does: without it the unit waits for seconds. Returns the
-    /// number of frames.
+    /// Handles received frames, and sends flow control as a tester does: without it the unit waits for seconds. Returns
+    /// the number of frames.
     fn answer(&mut self, bus: &UdpSocket) -> u64 {
         let frames = self.frames();
         for frame in &frames {

@@ -1,5 +1,5 @@
-//! Malformed input on serial lines, which are pipes here: the Modbus slave and the PPP deframer. The slave runs in virtual time, so
-//! that the silence which ends a frame of wrong length takes no real time.
+//! Malformed input on serial lines, which are pipes here: the Modbus slave and the PPP deframer. The slave runs in
+//! virtual time, so that the silence which ends a frame of wrong length takes no real time.
 
 use super::{Run, Watch, damaged, maybe_damaged};
 use crate::hdlc::encode;

@@ -1,6 +1,6 @@
-//! Malformed packets for each program with a network or a line, through its real drivers: packets of real peers that are damaged,
-//! truncated, joined or reordered, and noise. Afterwards the program must serve a complete transaction, must not have reported
-//! an error, and must use no more memory than after half of the packets.
+//! Malformed packets for each program with a network or a line, through its real drivers: packets of real peers that
+//! are damaged, truncated, joined or reordered, and noise. Afterwards the program must serve a complete transaction,
+//! must not have reported an error, and must use no more memory than after half of the packets.
 //!
 //! `cargo xtask malformed [PROGRAM] --packets 10000000` is the long run; a test run sends a sample.
 

@@ -1,5 +1,5 @@
-//! Malformed streams over TCP on loopback: at the MQTT broker and the USB device. Data after a packet that closes the connection is
-//! never read, so that none is sent, and only sent packets are counted.
+//! Malformed streams over TCP on loopback: at the MQTT broker and the USB device. Data after a packet that closes the
+//! connection is never read, so that none is sent, and only sent packets are counted.
 
 use super::{Watch, damaged, in_own_network};
 use crate::mqtt::hostile::{offences, packet_of};

@@ -1,6 +1,6 @@
-//! Peers of the TCP/IP host that drive their connections through all states, with the host's sequence numbers, and send invalid
-//! segments in between: with valid checksums, at the limits of what is allowed. They close their connections, because a
-//! desynchronised connection would occupy the host for minutes.
+//! Peers of the TCP/IP host that drive their connections through all states, with the host's sequence numbers, and send
+//! invalid segments in between: with valid checksums, at the limits of what is allowed. They close their connections,
+//! because a desynchronised connection would occupy the host for minutes.
 
 use crate::tcpip::{ACK, FIN, RST, SYN, ip, with_sum};
 use quaject_test_support::random::Random;
@@ -304,7 +304,8 @@ impl Answers {
         Some(said)
     }
 
-    /// Whether this many packets have caused enough answers of each kind, so that they have reached all parts of the host.
+    /// Whether this many packets have caused enough answers of each kind, so that they have reached all parts of the
+    /// host.
     pub(super) fn suffice(&self, sent: u64) {
         let Answers { taken, acknowledged, data, ended, reset, found, refused, other } = *self;
         let kinds = [

@@ -1,5 +1,5 @@
-//! NAT44 (examples/nat): between two networks, where the kernels' ping, curl and nc use it; its ports and sessions as time
-//! passes; and what it makes of any packets, judged without its arithmetic.
+//! NAT44 (examples/nat): between two networks, where the kernels' ping, curl and nc use it; its ports and sessions as
+//! time passes; and what it makes of any packets, judged without its arithmetic.
 
 pub(crate) mod packets;
 

@@ -1,5 +1,5 @@
-//! Random packets from both sides, whole, damaged, cut short, quoted in errors: whatever comes out is compared with what came
-//! in. The expected checksum is computed in full, whereas the router updates it incrementally.
+//! Random packets from both sides, whole, damaged, cut short, quoted in errors: whatever comes out is compared with
+//! what came in. The expected checksum is computed in full, whereas the router updates it incrementally.
 
 use super::{engines, folder};
 use crate::repository;

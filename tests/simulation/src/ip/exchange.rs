@@ -1,5 +1,5 @@
-//! An exchange of a host with another: one TCP connection, or some datagrams, by smoltcp. Compares all bytes that arrive with
-//! the expected ones.
+//! An exchange of a host with another: one TCP connection, or some datagrams, by smoltcp. Compares all bytes that
+//! arrive with the expected ones.
 
 use super::goal::{Goal, Verdict};
 use super::packets::{self, Packets};

@@ -1,5 +1,5 @@
-//! A host on an Ethernet with smoltcp's network stack: its exchanges, sequential and concurrent, and services for the exchanges
-//! of others, in virtual time.
+//! A host on an Ethernet with smoltcp's network stack: its exchanges, sequential and concurrent, and services for the
+//! exchanges of others, in virtual time.
 
 use super::exchange::{Exchange, Plan};
 use super::goal::Verdict;

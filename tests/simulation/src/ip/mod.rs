@@ -1,4 +1,5 @@
-//! Hosts with smoltcp's TCP on simulated links: around the TCP/IP host (`tcpip`), and on both sides of the router (`nat`).
+//! Hosts with smoltcp's TCP on simulated links: around the TCP/IP host (`tcpip`), and on both sides of the router
+//! (`nat`).
 //!
 //! ```text
 //! plans ─> scenario ─> network ─> host ─> exchange ─> stream, packets ─> goal

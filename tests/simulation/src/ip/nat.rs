@@ -1,5 +1,6 @@
-//! The router with NAT (examples/nat) between three hosts inside and two outside, all with smoltcp's TCP: pages, echo, datagrams
-//! and pings, some with pauses in which the router drops their mapping, and unsolicited connections from outside.
+//! The router with NAT (examples/nat) between three hosts inside and two outside, all with smoltcp's TCP: pages, echo,
+//! datagrams and pings, some with pauses in which the router drops their mapping, and unsolicited connections from
+//! outside.
 
 use super::exchange::{Plan, Traffic};
 use super::goal::{Expected, Goal};

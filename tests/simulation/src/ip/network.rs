@@ -1,5 +1,5 @@
-//! A program on Ethernets with fault injection, and the hosts on them: the event loop, and a digest of all frames. Does not
-//! interpret frames.
+//! A program on Ethernets with fault injection, and the hosts on them: the event loop, and a digest of all frames. Does
+//! not interpret frames.
 
 use super::disk::Disk;
 use super::host::Host;

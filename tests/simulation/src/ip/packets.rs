@@ -1,5 +1,5 @@
-//! Requests of a host whose answers must have equal content: datagrams and pings, retransmitted until the answer arrives, and
-//! repeated after pauses.
+//! Requests of a host whose answers must have equal content: datagrams and pings, retransmitted until the answer
+//! arrives, and repeated after pauses.
 
 use super::goal::{Expected, Goal, Verdict};
 use crate::SECOND_NS;
@@ -11,7 +11,8 @@ use smoltcp::wire::{Icmpv4Packet, Icmpv4Repr, IpAddress, IpEndpoint, IpListenEnd
 /// The time between two transmissions, and their number.
 const RETRY_NS: i64 = SECOND_NS;
 const MAX_TRIES: u16 = 30;
-/// The content of a late answer, after the unique prefix of its request, and how long the host awaits_late_answer for it.
+/// The content of a late answer, after the unique prefix of its request, and how long the host awaits_late_answer for
+/// it.
 pub(crate) const LATE: &[u8] = b"late";
 const LATE_S: i64 = 20;
 /// The length of the unique prefix; round and delay of the late answer follow.

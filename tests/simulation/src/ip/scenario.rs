@@ -1,5 +1,5 @@
-//! Hosts on an impaired network that load the program permanently. At intervals the network is unimpaired for hours: then all
-//! exchanges end, the program becomes idle, and new exchanges succeed.
+//! Hosts on an impaired network that load the program permanently. At intervals the network is unimpaired for hours:
+//! then all exchanges end, the program becomes idle, and new exchanges succeed.
 
 use super::exchange::Plan;
 use super::host::{Tallies, Tally};

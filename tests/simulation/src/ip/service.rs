@@ -1,5 +1,5 @@
-//! The services of a simulated host: HTTP/1.0 with pages of every size, and echo over TCP and UDP. The content of a page is a
-//! function of its name.
+//! The services of a simulated host: HTTP/1.0 with pages of every size, and echo over TCP and UDP. The content of a
+//! page is a function of its name.
 
 use super::packets::{LATE, PREFIX};
 use crate::SECOND_NS;

@@ -1,5 +1,5 @@
-//! A TCP connection of a host: sends one stream of bytes and expects another, at a given pace; it close first, last or aborts.
-//! Knows no protocol above TCP.
+//! A TCP connection of a host: sends one stream of bytes and expects another, at a given pace; it close first, last or
+//! aborts. Knows no protocol above TCP.
 
 use super::goal::{Expected, Goal, Verdict};
 use crate::SECOND_NS;

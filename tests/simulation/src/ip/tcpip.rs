@@ -1,5 +1,5 @@
-//! The TCP/IP host (examples/tcpip) and three hosts with smoltcp's TCP: pages of all sizes, echo, pings, at any pace, closed by
-//! either side or aborted.
+//! The TCP/IP host (examples/tcpip) and three hosts with smoltcp's TCP: pages of all sizes, echo, pings, at any pace,
+//! closed by either side or aborted.
 
 use super::exchange::{Plan, Traffic};
 use super::goal::{Expected, Goal};

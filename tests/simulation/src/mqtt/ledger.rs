@@ -1,5 +1,5 @@
-//! The record of publications and receptions: detects every message that arrives too often, at a client without subscription,
-//! out of order, or never. Knows no packets.
+//! The record of publications and receptions: detects every message that arrives too often, at a client without
+//! subscription, out of order, or never. Knows no packets.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,7 @@
-//! The MQTT broker (examples/mqtt) and eight clients, whose connections are segmented, delayed, broken between any two bytes or
-//! silenced: QoS 0, 1 and 2, sessions that outlive connections, retained messages, wills, and changing subscriptions. The
-//! network is unimpaired at intervals; after each of them every message that had to arrive has arrived.
+//! The MQTT broker (examples/mqtt) and eight clients, whose connections are segmented, delayed, broken between any two
+//! bytes or silenced: QoS 0, 1 and 2, sessions that outlive connections, retained messages, wills, and changing
+//! subscriptions. The network is unimpaired at intervals; after each of them every message that had to arrive has
+//! arrived.
 
 mod client;
 mod ledger;
@@ -235,8 +236,8 @@ impl Simulation<'_> {
             return;
         }
         for _ in 0..1 + self.random.below(3) {
-            // The retained message is the last published one if none can be lost, or be duplicated after a later one: MQTT
-            // guarantees the order of messages of one QoS.
+            // The retained message is the last published one if none can be lost, or be duplicated after a later one:
+            // MQTT guarantees the order of messages of one QoS.
             let keeps = !self.clients[number].clean && self.random.below(12) == 0;
             let qos = if keeps { 1 + number as u8 % 2 } else { self.random.below(3) as u8 };
             let topic = match self.random.below(4) {

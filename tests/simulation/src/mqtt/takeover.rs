@@ -1,5 +1,5 @@
-//! A client of the MQTT broker (examples/mqtt) disconnects and reconnects before the broker has processed either: a session
-//! takeover (MQTT 3.1.1, 3.1.4-2).
+//! A client of the MQTT broker (examples/mqtt) disconnects and reconnects before the broker has processed either: a
+//! session takeover (MQTT 3.1.1, 3.1.4-2).
 
 use super::packets::{self, Message, Packet};
 use crate::node::{Engine, Node, compile_for};
@@ -19,8 +19,8 @@ fn queue_event(node: &mut Node<'_>, place: u32, case: &str, content: Option<Vec<
     node.offer(events, vec![Datum::Pid(node.first_instance(events) + place), event]);
 }
 
-/// Runs the broker until it is quiescent. Returns the packets that it has sent, by connection, and the connections that it
-/// has closed.
+/// Runs the broker until it is quiescent. Returns the packets that it has sent, by connection, and the connections that
+/// it has closed.
 fn run_to_quiescence(node: &mut Node<'_>) -> (BTreeMap<u32, Vec<Packet>>, Vec<u32>) {
     node.run(0);
     let (requests, first) = (node.channel("sendC"), node.first_instance(node.channel("eventC")));
@@ -45,8 +45,8 @@ fn message(content: u8) -> Vec<u8> {
     packets::publish(&Message { topic, content: vec![content], qos: 0, duplicate: false, retain: false, id: 0 })
 }
 
-/// The messages that the subscriber receives of a client that publishes this many, sends `last`, and reconnects before the
-/// broker has processed any of it.
+/// The messages that the subscriber receives of a client that publishes this many, sends `last`, and reconnects before
+/// the broker has processed any of it.
 fn received_messages(engine: Engine, messages: u8, last: &[u8]) -> Vec<(String, Vec<u8>)> {
     let program = compile_for(engine, BROKER);
     let mut node = Node::on(engine, &program);

@@ -1,10 +1,10 @@
-//! The control unit (examples/uds) and a tester on a CAN bus that loses, duplicates and delays frames, or delivers none for
-//! seconds. Every request is answered as ISO 14229-1 requires in one of the unit's possible states, or the tester knows that it
-//! was not answered.
+//! The control unit (examples/uds) and a tester on a CAN bus that loses, duplicates and delays frames, or delivers none
+//! for seconds. Every request is answered as ISO 14229-1 requires in one of the unit's possible states, or the tester
+//! knows that it was not answered.
 //!
-//! A real bus does not reorder frames: those of each direction arrive in the order of their transmission. One test reorders
-//! them: sequence numbers detect it within a message, and the tester separates messages by the maximal delay, as the standard
-//! requires.
+//! A real bus does not reorder frames: those of each direction arrive in the order of their transmission. One test
+//! reorders them: sequence numbers detect it within a message, and the tester separates messages by the maximal delay,
+//! as the standard requires.
 
 mod transport;
 mod unit;

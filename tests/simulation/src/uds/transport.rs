@@ -1,5 +1,5 @@
-//! A tester's end of ISO-TP (ISO 15765-2, normal addressing, frames of 8 bytes), written from the standard for these tests: one
-//! message in each direction, with the standard's timeouts. Knows no services.
+//! A tester's end of ISO-TP (ISO 15765-2, normal addressing, frames of 8 bytes), written from the standard for these
+//! tests: one message in each direction, with the standard's timeouts. Knows no services.
 
 use crate::{MILLISECOND_NS, SECOND_NS};
 use quaject_test_support::random::Random;

@@ -1,6 +1,6 @@
-//! The specification of the control unit of examples/uds, from ISO 14229-1, its README and constants: a nondeterministic transition
-//! function from state and request to next state and answer. A tester that has lost answers tracks the set of possible states
-//! (subset construction); an answer that none of them gives is an error.
+//! The specification of the control unit of examples/uds, from ISO 14229-1, its README and constants: a
+//! nondeterministic transition function from state and request to next state and answer. A tester that has lost answers
+//! tracks the set of possible states (subset construction); an answer that none of them gives is an error.
 
 use crate::SECOND_NS;
 use std::collections::BTreeSet;

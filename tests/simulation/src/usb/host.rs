@@ -1,5 +1,6 @@
-//! A USB/IP host that has attached the device: enumerates it, writes bytes to the serial port and reads their echo, unlinks transfers,
-//! halts endpoints. Written from the kernel's documentation (`usbip_protocol`) and USB 2.0; shares no code with the device.
+//! A USB/IP host that has attached the device: enumerates it, writes bytes to the serial port and reads their echo,
+//! unlinks transfers, halts endpoints. Written from the kernel's documentation (`usbip_protocol`) and USB 2.0; shares
+//! no code with the device.
 
 use quaject_test_support::random::Random;
 use std::collections::{BTreeMap, VecDeque};

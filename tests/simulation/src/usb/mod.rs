@@ -1,5 +1,5 @@
-//! The USB device behind USB/IP (examples/usb) and two hosts that attach it alternately: each enumerates it, writes to its serial
-//! port and reads the echo, unlinks transfers, halts endpoints, and detaches or is disconnected.
+//! The USB device behind USB/IP (examples/usb) and two hosts that attach it alternately: each enumerates it, writes to
+//! its serial port and reads the echo, unlinks transfers, halts endpoints, and detaches or is disconnected.
 
 mod host;
 

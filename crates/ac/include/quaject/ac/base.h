@@ -183,8 +183,8 @@ void qj_ac_start(void);
 /* Frees the thread's stacks. Every block must be closed. */
 void qj_ac_stop(void);
 
-/* Settings of the process, for threads that start later: every thread's stacks are of one size. Environment: QJ_AC_STACK_KIB,
- * QJ_AC_TRACE=FILE. */
+/* Settings of the process, for threads that start later: every thread's stacks are of one size. Environment:
+ * QJ_AC_STACK_KIB, QJ_AC_TRACE=FILE. */
 struct qj_ac_options {
     size_t stack_bytes; /* usable bytes of a task's stack; 0: 60 KiB */
     union {

@@ -1,7 +1,8 @@
 /* Context switches between stacks. Knows no tasks, blocks or queues.
  *
- * A context is a stack pointer. On x86-64 its top word is the address to jump to, with that stack pointer and with the task
- * in rdx, so that a context saved by the inline switch and one saved by the function look the same to the code that resumes them:
+ * A context is a stack pointer. On x86-64 its top word is the address to jump to, with that stack pointer and with the
+ * task in rdx, so that a context saved by the inline switch and one saved by the function look the same to the code
+ * that resumes them:
  *
  *     inline                          function
  *     sp -> [ address behind the asm ]  sp -> [ qj_ac__resume  ]

@@ -1,6 +1,6 @@
-/* Synchronisation of the tasks of one thread: semaphores, locks, condition variables, event counts and sequencers (Reed, Kanodia
- * 1979). Waiters are served first come, first served. Each wait has a form ending in `_x` that returns QJ_AC_CANCELED when the
- * enclosing block is cancelled. */
+/* Synchronisation of the tasks of one thread: semaphores, locks, condition variables, event counts and sequencers
+ * (Reed, Kanodia 1979). Waiters are served first come, first served. Each wait has a form ending in `_x` that returns
+ * QJ_AC_CANCELED when the enclosing block is cancelled. */
 #ifndef QUAJECT_AC_SYNC_H
 #define QUAJECT_AC_SYNC_H
 

@@ -206,8 +206,8 @@ QJ_AC_INLINE struct qj_ac_task *qj_ac_current(void) {
 void qj_ac_schedule(struct qj_ac_task *task);
 void qj_ac_schedule_back(struct qj_ac_task *task);
 
-/* Runs `to`, a task of this thread, now and goes to the end of the dispatch queue. Returns 0, QJ_AC_CANCELED, or -ESRCH when
- * `to` does not wait. */
+/* Runs `to`, a task of this thread, now and goes to the end of the dispatch queue. Returns 0, QJ_AC_CANCELED, or -ESRCH
+ * when `to` does not wait. */
 QJ_AC_INLINE int qj_ac_yield_to(struct qj_ac_task *to) { return qj_ac__yield_to_slow(to); }
 
 /* Checks in debug builds that a task belongs to this thread; an optimised direct yield does not check. Under a tool it

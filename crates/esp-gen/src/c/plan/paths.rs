@@ -1,5 +1,5 @@
-//! Fast paths in the plan: which of them become C functions, what they require of storage, and the slots that they capture
-//! from other instances.
+//! Fast paths in the plan: which of them become C functions, what they require of storage, and the slots that they
+//! capture from other instances.
 
 use super::super::Style;
 use super::super::storage::{PathConstraints, StorageMap, used_slots};

@@ -7,12 +7,12 @@
 //!   preempt    is on the environment or the clock, and can commit     commits it for the owner, and searches again
 //!   defer      may have become possible, as a guard at one of its     queues behind the instance whose guard opened,
 //!              ends depends on free objects and has opened            and searches again when it is dispatched
-//!   bypass     could be met by the requester as well                  skips this owner, to meet it there or another one
+//!   bypass     could be met by the requester as well                  skips this owner, to meet it there or another
 //! ```
 //!
-//! A fair `alt` always bypasses; a `pri alt` bypasses only if another partner may wait on the channel, and takes the first
-//! owner after all if it has bypassed all of them. What is decided here is where each may happen, by branches; the
-//! functions that decide it at run time are written by the emitter of the same name.
+//! A fair `alt` always bypasses; a `pri alt` bypasses only if another partner may wait on the channel, and takes the
+//! first owner after all if it has bypassed all of them. What is decided here is where each may happen, by branches;
+//! the functions that decide it at run time are written by the emitter of the same name.
 
 use super::waits::{branch_channel, has_free_object_guard};
 use super::{End, Plan};

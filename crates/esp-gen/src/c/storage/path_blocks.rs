@@ -16,7 +16,8 @@ pub(crate) fn on_path(body: &Body) -> Vec<bool> {
     on_path
 }
 
-/// Whether the blocks of a body's fast paths contain a cycle: topological sorting (Kahn 1962) does not remove all of them.
+/// Whether the blocks of a body's fast paths contain a cycle: topological sorting (Kahn 1962) does not remove all of
+/// them.
 pub(crate) fn has_cycle_on_path(body: &Body) -> bool {
     let on_path = on_path(body);
     let mut predecessors = vec![0usize; body.blocks.len()];

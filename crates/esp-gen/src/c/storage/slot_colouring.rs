@@ -1,6 +1,6 @@
-//! Slot colouring: which slots of a frame share memory. Slots whose live ranges interfere do not; a slot and its copy do
-//! not interfere (Chaitin 1981). Copies are coalesced first, then slots that are copied to or from parts of others are
-//! placed inside them ([`subslots`]), then the interference graph is coloured greedily, largest slots first. Knows
+//! Slot colouring: which slots of a frame share memory. Slots whose live ranges interfere do not; a slot and its copy
+//! do not interfere (Chaitin 1981). Copies are coalesced first, then slots that are copied to or from parts of others
+//! are placed inside them ([`subslots`]), then the interference graph is coloured greedily, largest slots first. Knows
 //! liveness and regions; nothing of frames and C.
 //!
 //! ```text
@@ -392,7 +392,8 @@ impl SlotClasses {
         }
     }
 
-    /// Puts slots inside their hosts where nothing of the host's class conflicts, the largest first. Returns their places.
+    /// Puts slots inside their hosts where nothing of the host's class conflicts, the largest first. Returns their
+    /// places.
     fn join_subslots(
         &mut self,
         interference: &Interference,

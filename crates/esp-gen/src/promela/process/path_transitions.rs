@@ -7,8 +7,8 @@ use crate::promela::paths::{CAPTURED, RESUMED};
 use quaject_esp_ir::ir::*;
 
 impl<'a> MacroStep<'_, 'a> {
-    /// Captures the members if all are at their waits. If not, either edge is taken: the choice depends on which instances
-    /// are ready, and changes only when the path is tried again.
+    /// Captures the members if all are at their waits. If not, either edge is taken: the choice depends on which
+    /// instances are ready, and changes only when the path is tried again.
     pub(super) fn enter(&mut self, enter: &Enter, location: Location, lines: &mut Lines) {
         let plan = self.scope.plan;
         let path = &plan.program.paths[enter.path.0 as usize];

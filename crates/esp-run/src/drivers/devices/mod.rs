@@ -1,8 +1,10 @@
-//! Devices: drivers that two channels may share, one for each direction: a socket, a folder of files, a network interface. Channels
-//! that name the same device share it. Devices of Linux are in [`linux`]; other systems refuse them.
+//! Devices: drivers that two channels may share, one for each direction: a socket, a folder of files, a network
+//! interface. Channels that name the same device share it. Devices of Linux are in [`linux`]; other systems refuse
+//! them.
 //!
-//! A device never blocks. It reports a failure in the first of these ways that applies: as a message, if the type of the channel has a
-//! case for it; as a loss that is counted, if the medium may lose (a datagram, a frame); by ending the run with a [`HostError`].
+//! A device never blocks. It reports a failure in the first of these ways that applies: as a message, if the type of
+//! the channel has a case for it; as a loss that is counted, if the medium may lose (a datagram, a frame); by ending
+//! the run with a [`HostError`].
 
 mod can;
 #[cfg(target_os = "linux")]
@@ -75,8 +77,8 @@ pub(crate) trait Device {
     /// Adds the descriptors to wait for: for messages if `reading`, and for room if it holds messages.
     fn watch<'d>(&'d self, reading: bool, watched: &mut Vec<Interest<'d>>);
 
-    /// The result of a wait for messages: for each descriptor of [`Device::watch`], in order, whether it had an event. A device that
-    /// polls anyway may ignore it.
+    /// The result of a wait for messages: for each descriptor of [`Device::watch`], in order, whether it had an event.
+    /// A device that polls anyway may ignore it.
     fn woken(&mut self, _happened: &[bool]) {}
 
     /// Whether its descriptors may be closed before the run ends.

@@ -1,5 +1,6 @@
-//! `tcp:`: connections as messages. Each message begins with the number of its connection, which the driver chooses for incoming
-//! connections and the program for outgoing ones; with a `pid`, it is one of the instances that the `pid` may name.
+//! `tcp:`: connections as messages. Each message begins with the number of its connection, which the driver chooses for
+//! incoming connections and the program for outgoing ones; with a `pid`, it is one of the instances that the `pid` may
+//! name.
 //!
 //! ```text
 //!   events    opened address, port    accepted or established        requests    connect address, port
@@ -9,9 +10,9 @@
 //!             failed code, reason     broken, or not established
 //! ```
 //!
-//! A number is in use from `opened` or `connect` until the program sends `close`, whatever the peer does; while all are in use, further
-//! connections wait in the system's queue. Events for which the type of the channel has no case are dropped; without `failed`, a broken
-//! connection is reported as `closed`.
+//! A number is in use from `opened` or `connect` until the program sends `close`, whatever the peer does; while all are
+//! in use, further connections wait in the system's queue. Events for which the type of the channel has no case are
+//! dropped; without `failed`, a broken connection is reported as `closed`.
 
 use super::{Device, Ends, Received, readable};
 use crate::binding::SocketEndpoint;
@@ -235,8 +236,8 @@ impl Tcp {
         }
     }
 
-    /// Reads and drops what arrives after `close`: unread data would make the system reset the connection, and the peer could lose
-    /// data.
+    /// Reads and drops what arrives after `close`: unread data would make the system reset the connection, and the peer
+    /// could lose data.
     fn drain(&mut self) {
         let mut waste = [0; 4096];
         self.lingering.retain_mut(|stream| match stream.read(&mut waste) {

@@ -1,5 +1,5 @@
-//! `udp:`: messages of an address, a port and bytes. A channel whose messages begin with a `pid` has a socket for each instance that
-//! the `pid` may name, and the `pid` selects the socket.
+//! `udp:`: messages of an address, a port and bytes. A channel whose messages begin with a `pid` has a socket for each
+//! instance that the `pid` may name, and the `pid` selects the socket.
 //!
 //! Datagrams may be lost, so that no error of a single datagram ends the program: a datagram for which the socket's
 //! buffer has no room, that is longer than the bound of the channel's type, or that the system refuses to send is

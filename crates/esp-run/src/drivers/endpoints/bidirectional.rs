@@ -34,7 +34,8 @@ pub(super) struct Bidirectional {
     commands: Vec<RunningCommand>,
     /// Symbolic links to terminals, removed at the end.
     links: Vec<PathBuf>,
-    /// The other ends of terminals, held open: reading the controlling end fails while no process has the other one open.
+    /// The other ends of terminals, held open: reading the controlling end fails while no process has the other one
+    /// open.
     terminal_ends: Vec<OwnedFd>,
 }
 

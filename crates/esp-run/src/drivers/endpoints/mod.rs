@@ -95,8 +95,8 @@ impl OpenEndpoints {
         Ok((output.map_err(|error| HostError::file("write", &name, &error))?, name))
     }
 
-    /// Ends the commands that still run, after their pipes have been closed: `graceful` waits for those that the program wrote to,
-    /// which read the end of their input. Returns a note for each that failed.
+    /// Ends the commands that still run, after their pipes have been closed: `graceful` waits for those that the
+    /// program wrote to, which read the end of their input. Returns a note for each that failed.
     pub(crate) fn close(&mut self, graceful: bool) -> Vec<String> {
         self.bidirectional.close(graceful)
     }

@@ -57,8 +57,8 @@ QJV_INLINE int qjv_is_source(const qjv_moves *moves, unsigned number) {
     return 0;
 }
 
-/* Emits a parallel copy: repeatedly a move whose destination is the source of no other; a cycle is broken by saving one source
-   in the transfer slot. */
+/* Emits a parallel copy: repeatedly a move whose destination is the source of no other; a cycle is broken by saving one
+   source in the transfer slot. */
 QJV_OUTLINE void qjv_make_moves(qjv_asm *c, qjv_moves *moves, int is_float, v_variable transfer) {
     while (moves->count) {
         unsigned index = 0, first = moves->source[0];

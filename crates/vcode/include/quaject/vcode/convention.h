@@ -144,8 +144,8 @@ typedef struct {
  * does not save for a handler. */
 typedef enum { QJV_SCRATCH_FREE, QJV_SCRATCH_PRESERVED } qjv_scratch;
 
-/* A calling convention. Functions whose scratch registers are preserved are interrupt handlers: they return nothing, may
-   be entered on the stack of what they interrupt, and call functions of C. Of floating registers they preserve the
+/* A calling convention. Functions whose scratch registers are preserved are interrupt handlers: they return nothing,
+   may be entered on the stack of what they interrupt, and call functions of C. Of floating registers they preserve the
    eight bytes of a double: code that uses vectors must save these before it enters a handler that uses floats. On
    x86-64 the return address would overlap the red zone of the interrupted code: the code that enters a handler must
    lower the stack pointer before. */

@@ -1,5 +1,5 @@
-/* Functions: parameters, prologue and epilogue. The same as frame.rs and epilogue.rs of the Rust crate, which explain it;
-   knows register numbers and the layout of frames, not encodings. */
+/* Functions: parameters, prologue and epilogue. The same as frame.rs and epilogue.rs of the Rust crate, which explain
+   it; knows register numbers and the layout of frames, not encodings. */
 #ifndef QUAJECT_VCODE_FUNCTION_H
 #define QUAJECT_VCODE_FUNCTION_H
 
@@ -166,7 +166,8 @@ QJV_INLINE void qjv_open(qjv_asm *c, qjv_function *f, qjv_region region, int kin
     c->left = 64;
     c->last_return = c->forward = QJV_NO_RETURN;
     if (__builtin_expect(region.length < QJV_PROLOGUE + 64 + QJV_SLACK, 0)) {
-        /* The region has no room for code: qjv_end reports the error, and the code goes to a buffer that is never executed. */
+        /* The region has no room for code: qjv_end reports the error, and the code goes to a buffer that is never
+         * executed. */
         static uint8_t nowhere[QJV_PROLOGUE + 64 + QJV_SLACK];
         qjv_failed(f, QJV_ERROR_OVERFLOW);
         f->start = nowhere;
@@ -244,8 +245,9 @@ QJV_COLD void qjv_arrive_with(qjv_asm *c, size_t length, const char *types, v_re
     if (qjv_parameters(c, types, params) && !c->f->error) qjv_move_parameters(c, types, params);
 }
 
-/* Begins a function with a client's convention, which is there until qjv_end. It calls others by the same one, an interrupt
-   handler functions of C; registers that it must preserve and C functions may destroy are then always saved. */
+/* Begins a function with a client's convention, which is there until qjv_end. It calls others by the same one, an
+   interrupt handler functions of C; registers that it must preserve and C functions may destroy are then always
+   saved. */
 QJV_INLINE void qjv_begin_with(qjv_asm *c, qjv_function *f, qjv_region region, const char *types, v_reg *params, int kind,
                                const qjv_convention *convention) {
     qjv_asm copy;

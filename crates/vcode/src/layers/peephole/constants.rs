@@ -1,5 +1,5 @@
-//! Constant folding and algebraic identities, and the constants that every machine encodes in one instruction. Values are in
-//! canonical form: signed ones sign-extended, unsigned ones zero-extended, to 64 bits.
+//! Constant folding and algebraic identities, and the constants that every machine encodes in one instruction. Values
+//! are in canonical form: signed ones sign-extended, unsigned ones zero-extended, to 64 bits.
 
 use crate::generated::peephole::Op;
 use crate::signature::Type;

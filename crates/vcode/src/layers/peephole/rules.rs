@@ -1,5 +1,5 @@
-//! Simplification of a new instruction by the held ones. Each rule is correct by itself, and none makes the code longer on
-//! any machine.
+//! Simplification of a new instruction by the held ones. Each rule is correct by itself, and none makes the code longer
+//! on any machine.
 
 use super::constants::{
     Identity, ValueClass, binary, bits, canonical, class, identity, identity_of_equals, is_short_constant,
@@ -220,8 +220,8 @@ impl Window {
         self.set(new, ty, value)
     }
 
-    /// Folds a constant index, and a constant that was added to the base, into the offset of a load or store whose base is
-    /// source number `base`.
+    /// Folds a constant index, and a constant that was added to the base, into the offset of a load or store whose base
+    /// is source number `base`.
     fn fold_address(&self, mut new: Held, base: usize) -> Held {
         let shape = new.shape();
         if shape.form == Form::Register

@@ -1,5 +1,5 @@
-//! The window of held instructions, and the rules that apply when a live range ends: dead code elimination, copy coalescing,
-//! folding into an immediate.
+//! The window of held instructions, and the rules that apply when a live range ends: dead code elimination, copy
+//! coalescing, folding into an immediate.
 
 use super::constants::{canonical, class, mirrored};
 use super::{Form, Held, NONE, Shape};

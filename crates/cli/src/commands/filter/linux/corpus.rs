@@ -1,5 +1,5 @@
-//! `qj filter corpus`: applies the filters of a folder to the packets of its captures, and compares every engine with the
-//! others and with `bpf_filter`.
+//! `qj filter corpus`: applies the filters of a folder to the packets of its captures, and compares every engine with
+//! the others and with `bpf_filter`.
 
 use super::guard;
 use crate::arguments::FilterCorpus;

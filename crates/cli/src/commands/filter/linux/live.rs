@@ -107,7 +107,8 @@ impl<'p> InterfaceCapture<'p> {
         self.link_type
     }
 
-    /// Passes every packet to `take` until the maximum is reached, or SIGINT or SIGTERM arrives; the number of lost packets.
+    /// Passes every packet to `take` until the maximum is reached, or SIGINT or SIGTERM arrives; the number of lost
+    /// packets.
     pub(crate) fn each(
         &mut self,
         mut take: impl FnMut(CapturedPacket<'_>) -> Result<(), HostError>,

@@ -1,6 +1,6 @@
-//! Sub-slot placement: a slot that is copied into a part of another one can be built there, and a slot that is copied out
-//! of one can stay there. Finds the candidates and refuses those whose live ranges conflict with their host's. Knows
-//! nothing of classes and colours.
+//! Sub-slot placement: a slot that is copied into a part of another one can be built there, and a slot that is copied
+//! out of one can stay there. Finds the candidates and refuses those whose live ranges conflict with their host's.
+//! Knows nothing of classes and colours.
 //!
 //! ```text
 //!   in(c, $reply); answer = packet |> { from, reply }      `reply` is received where `answer` holds it
@@ -101,7 +101,8 @@ impl Subslots {
         }
     }
 
-    /// Refuses those of which an instruction writes one while the other is live. `live` is the set behind the instruction.
+    /// Refuses those of which an instruction writes one while the other is live. `live` is the set behind the
+    /// instruction.
     pub(super) fn at_instruction(&mut self, op: &Op, access: &Access<'_>, live: &LiveSet) {
         let mut writes = access.writes.clone();
         if let Op::CallExtern { .. } = op {

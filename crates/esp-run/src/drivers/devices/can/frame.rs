@@ -1,5 +1,5 @@
-//! A frame of classic CAN and its two encodings: `struct can_frame` of the kernel, and the MessagePack map of python-can's
-//! interface `udp_multicast`.
+//! A frame of classic CAN and its two encodings: `struct can_frame` of the kernel, and the MessagePack map of
+//! python-can's interface `udp_multicast`.
 
 use rmpv::Value as Packed;
 use std::time::SystemTime;

@@ -1,9 +1,9 @@
-//! `can:`: a bus of frames, each an identifier and up to eight bytes. `can:NAME` is an interface of SocketCAN; `can:PORT` is a virtual
-//! bus of this machine: datagrams of UDP multicast on the loopback interface, in the form of python-can's interface `udp_multicast`,
-//! which can join it.
+//! `can:`: a bus of frames, each an identifier and up to eight bytes. `can:NAME` is an interface of SocketCAN;
+//! `can:PORT` is a virtual bus of this machine: datagrams of UDP multicast on the loopback interface, in the form of
+//! python-can's interface `udp_multicast`, which can join it.
 //!
-//! The identifier is SocketCAN's `can_id`: bit 31 marks one of 29 bits instead of 11, bit 30 a remote frame, which requests a frame of
-//! data. Frames may be lost, so that no error of a single frame ends the program.
+//! The identifier is SocketCAN's `can_id`: bit 31 marks one of 29 bits instead of 11, bit 30 a remote frame, which
+//! requests a frame of data. Frames may be lost, so that no error of a single frame ends the program.
 
 mod frame;
 

@@ -13,8 +13,8 @@
 //!                      instead of any of them:                   failed code, reason
 //! ```
 //!
-//! A number or a `pid` before the request identifies the open file. Names are resolved below the folder (`openat2`, `RESOLVE_BENEATH`):
-//! no `..` and no link leads out of it.
+//! A number or a `pid` before the request identifies the open file. Names are resolved below the folder (`openat2`,
+//! `RESOLVE_BENEATH`): no `..` and no link leads out of it.
 
 use crate::drivers::devices::{Device, Ends, Received};
 use crate::drivers::failure::Failure;

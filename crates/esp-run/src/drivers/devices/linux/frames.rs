@@ -1,11 +1,12 @@
-//! `tap:` and `packet:`: a network interface, one message for each Ethernet frame. `tap:` is the other end of a virtual interface, which
-//! carries traffic of this system; `packet:` receives and sends frames on an existing interface.
+//! `tap:` and `packet:`: a network interface, one message for each Ethernet frame. `tap:` is the other end of a virtual
+//! interface, which carries traffic of this system; `packet:` receives and sends frames on an existing interface.
 //!
-//! Frames may be lost, so that no error of one ends the program: frames that arrive faster than they are received, that are longer than
-//! the bound of the channel's type, or that the interface refuses are counted. An interface that is down may come up again; one that is
-//! removed ends the program, after the frames that arrived before were received.
+//! Frames may be lost, so that no error of one ends the program: frames that arrive faster than they are received, that
+//! are longer than the bound of the channel's type, or that the interface refuses are counted. An interface that is
+//! down may come up again; one that is removed ends the program, after the frames that arrived before were received.
 //!
-//! Frames of an existing interface arrive in a ring that is shared with the kernel (`packet_ring.rs`), those of a virtual one are read.
+//! Frames of an existing interface arrive in a ring that is shared with the kernel (`packet_ring.rs`), those of a
+//! virtual one are read.
 //!
 //! With rules, each frame is classified: it is the case of a union that has the name of the first rule that matches.
 
@@ -172,8 +173,8 @@ fn open_tap(interface: &str) -> Result<OwnedFd, Error> {
     if status < 0 { Err(Error::last_os_error()) } else { Ok(file) }
 }
 
-/// A socket for the frames of an interface, its ring, and the monitor of the interface. Before it is bound, the socket receives
-/// nothing.
+/// A socket for the frames of an interface, its ring, and the monitor of the interface. Before it is bound, the socket
+/// receives nothing.
 fn open_packet(interface: &str) -> Result<(OwnedFd, (PacketRing, LinkMonitor)), Error> {
     let link = LinkMonitor::of(interface)?;
     // SAFETY: No pointers are passed.

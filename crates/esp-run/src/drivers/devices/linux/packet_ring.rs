@@ -1,13 +1,14 @@
-//! The receive ring of a `packet:` socket (packet(7), `PACKET_RX_RING`, `TPACKET_V2`): the kernel writes frames to memory of this
-//! process, so that receiving one needs no system call.
+//! The receive ring of a `packet:` socket (packet(7), `PACKET_RX_RING`, `TPACKET_V2`): the kernel writes frames to
+//! memory of this process, so that receiving one needs no system call.
 //!
 //! ```text
 //! block   | slot | slot | .. |      slot   | header | address | .. | frame, or how it begins |
-//! header  status: owned by the kernel or by us; the frame's length, its offset, its VLAN tag, which the kernel has removed
+//! header  status: owned by the kernel or by us; the frame's length, its offset, its VLAN tag, which the kernel has
+//!         removed
 //! ```
 //!
-//! A frame that does not fit a slot is also in the queue of the socket, complete, and is read from there. If the queue had no room, it
-//! is lost and counted.
+//! A frame that does not fit a slot is also in the queue of the socket, complete, and is read from there. If the queue
+//! had no room, it is lost and counted.
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::ffi::c_void;
@@ -63,14 +64,14 @@ impl PacketRing {
         self.cut
     }
 
-    /// Copies the next frame to `buffer` and returns its length; `None` if there is none now. The buffer has room for the largest frame
-    /// and a tag.
+    /// Copies the next frame to `buffer` and returns its length; `None` if there is none now. The buffer has room for
+    /// the largest frame and a tag.
     pub(super) fn take(&mut self, socket: &mut File, buffer: &mut [u8]) -> Result<Option<usize>, Error> {
         loop {
             // SAFETY: `next` is below SLOTS, and the memory has as many slots.
             let slot = unsafe { self.memory.add(self.next * SLOT) };
-            // SAFETY: 1. The status is a `u32` in the slot, aligned as its header is. 2. Both sides access it as one word,
-            // and the memory is mapped for as long as `self` lives.
+            // SAFETY: 1. The status is a `u32` in the slot, aligned as its header is. 2. Both sides access it as one
+            // word, and the memory is mapped for as long as `self` lives.
             let status = unsafe { AtomicU32::from_ptr(slot.add(STATUS_AT).cast().as_ptr()) };
             // Pairs with the system's write of the status, which comes after the slot is filled.
             let said = status.load(Ordering::Acquire);

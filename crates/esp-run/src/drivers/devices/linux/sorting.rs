@@ -1,13 +1,14 @@
-//! Classification of frames: rules in tcpdump's syntax, one for each case of a union, merged into one classifier ("VCODE" 4.2, DPF).
-//! Processes that wait for different cases are the ports; the cost of a frame does not depend on their number.
+//! Classification of frames: rules in tcpdump's syntax, one for each case of a union, merged into one classifier
+//! ("VCODE" 4.2, DPF). Processes that wait for different cases are the ports; the cost of a frame does not depend on
+//! their number.
 //!
 //! ```text
 //! rules     web: tcp port 80                  channel   union { web: bytes[<=1514], dns: bytes[<=1514],
 //!           dns: udp port 53                                    other: bytes[<=1514] }
 //! ```
 //!
-//! The first rule that matches determines the case. A frame that no rule matches is the case `other`; without that case it is dropped. A
-//! channel of `bytes` receives the frames that any rule matches.
+//! The first rule that matches determines the case. A frame that no rule matches is the case `other`; without that case
+//! it is dropped. A channel of `bytes` receives the frames that any rule matches.
 
 use crate::drivers::message_codec::{Case, FieldKind, MessageCodec, Value};
 use crate::error::HostError;

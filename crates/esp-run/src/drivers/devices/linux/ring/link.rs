@@ -1,4 +1,5 @@
-//! The connection of the two sides of a stream: a Unix socket of packets in the file system, over which the shared memory is handed.
+//! The connection of the two sides of a stream: a Unix socket of packets in the file system, over which the shared
+//! memory is handed.
 //!
 //! ```text
 //!   first side                                second side
@@ -11,9 +12,9 @@
 //!                          <---   end   --->  the process has exited
 //! ```
 //!
-//! The memory is an anonymous file that is sealed, so that no peer can truncate it, as it could a file at the name. The name is taken
-//! under a lock of its folder: a socket without a listener, which a killed process has left, is replaced. Nothing here blocks but that
-//! lock, for a bounded time.
+//! The memory is an anonymous file that is sealed, so that no peer can truncate it, as it could a file at the name. The
+//! name is taken under a lock of its folder: a socket without a listener, which a killed process has left, is replaced.
+//! Nothing here blocks but that lock, for a bounded time.
 
 use crate::binding::Ring as RingEndpoint;
 use crate::error::{HostError, reason};
@@ -147,8 +148,8 @@ impl RingLink {
         }
     }
 
-    /// Makes progress without blocking: accepts the peer, receives its memory, consumes its wake-ups, notices its end. Returns the ring
-    /// when it has arrived.
+    /// Makes progress without blocking: accepts the peer, receives its memory, consumes its wake-ups, notices its end.
+    /// Returns the ring when it has arrived.
     pub(super) fn step(&mut self) -> Result<Option<Arc<Shared>>, HostError> {
         match &mut self.state {
             LinkState::Listening { listener, callers, ring } => {

@@ -1,12 +1,14 @@
-//! `ring:`: messages of bytes, from one process to another over a queue in shared memory. The streams are those of the C header
-//! `quaject/ring_stream.h`.
+//! `ring:`: messages of bytes, from one process to another over a queue in shared memory. The streams are those of the
+//! C header `quaject/ring_stream.h`.
 //!
-//! A stream has one writer and one reader, which connect by a name (`link`). `frames` defines the content of the ring's slots. The
-//! shared memory carries the messages; the socket by which the two have connected carries wake-ups, one byte each, and the kernel closes
-//! it when its process ends. The event loop polls it like any other descriptor, which a futex is not, so that no thread is needed.
+//! A stream has one writer and one reader, which connect by a name (`link`). `frames` defines the content of the ring's
+//! slots. The shared memory carries the messages; the socket by which the two have connected carries wake-ups, one byte
+//! each, and the kernel closes it when its process ends. The event loop polls it like any other descriptor, which a
+//! futex is not, so that no thread is needed.
 //!
-//! As with a pipe, the first side waits for the other one, a full ring takes no messages, and the messages that a writer has sent before
-//! it exits can be read. The peer is not trusted: memory that can shrink, a ring of another size and invalid frames are errors.
+//! As with a pipe, the first side waits for the other one, a full ring takes no messages, and the messages that a
+//! writer has sent before it exits can be read. The peer is not trusted: memory that can shrink, a ring of another size
+//! and invalid frames are errors.
 
 mod frames;
 mod link;

@@ -188,8 +188,8 @@ impl Device for RingReader {
             Received::Message(message) => self.next = Some(message),
             Received::Nothing | Received::Ended => {}
         }
-        // `receive` may have consumed a wake-up that was sent after the bell was armed, and the bell of a ring that has just arrived
-        // is not armed: no further wake-up would come.
+        // `receive` may have consumed a wake-up that was sent after the bell was armed, and the bell of a ring that has
+        // just arrived is not armed: no further wake-up would come.
         let may_miss = self.consumer.as_ref().is_some_and(|consumer| !consumer.queue().consumer_bell().is_armed());
         Ok(self.holds_input() || may_miss)
     }

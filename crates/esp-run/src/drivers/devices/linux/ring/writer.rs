@@ -21,8 +21,8 @@ pub(in super::super) struct RingWriter {
     shape: Shape,
     link: RingLink,
     producer: Option<Producer<Arc<Shared>>>,
-    /// Messages that are not in the ring yet, and how many slots of the first one are. Generated C sends several messages after one check
-    /// of readiness.
+    /// Messages that are not in the ring yet, and how many slots of the first one are. Generated C sends several
+    /// messages after one check of readiness.
     held: VecDeque<Vec<Slot>>,
     pushed: usize,
     ended: bool,
@@ -56,7 +56,8 @@ impl RingWriter {
         !self.held.is_empty()
     }
 
-    /// Puts messages into the ring as far as there is room. A message that fits one insert is put completely or not at all.
+    /// Puts messages into the ring as far as there is room. A message that fits one insert is put completely or not at
+    /// all.
     fn push(&mut self) -> Result<(), HostError> {
         let Some(producer) = &mut self.producer else { return Ok(()) };
         let longest = producer.queue().max_insert();
@@ -115,7 +116,8 @@ impl Device for RingWriter {
             }
         };
         self.held.push_back(frame.slots());
-        // The connection is checked first: messages in the ring of a reader that has disconnected are lost without an error.
+        // The connection is checked first: messages in the ring of a reader that has disconnected are lost without an
+        // error.
         self.flush()
     }
 
