@@ -225,17 +225,18 @@ fn packets(pcap: &Pcap, workload: Workload, filters: usize) {
     println!(
         "\n{workload:?}, {filters} filters: nanoseconds per packet, median of {ROUNDS} (best), ratio to the limit"
     );
-    let mut clocked: Vec<(String, Clocked<'_>)> = Vec::new();
-    if let Some(xdp) = &xdp {
-        for (name, run) in
-            [("XDP with a hash map", ebpf::Run::LookUp), ("XDP, a program that does nothing", ebpf::Run::Nothing)]
-        {
-            let (pointers, expected) = (&pointers, &expected);
-            let own = move || xdp.nanoseconds(run, pointers, LENGTH as u32, expected);
-            clocked.push((name.to_owned(), Box::new(own)));
-        }
-    }
+    let clocked = xdp.iter().flat_map(|xdp| clocked(xdp, &pointers, &expected)).collect();
     report(contenders, clocked, &expected);
+}
+
+/// The kernel's programs, which measure themselves.
+fn clocked<'p>(xdp: &'p ebpf::Xdp, pointers: &'p [*const u8], expected: &'p [u32]) -> [(String, Clocked<'p>); 2] {
+    [("XDP with a hash map", ebpf::Run::LookUp), ("XDP, a program that does nothing", ebpf::Run::Nothing)].map(
+        |(name, run)| {
+            let own = move || xdp.nanoseconds(run, pointers, LENGTH as u32, expected);
+            (name.to_owned(), Box::new(own) as Clocked<'p>)
+        },
+    )
 }
 
 /// The code of the filters as generated C: the lower limit.

@@ -2,6 +2,7 @@
 
 mod support;
 
+use quaject_test_support::Random;
 use serde_json::{Value, json};
 use snapbox::str;
 use support::Folder;
@@ -137,17 +138,13 @@ fn a_capture_that_is_cut_short_leaves_no_file() {
 #[test]
 fn captures_of_random_bytes_do_not_panic() {
     let Some(folder) = folder() else { return };
-    let mut random = 7_u64;
-    let mut next = move |below: usize| {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (random >> 33) as usize % below
-    };
+    let mut random = Random(7);
     for whole in [pcap(&packets()), pcapng(&packets())] {
         for _ in 0..20 {
             let mut bytes = whole.clone();
             for _ in 0..3 {
-                let at = next(bytes.len());
-                bytes[at] = [0, 1, 0x7f, 0xff, 0x80][next(5)];
+                let at = random.index(bytes.len());
+                bytes[at] = [0, 1, 0x7f, 0xff, 0x80][random.index(5)];
             }
             std::fs::write(folder.path("random.pcap"), &bytes).expect("a file can be written");
             let output = folder.qj("filter -f rules.txt -r random.pcap --count").output().expect("qj runs");

@@ -298,6 +298,7 @@ impl DenseSet {
 #[cfg(test)]
 mod tests {
     use super::{DenseSet, Set};
+    use quaject_test_support::Random;
     use std::collections::BTreeSet;
 
     fn set(numbers: &[u32]) -> Set {
@@ -308,15 +309,13 @@ mod tests {
 
     /// Small numbers, and some on either side of what a tree of each height holds.
     fn numbers(seed: u64) -> Vec<u32> {
-        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        let mut next = move || {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state >> 33) as u32
-        };
-        let count = next() % 40;
-        (0..count).map(|_| next() % [3, 64, 66, 512, 600, 5000, u32::MAX][next() as usize % 7]).collect()
+        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        (0..random.index(40))
+            .map(|_| {
+                let bound = random.pick(&[3, 64, 66, 512, 600, 5000, u32::MAX]);
+                random.below(u64::from(bound)) as u32
+            })
+            .collect()
     }
 
     #[test]

@@ -15,6 +15,7 @@ use quaject_esp_ir::text::print;
 use quaject_esp_ir::verify::verify;
 use quaject_esp_syntax::span::FileId;
 use quaject_test_environment::{Script, act, by_channel};
+use quaject_test_support::Random;
 
 const BUDGET: u64 = 1_000_000;
 
@@ -492,7 +493,7 @@ fn replay<'p>(slow: &mut Machine<'_>, from: &Run<'p>, to: &Run<'_>, members: &[u
 
 /// Executes random steps of a program. After each exit of a path, the program without entries has to reach the same
 /// state by steps of the members. Returns the number of replayed runs of the path.
-fn replayed(program: &str, paths: &str, script: &str, iteration_counts: IterationCountPlacement, mut seed: u64) -> u32 {
+fn replayed(program: &str, paths: &str, script: &str, iteration_counts: IterationCountPlacement, seed: u64) -> u32 {
     let fast_ir = compiled(program, paths, Mode::FastPath, iteration_counts).ir;
     let slow_ir = without_entries(&fast_ir);
     let path = &fast_ir.paths[0];
@@ -503,18 +504,17 @@ fn replayed(program: &str, paths: &str, script: &str, iteration_counts: Iteratio
     let environment = Script::new(&fast_ir, script);
     let mut at = Run { state: fast.start(), environment };
     let mut slow_run = at.clone();
-    let mut runs = 0;
+    let (mut random, mut runs) = (Random(seed + 1), 0);
     for _ in 0..400 {
         let steps = fast.enabled(&mut at.state, &mut at.environment);
         if steps.is_empty() {
             break;
         }
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         // Usually all other instances step first, so that a path can be entered.
         let others: Vec<Step> =
             steps.iter().copied().filter(|step| *step != Step::Local { instance: path.trigger }).collect();
-        let steps = if others.is_empty() || seed >> 60 == 0 { steps } else { others };
-        let step = steps[(seed >> 33) as usize % steps.len()];
+        let steps = if others.is_empty() || random.index(16) == 0 { steps } else { others };
+        let step = random.pick(&steps);
         if at.step(&mut fast, step) != Effect::Done {
             break;
         }

@@ -2,7 +2,7 @@
 
 use quaject_filter::ir::{Field, Test};
 use quaject_filter::{Classifier, Engine, Expression, Filter, Id, Packet, Scope};
-use quaject_test_support::Effort;
+use quaject_test_support::{Effort, Random};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// Filters that come and go; a packet for each is matched by it and by the one that is always there.
@@ -178,20 +178,20 @@ fn check(engine: Engine, updates: u64) {
         }
         let _stop = Stop(&over);
         let mut live: Vec<Option<Id>> = vec![None; FILTERS];
-        let mut random = 1_u64;
+        let mut random = Random(1);
         // A busy machine may let the writer be done before a reader has begun.
         let enough = || judged.load(Ordering::Relaxed) > updates / 10;
         for _ in (1..).take_while(|done| !over.load(Ordering::Relaxed) && (*done <= updates || !enough())) {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             // Mostly a few filters, so that they change while they are looked at.
-            let at = (random >> 33) as usize % if random >> 60 < 8 { 4 } else { FILTERS };
+            let range = if random.index(2) == 0 { 4 } else { FILTERS };
+            let at = random.index(range);
             live[at] = match live[at] {
                 Some(id) => histories[at].change(ABSENT, || {
                     classifier.remove(id).expect("it is there");
                     None
                 }),
                 None => histories[at].change(COMING, || {
-                    Some(classifier.insert(&filter(at), 1 + (random >> 20) as u32 % 3).expect("there is room"))
+                    Some(classifier.insert(&filter(at), 1 + random.below(3) as u32).expect("there is room"))
                 }),
             };
         }

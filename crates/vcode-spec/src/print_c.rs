@@ -80,6 +80,12 @@ fn registers(out: &mut String, machine: &Machine) {
              QJV_INLINE uint32_t qjv_number(v_reg reg) { return (reg.b & 1) << 3 | reg.b >> 16; }\n\n",
         ),
     }
+    register_lists(out, machine);
+    properties(out, machine);
+}
+
+/// The registers of each file, as lists, sets and names.
+fn register_lists(out: &mut String, machine: &Machine) {
     for (lower, upper, letter, temp, saved, args) in [
         ("int", "INT", "", &machine.temp, &machine.saved, &machine.args),
         ("float", "FLOAT", "F", &machine.ftemp, &machine.fsaved, &machine.fargs),
@@ -112,6 +118,10 @@ fn registers(out: &mut String, machine: &Machine) {
             }
         }
     }
+}
+
+/// The special registers, and what the machine has.
+fn properties(out: &mut String, machine: &Machine) {
     let special = &machine.special;
     let _ = writeln!(out, "#define QJV_SCRATCH qjv_reg({})", special.x);
     let _ = writeln!(out, "#define QJV_SECOND_SCRATCH qjv_reg({})", special.y);

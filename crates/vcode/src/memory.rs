@@ -331,6 +331,7 @@ impl Drop for Memory {
 
 #[cfg(test)]
 mod tests {
+    use quaject_test_support::Random;
     use std::vec;
     use std::vec::Vec;
 
@@ -399,18 +400,14 @@ mod tests {
     #[test]
     fn random_functions_never_overlap_and_all_comes_back() {
         let memory = Memory::new(16 * PAGE).expect("the system gives pages");
-        let mut state = 7_u64;
-        let mut random = move || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (state >> 33) as usize
-        };
+        let mut random = Random(7);
         let install = |bytes: &[u8]| memory.install(bytes, &whole(bytes));
         let mut live: Vec<(Installed, u8)> = Vec::new();
         for turn in 0..3000_usize {
-            if random() % 3 == 0 && !live.is_empty() {
-                let (freed, _) = live.swap_remove(random() % live.len());
+            if random.index(3) == 0 && !live.is_empty() {
+                let (freed, _) = live.swap_remove(random.index(live.len()));
                 memory.free(freed.entry, freed.length);
-            } else if let Ok(installed) = install(&vec![turn as u8; 1 + random() % 700]) {
+            } else if let Ok(installed) = install(&vec![turn as u8; 1 + random.index(700)]) {
                 live.push((installed, turn as u8));
             }
         }

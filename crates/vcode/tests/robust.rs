@@ -1,6 +1,7 @@
 //! Bad input and too little space: the decoder reads anything, and nothing is written outside a region.
 #![allow(missing_docs, reason = "a test program")]
 
+use quaject_test_support::Random;
 use quaject_vcode::{Asm, Class, Core, Error, Kind, Machine, Param, Region, Type, Workspace, decode};
 
 #[test]
@@ -14,15 +15,12 @@ fn the_decoder_reads_any_bytes() {
         &decode::ALPHA,
         &decode::PPC64LE,
     ];
-    let mut state = 88_172_645_463_325_252_u64;
+    let mut random = Random(88_172_645_463_325_252);
     let mut bytes = [0_u8; 16];
     let mut decoded = 0;
     for round in 0..60_000 {
         for chunk in bytes.chunks_mut(8) {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            chunk.copy_from_slice(&state.to_le_bytes());
+            chunk.copy_from_slice(&random.next().to_le_bytes());
         }
         // Random bytes rarely begin with a prefix that x86 instructions have here: REX, VEX, EVEX.
         bytes[0] = match round % 4 {

@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use quaject_diagnostic::Code as _;
+use quaject_test_support::Random;
 use quaject_vcode::text::step::{ParameterValue, Stepper};
 use quaject_vcode::text::{MACHINES, Part, read};
 use quaject_vcode::{Family, Instruction, OperandKind, Type};
@@ -133,19 +134,15 @@ fn all_errors_of_a_text_are_reported() {
 
 #[test]
 fn mangled_text_never_panics() {
-    let mut state = 11_u64;
-    let mut random = move |below: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as usize % below
-    };
+    let mut random = Random(11);
     let pieces =
         ["%", "%i", ",", ":", "#", "-", "0x", "9", "\u{e9}", " ", "\n", "a0", "function", "reg", "local", "leaf", "\0"];
     for _ in 0..if std::env::var("QJ_TEST").as_deref() == Ok("quick") { 300 } else { 5000 } {
         let mut text: Vec<char> = SUM.chars().collect();
-        for _ in 0..1 + random(6) {
-            let at = random(text.len());
-            let piece = pieces[random(pieces.len())];
-            text.splice(at..(at + random(5)).min(text.len()), piece.chars());
+        for _ in 0..1 + random.index(6) {
+            let at = random.index(text.len());
+            let piece = pieces[random.index(pieces.len())];
+            text.splice(at..(at + random.index(5)).min(text.len()), piece.chars());
         }
         let text: String = text.into_iter().collect();
         let (functions, _) = read(&text);

@@ -302,6 +302,11 @@ fn figures_of_the_paper() {
           help: declare it: `extern fn preparePacket(int, int) -> int;`
     "#]]
     .assert_eq(&everything(&analysis, &sources));
+}
+
+#[test]
+fn a_member_of_the_fast_path_of_the_paper() {
+    let (analysis, _) = analyze(include_str!("../data/figure2.esp"), &[], &[include_str!("../data/figure5.fp")]);
     let program = analysis.program.expect("the figures are accepted");
     expect![[r#"
         FastPathProcess {

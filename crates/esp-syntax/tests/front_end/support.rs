@@ -7,6 +7,7 @@ use quaject_esp_syntax::diagnostics::Code;
 use quaject_esp_syntax::lexer::tokenize;
 use quaject_esp_syntax::span::FileId;
 use quaject_esp_syntax::tree::SyntaxKind;
+use quaject_test_support::Random;
 
 /// No file can be imported.
 pub(crate) struct NoFiles;
@@ -147,7 +148,7 @@ pub(crate) const PIECES: [&str; 96] = [
 /// Damaged program number `number`.
 pub(crate) fn mutation(number: u64) -> String {
     let mut writer =
-        Writer { random: (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, text: String::new(), budget: 0 };
+        Writer { random: Random((number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1), text: String::new(), budget: 0 };
     for _ in 0..4 {
         writer.below(2);
     }
@@ -277,7 +278,7 @@ impl Writer {
 
 /// A random program of about `size` pieces.
 pub(crate) fn program(seed: u64, size: u32) -> String {
-    let mut writer = Writer { random: seed | 1, text: String::new(), budget: size };
+    let mut writer = Writer { random: Random(seed | 1), text: String::new(), budget: size };
     while writer.budget > 0 {
         writer.item();
     }
@@ -285,7 +286,7 @@ pub(crate) fn program(seed: u64, size: u32) -> String {
 }
 
 struct Writer {
-    random: u64,
+    random: Random,
     text: String,
     /// How many more pieces are wanted; at 0 everything takes its shortest form.
     budget: u32,
@@ -295,12 +296,9 @@ const NAMES: [&str; 12] =
     ["a", "b", "size", "of", "idle", "pool", "start", "follows", "as", "ms", "aRatherLongNameOfSomething", "x1"];
 
 impl Writer {
-    /// A number below `bound` (xorshift64*).
+    /// A number below `bound`.
     fn below(&mut self, bound: usize) -> usize {
-        self.random ^= self.random >> 12;
-        self.random ^= self.random << 25;
-        self.random ^= self.random >> 27;
-        (self.random.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % bound
+        self.random.index(bound)
     }
 
     /// As `below`, but 0 when no more pieces are wanted.
@@ -359,7 +357,8 @@ impl Writer {
             4 => {
                 self.write("external interface");
                 self.name();
-                self.write(if self.random & 1 == 0 { "( in" } else { "( out" });
+                let direction = if self.below(2) == 0 { "( in" } else { "( out" };
+                self.write(direction);
                 self.name();
                 self.write(") {");
                 self.list(|w| {

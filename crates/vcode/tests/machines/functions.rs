@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use quaject_test_support::Random;
 use quaject_vcode::layers::table::{Outside, jump_table};
 use quaject_vcode::{
     Argument, Asm, Class, Core, Counters, Extension, Kind, Local, Machine, Param, Place, Register, Target, Type,
@@ -307,23 +308,18 @@ impl Example {
 
 /// Makes `count` signatures of up to twelve arguments; the first ones are systematic: one type only.
 pub fn examples(count: usize) -> Vec<Example> {
-    let mut state = 12345_u64;
-    let mut random = move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        state >> 33
-    };
+    let mut random = Random(12345);
     (0..count)
         .map(|index| {
-            let length = if index < TYPES.len() { 12 } else { random() as usize % 13 };
-            let types: Vec<CType> = (0..length)
-                .map(|_| if index < TYPES.len() { TYPES[index] } else { TYPES[random() as usize % TYPES.len()] })
-                .collect();
+            let length = if index < TYPES.len() { 12 } else { random.index(13) };
+            let types: Vec<CType> =
+                (0..length).map(|_| if index < TYPES.len() { TYPES[index] } else { random.pick(&TYPES) }).collect();
             let values = types
                 .iter()
                 .map(|ty| match ty.ty {
-                    Type::I | Type::L => random() as i64 % 2000 - 1000,
-                    Type::U | Type::Ul | Type::P => 0x7fff_ff00 + random() as i64 % 200,
-                    Type::F | Type::D | Type::C | Type::Uc | Type::S | Type::Us => random() as i64 % 1000 - 500,
+                    Type::I | Type::L => random.below(2000) as i64 - 1000,
+                    Type::U | Type::Ul | Type::P => 0x7fff_ff00 + random.below(200) as i64,
+                    Type::F | Type::D | Type::C | Type::Uc | Type::S | Type::Us => random.below(1000) as i64 - 500,
                 })
                 .collect();
             Example { types, values }

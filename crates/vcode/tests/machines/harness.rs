@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
 
+use quaject_test_support::Random;
 use quaject_vcode::{Asm, Core, Extension, Features, Kind, Label, Machine, Param, Region, Register, Workspace};
 
 use crate::instructions::{EXTENSIONS, INSTRUCTIONS, emit, emit_extension};
@@ -166,7 +167,7 @@ pub struct Batch<'t> {
     code: Vec<u8>,
     cases: Vec<Case>,
     spans: Vec<(usize, usize)>,
-    random: u64,
+    random: Random,
     folder: Option<PathBuf>,
     features: Features,
 }
@@ -185,19 +186,8 @@ impl<'t> Batch<'t> {
             spans: Vec::new(),
             folder: None,
             features: Features::NONE,
-            random: 0x9e37_79b9_7f4a_7c15,
+            random: Random(0x9e37_79b9_7f4a_7c15),
         }
-    }
-
-    fn random(&mut self) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.random() as usize % from.len()]
     }
 
     fn bytes_of(&self, value: u64, bits: u32) -> Vec<u8> {

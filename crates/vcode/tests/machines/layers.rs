@@ -1,5 +1,6 @@
 //! The layers above the core on every machine: patch points, virtual registers.
 
+use quaject_test_support::Random;
 use quaject_vcode::layers::schedule;
 use quaject_vcode::layers::strength::{self, Integer};
 use quaject_vcode::layers::virtual_registers::{Virtual, VirtualArgument, VirtualReg, VirtualTarget};
@@ -222,10 +223,9 @@ pub fn constants(random: usize) -> Vec<i64> {
     for place in 5..64 {
         all.extend([-1, 0, 1].map(|near| (1_i64 << place).wrapping_add(near)));
     }
-    let mut state = 5_u64;
+    let mut numbers = Random(5);
     for index in 0..random {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        all.push((state ^ state >> 31) as i64 >> (index % 60));
+        all.push(numbers.next() as i64 >> (index % 60));
     }
     all.extend(all.clone().into_iter().map(i64::wrapping_neg));
     all

@@ -116,6 +116,15 @@ fn of_type(value: i64, ty: Type, long: u32) -> i64 {
     }
 }
 
+/// A constant: one on which there are identities, a small one, or any.
+fn number(random: &mut Random) -> i64 {
+    match random.index(3) {
+        0 => random.pick(&[0, 0, 1, 1, 2, -1]),
+        1 => random.index(300) as i64 - 150,
+        _ => (random.index(1 << 30) as i64 - (1 << 29)) << random.pick(&[0, 0, 20]),
+    }
+}
+
 impl Program {
     fn random(number: u64, long: u32, little: bool) -> Program {
         let mut random = Random((number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
@@ -205,12 +214,7 @@ impl Program {
         };
         let instruction = instruction(index);
         let (ty, bits) = (instruction.ty, instruction.ty.bits(long));
-        let number = match random.index(3) {
-            0 => random.pick(&[0, 0, 1, 1, 2, -1]),
-            1 => random.index(300) as i64 - 150,
-            _ => (random.index(1 << 30) as i64 - (1 << 29)) << random.pick(&[0, 0, 20]),
-        };
-        let mut immediate = of_type(number, ty, long);
+        let mut immediate = of_type(number(random), ty, long);
         let mut t = 0;
         match instruction.family {
             Family::Binary if ["div", "mod", "crc32c"].contains(&instruction.op) => return None,

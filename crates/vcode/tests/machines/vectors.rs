@@ -189,27 +189,211 @@ where
                     continue;
                 }
                 for _ in 0..rounds {
-                    add_one::<M>(batch, &mut random, features, *bits, index, pattern);
+                    let trial = Trial::random(&mut random, *bits, index, pattern);
+                    add_one::<M>(batch, &mut random, features, &trial);
                 }
             }
         }
     }
 }
 
-fn add_one<M: VectorMachine>(
-    batch: &mut Batch<'_>,
-    random: &mut Random,
-    features: Features,
-    bits: u32,
+/// An instruction, the memory of its test, and the operands that are not registers.
+struct Trial {
     index: usize,
+    bits: u32,
+    /// Which of three registers the destination, the first and the second operand are.
     pattern: [usize; 3],
-) where
-    for<'a> Asm<'a, M>: Vectors<Reg = M::Reg, Float = M::Float, Vector = M::Vector>,
-{
-    let instruction = &VECTORS[index];
-    let (op, ty, shape) = (instruction.op, instruction.ty, instruction.shape);
-    let width = bits as usize / 8;
-    let size = (ty.bits(64) / 8).max(1) as usize;
+    before: [u8; MEMORY_BYTES],
+    count: i32,
+    offset: i32,
+    misaligned: usize,
+}
+
+/// What an instruction changes.
+struct Effects {
+    /// The destination, if it is a vector.
+    result: Option<Vec<u8>>,
+    after: [u8; MEMORY_BYTES],
+    /// The width and the value of a general register.
+    returns: Option<(u32, u64)>,
+}
+
+impl Trial {
+    fn random(random: &mut Random, bits: u32, index: usize, pattern: [usize; 3]) -> Trial {
+        const OFFSETS: [i32; 10] = [0, 16, 64, -64, 240, -272, 4080, 65520, 0x12_3450, 12345];
+        let instruction = &VECTORS[index];
+        let size = (instruction.ty.bits(64) / 8).max(1) as usize;
+        let before = inputs(random, instruction.op, size);
+        let count = match instruction.shape {
+            Some(Shape::Shift) => random.index(8 * size) as i32,
+            _ => 0,
+        };
+        let offset = random.pick(&OFFSETS);
+        let misaligned = if matches!(instruction.op, "vld" | "vst") { random.index(64) } else { 0 };
+        Trial { index, bits, pattern, before, count, offset, misaligned }
+    }
+
+    fn instruction(&self) -> &'static VectorInstruction {
+        &VECTORS[self.index]
+    }
+
+    /// Bytes of a vector.
+    fn width(&self) -> usize {
+        self.bits as usize / 8
+    }
+
+    /// Where the operand of a load or store is in memory.
+    fn target(&self) -> usize {
+        APART + self.misaligned
+    }
+
+    /// The value of an operand. Equal registers hold what is loaded last: the third vector, then the second.
+    fn input(&self, operand: usize) -> &[u8] {
+        let is_it = |own: &usize| *own == self.pattern[operand];
+        let place = APART * self.pattern.iter().rposition(is_it).expect("it is in the pattern");
+        &self.before[place..place + self.width()]
+    }
+
+    /// Whether all operands are registers: their values are stored after the instruction.
+    fn has_only_registers(&self) -> bool {
+        matches!(
+            self.instruction().shape,
+            Some(
+                Shape::Binary
+                    | Shape::Accumulate
+                    | Shape::Unary
+                    | Shape::Widen
+                    | Shape::Shift
+                    | Shape::Reduce
+                    | Shape::Branch
+            )
+        )
+    }
+
+    fn effects(&self) -> Effects {
+        let VectorInstruction { op, ty, shape, .. } = *self.instruction();
+        let (width, size, target) = (self.width(), (ty.bits(64) / 8).max(1) as usize, self.target());
+        let masks = elements(&self.before[2 * APART..2 * APART + width], size);
+        let inputs = [self.input(0), self.input(1), self.input(2)];
+        let (mut after, mut returns) = (self.before, None);
+        let result = match shape {
+            None => None,
+            Some(Shape::Load) => Some(self.before[target..target + width].to_vec()),
+            Some(Shape::MaskedLoad) => {
+                let loaded = elements(&self.before[APART..APART + width], size);
+                Some(bytes_of(loaded.into_iter().zip(&masks).map(|(element, mask)| element & mask), size))
+            }
+            Some(Shape::Store) => {
+                after[target..target + width].copy_from_slice(inputs[0]);
+                None
+            }
+            Some(Shape::MaskedStore) => {
+                for (at, _) in masks.iter().enumerate().filter(|(_, mask)| **mask != 0) {
+                    let bytes = at * size..(at + 1) * size;
+                    after[APART + bytes.start..APART + bytes.end].copy_from_slice(&inputs[0][bytes]);
+                }
+                None
+            }
+            Some(Shape::Splat) => {
+                let scalar = elements(&self.before[APART..APART + 8], 8)[0];
+                Some(bytes_of(std::iter::repeat_n(scalar, width / size), size))
+            }
+            Some(Shape::Reduce) => {
+                returns = Some((if ty == Type::Ul { 64 } else { 32 }, reduced(op, ty, inputs[1])));
+                None
+            }
+            Some(Shape::Branch) => {
+                let taken = inputs[1].iter().zip(inputs[2]).any(|(s, t)| s & t != 0);
+                returns = Some((32, u64::from(taken)));
+                None
+            }
+            Some(Shape::Binary | Shape::Accumulate | Shape::Unary | Shape::Widen | Shape::Shift | Shape::Clear) => {
+                Some(vector(op, ty, inputs, self.count as u32))
+            }
+        };
+        Effects { result, after, returns }
+    }
+
+    /// What memory must be afterwards, and the returned value with its width. The three vectors are stored back where
+    /// all operands are registers, the destination last.
+    fn expected(&self) -> ([u8; MEMORY_BYTES], Option<(u32, u64)>) {
+        let Effects { result, mut after, returns } = self.effects();
+        let width = self.width();
+        if self.has_only_registers() {
+            for operand in [1, 2] {
+                let is_destination = self.pattern[operand] == self.pattern[0];
+                let value = result.as_deref().filter(|_| is_destination).unwrap_or(self.input(operand));
+                after[APART * operand..APART * operand + width].copy_from_slice(value);
+            }
+            after[..width].copy_from_slice(self.input(0));
+        }
+        if let Some(result) = &result {
+            after[..width].copy_from_slice(result);
+        }
+        (after, returns)
+    }
+
+    /// Random registers.
+    fn operands<M: VectorMachine>(&self, random: &mut Random) -> VectorOperands<M::Vector, M::Reg> {
+        let pool = M::FLOAT.temp;
+        let (first, step) = (random.index(64), 1 + random.index((pool.len() - 1) / 2));
+        let own = |which: usize| M::Vector::from_number(pool[(first + which * step) % pool.len()]);
+        let ints = M::INT.temp;
+        let first_int = random.index(64);
+        let int = |which: usize| M::Reg::from_number(ints[(first_int + which) % ints.len()]);
+        VectorOperands {
+            d: own(self.pattern[0]),
+            s: own(self.pattern[1]),
+            t: own(self.pattern[2]),
+            base: int(0),
+            register: int(1),
+            immediate: if self.instruction().shape == Some(Shape::Shift) { self.count } else { self.offset },
+        }
+    }
+
+    /// Loads the operands, executes the instruction, and stores the results.
+    fn emit<M: VectorMachine>(&self, asm: &mut Asm<'_, M>, base: M::Reg, operands: &VectorOperands<M::Vector, M::Reg>)
+    where
+        for<'a> Asm<'a, M>: Vectors<Reg = M::Reg, Float = M::Float, Vector = M::Vector>,
+    {
+        let shape = self.instruction().shape;
+        for (position, register) in [operands.d, operands.s, operands.t].into_iter().enumerate() {
+            asm.vld(register, base, (APART * position) as i32);
+        }
+        match shape {
+            Some(Shape::Splat) => asm.lduli(operands.base, base, APART as i32),
+            _ => {
+                let accesses_memory = matches!(shape, Some(Shape::Load | Shape::Store));
+                let displacement = if accesses_memory { i64::from(self.offset) } else { 0 };
+                asm.addpi(operands.base, base, (self.target() as i64 - displacement) as u64);
+            }
+        }
+        let label = asm.label();
+        emit_vector(asm, self.index, operands, label);
+        if shape == Some(Shape::Branch) {
+            // The register is 1 if the branch is taken.
+            let join = asm.label();
+            asm.setu(operands.register, 0);
+            asm.j(join);
+            asm.bind(label);
+            asm.setu(operands.register, 1);
+            asm.bind(join);
+        }
+        let registers_only = self.has_only_registers();
+        if registers_only {
+            asm.vst(operands.t, base, 2 * APART as i32);
+            asm.vst(operands.s, base, APART as i32);
+        }
+        if registers_only || matches!(shape, Some(Shape::Load | Shape::MaskedLoad | Shape::Splat | Shape::Clear)) {
+            asm.vst(operands.d, base, 0);
+        }
+        asm.vend();
+        asm.retul(operands.register);
+    }
+}
+
+/// The memory before an instruction: three vectors on which it has all of its cases.
+fn inputs(random: &mut Random, op: &str, size: usize) -> [u8; MEMORY_BYTES] {
     let mut before = data(random);
     match op {
         "vshuf" => before[2 * APART..]
@@ -234,149 +418,33 @@ fn add_one<M: VectorMachine>(
         }
         _ => {}
     }
-    // Equal registers hold what is loaded last: the third, then the second.
-    let place = |which: usize| APART * pattern.iter().rposition(|own| *own == which).expect("it is in the pattern");
-    let of = |operand: usize| place(pattern[operand])..place(pattern[operand]) + width;
-    let inputs = [&before[of(0)], &before[of(1)], &before[of(2)]];
-    let count = match shape {
-        Some(Shape::Shift) => random.index(8 * size) as i32,
-        _ => 0,
-    };
-    const OFFSETS: [i32; 10] = [0, 16, 64, -64, 240, -272, 4080, 65520, 0x12_3450, 12345];
-    let offset = OFFSETS[random.index(OFFSETS.len())];
-    let misaligned = if matches!(op, "vld" | "vst") { random.index(64) } else { 0 };
-    let scalar = elements(&before[APART..APART + 8], 8)[0];
+    before
+}
 
-    // What memory must be afterwards: the three vectors are stored back where registers are not what is tested.
-    let mut after = before;
-    let mut returns = None;
-    let target = APART + misaligned;
-    let masks = elements(&before[2 * APART..2 * APART + width], size);
-    let result = match shape {
-        None => None,
-        Some(Shape::Load) => Some(before[target..target + width].to_vec()),
-        Some(Shape::MaskedLoad) => {
-            let loaded = elements(&before[APART..APART + width], size);
-            Some(bytes_of(loaded.into_iter().zip(&masks).map(|(element, mask)| element & mask), size))
-        }
-        Some(Shape::Store) => {
-            after[target..target + width].copy_from_slice(inputs[0]);
-            None
-        }
-        Some(Shape::MaskedStore) => {
-            for (at, _) in masks.iter().enumerate().filter(|(_, mask)| **mask != 0) {
-                let bytes = at * size..(at + 1) * size;
-                after[APART + bytes.start..APART + bytes.end].copy_from_slice(&inputs[0][bytes]);
-            }
-            None
-        }
-        Some(Shape::Splat) => Some(bytes_of(std::iter::repeat_n(scalar, width / size), size)),
-        Some(Shape::Reduce) => {
-            returns = Some((if ty == Type::Ul { 64 } else { 32 }, reduced(op, ty, inputs[1])));
-            None
-        }
-        Some(Shape::Branch) => {
-            let taken = inputs[1].iter().zip(inputs[2]).any(|(s, t)| s & t != 0);
-            returns = Some((32, u64::from(taken)));
-            None
-        }
-        Some(Shape::Binary | Shape::Accumulate | Shape::Unary | Shape::Widen | Shape::Shift | Shape::Clear) => {
-            Some(vector(op, ty, inputs, count as u32))
-        }
-    };
-    let registers_only = matches!(
-        shape,
-        Some(
-            Shape::Binary
-                | Shape::Accumulate
-                | Shape::Unary
-                | Shape::Widen
-                | Shape::Shift
-                | Shape::Reduce
-                | Shape::Branch
-        )
-    );
-    if registers_only {
-        // All three are stored, the destination last.
-        let (s, t) = (before[of(1)].to_vec(), before[of(2)].to_vec());
-        after[APART..APART + width].copy_from_slice(&s);
-        after[2 * APART..2 * APART + width].copy_from_slice(&t);
-        for operand in [1, 2] {
-            if let Some(result) = &result
-                && pattern[operand] == pattern[0]
-            {
-                after[APART * operand..APART * operand + width].copy_from_slice(result);
-            }
-        }
-    }
-    if let Some(result) = &result {
-        after[..width].copy_from_slice(result);
-    } else if registers_only {
-        let d = before[of(0)].to_vec();
-        after[..width].copy_from_slice(&d);
-    }
-
-    let pool = M::FLOAT.temp;
-    let (first, step) = (random.index(64), 1 + random.index((pool.len() - 1) / 2));
-    let own = |which: usize| M::Vector::from_number(pool[(first + which * step) % pool.len()]);
-    let ints = M::INT.temp;
-    let first_int = random.index(64);
-    let int = |which: usize| M::Reg::from_number(ints[(first_int + which) % ints.len()]);
-    let operands = VectorOperands {
-        d: own(pattern[0]),
-        s: own(pattern[1]),
-        t: own(pattern[2]),
-        base: int(0),
-        register: int(1),
-        immediate: if shape == Some(Shape::Shift) { count } else { offset },
-    };
+fn add_one<M: VectorMachine>(batch: &mut Batch<'_>, random: &mut Random, features: Features, trial: &Trial)
+where
+    for<'a> Asm<'a, M>: Vectors<Reg = M::Reg, Float = M::Float, Vector = M::Vector>,
+{
+    let operands = trial.operands::<M>(random);
     let name = format!(
-        "{} {} of {bits} bits: {:?} {:?} {:?} immediate={}",
+        "{} {} of {} bits: {:?} {:?} {:?} immediate={}",
         M::NAME,
-        instruction.name,
+        trial.instruction().name,
+        trial.bits,
         operands.d,
         operands.s,
         operands.t,
         operands.immediate
     );
-    batch.add_memory::<M>(name, &before, &after, returns, |asm, memory| {
+    let (after, returns) = trial.expected();
+    batch.add_memory::<M>(name, &trial.before, &after, returns, |asm, memory| {
         let base = M::Reg::from_number(M::INT.saved[0]);
         asm.claim(base).expect("the first callee-saved register is free");
         asm.movp(base, memory);
         asm.use_features(features);
-        asm.vector_width(bits).expect("the features have it");
-        assert_eq!(asm.vector_bytes() as usize, width);
-        let memory_access = matches!(shape, Some(Shape::Load | Shape::Store));
-        for (position, register) in [operands.d, operands.s, operands.t].into_iter().enumerate() {
-            asm.vld(register, base, (APART * position) as i32);
-        }
-        match shape {
-            Some(Shape::Splat) => asm.lduli(operands.base, base, APART as i32),
-            _ => {
-                let displacement = if memory_access { i64::from(offset) } else { 0 };
-                asm.addpi(operands.base, base, (target as i64 - displacement) as u64);
-            }
-        }
-        let label = asm.label();
-        emit_vector(asm, index, &operands, label);
-        if shape == Some(Shape::Branch) {
-            // The register tells which way it went.
-            let join = asm.label();
-            asm.setu(operands.register, 0);
-            asm.j(join);
-            asm.bind(label);
-            asm.setu(operands.register, 1);
-            asm.bind(join);
-        }
-        if registers_only {
-            asm.vst(operands.t, base, 2 * APART as i32);
-            asm.vst(operands.s, base, APART as i32);
-        }
-        if registers_only || matches!(shape, Some(Shape::Load | Shape::MaskedLoad | Shape::Splat | Shape::Clear)) {
-            asm.vst(operands.d, base, 0);
-        }
-        asm.vend();
-        asm.retul(operands.register);
+        asm.vector_width(trial.bits).expect("the features have it");
+        assert_eq!(asm.vector_bytes() as usize, trial.width());
+        trial.emit(asm, base, &operands);
     });
 }
 

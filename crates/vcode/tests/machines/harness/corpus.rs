@@ -3,6 +3,135 @@
 
 use super::*;
 
+/// What the bystanders hold, in order from here: registers that no instruction of a test may change.
+const BYSTANDER: i32 = 0x5a00;
+
+/// An instruction, which of three registers its operands are, and their values.
+#[derive(Clone, Copy)]
+struct Trial {
+    instruction: &'static Instruction,
+    /// Destination, first and second operand.
+    pattern: [usize; 3],
+    left: u64,
+    right: u64,
+    immediate: i64,
+    /// The destination before a selection.
+    previous: u64,
+    result: u64,
+    /// Whether a checked instruction overflows.
+    overflow: bool,
+    /// Bytes from an aligned address.
+    misaligned: usize,
+}
+
+impl Trial {
+    /// The type of the first operand. A remainder is an unsigned, whatever the data.
+    fn source(&self) -> Type {
+        if self.instruction.op == "crc32c" { Type::U } else { self.instruction.source }
+    }
+
+    /// Whether the second operand is a register.
+    fn reads_second(&self) -> bool {
+        let two = matches!(
+            self.instruction.family,
+            Family::Binary | Family::Shift | Family::Branch | Family::Select | Family::Checked
+        );
+        two && !self.instruction.immediate
+    }
+
+    /// Computes the result by the reference interpreter. Returns whether it is defined.
+    fn evaluate(&mut self, long: u32) -> bool {
+        let Trial { instruction, left, right, previous, immediate, .. } = *self;
+        let (op, ty, bits, source) = (instruction.op, instruction.ty, instruction.ty.bits(long), self.source());
+        let second = if instruction.immediate { immediate as u64 } else { right };
+        let result = match instruction.family {
+            Family::Binary | Family::Shift if ty.is_float() => interpreter::extended_float(op, ty, left, right),
+            Family::Binary if op == "crc32c" => Some(interpreter::crc32c(left, second, bits)),
+            Family::Select => Some(if (left == 0) == (op == "movz") { right } else { previous }),
+            Family::Checked => {
+                let (value, overflows) = interpreter::checked(op, ty, bits, left, second);
+                self.overflow = overflows;
+                Some(value)
+            }
+            Family::Hint => Some(0),
+            Family::Exchange => None,
+            Family::Binary | Family::Shift => interpreter::binary(op, ty, bits, left, second),
+            Family::Unary => Some(interpreter::unary(op, ty, bits, left)),
+            Family::Convert => interpreter::convert(source, source.bits(long), ty, bits, left),
+            Family::Branch => Some(u64::from(interpreter::branch(op, ty, bits, left, second))),
+            Family::Set if ty.is_float() => {
+                self.immediate = left as i64;
+                Some(left)
+            }
+            Family::Set => Some((immediate as u64) << (64 - bits) >> (64 - bits)),
+            Family::Load
+            | Family::Store
+            | Family::IndexedLoad
+            | Family::IndexedStore
+            | Family::Return
+            | Family::Nullary => Some(left),
+            Family::Label | Family::Register => None,
+        };
+        self.result = result.unwrap_or(0);
+        result.is_some()
+    }
+}
+
+/// A value that a slot of the memory must hold afterwards.
+fn word(slot: usize, bits: u32, value: u64, ty: Type, what: &'static str) -> Expected {
+    Expected { offset: HEADER_BYTES + 8 * slot, bits, value, ty, what }
+}
+
+/// Registers that are no operands.
+fn bystanders<M: Machine>(operands: &Operands<M::Reg, M::Float>) -> Vec<M::Reg> {
+    M::INT
+        .temp
+        .iter()
+        .map(|number| M::Reg::from_number(*number))
+        .filter(|register| *register != operands.d && *register != operands.s && *register != operands.t)
+        .take(MAX_BYSTANDERS)
+        .collect()
+}
+
+/// Executes an instruction and stores its result; for a branch or a check, whether it was taken, by way of `flag`.
+fn emit_and_store_result<M: Machine>(
+    asm: &mut Asm<'_, M>,
+    base: M::Reg,
+    index: usize,
+    trial: &Trial,
+    operands: &Operands<M::Reg, M::Float>,
+    flag: M::Reg,
+) where
+    for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let Trial { instruction, .. } = *trial;
+    let held = instruction.ty.held();
+    let taken = asm.label();
+    let done = asm.label();
+    emit_any(asm, index, operands, taken);
+    match instruction.family {
+        Family::Branch | Family::Checked => {
+            let is_branch = instruction.family == Family::Branch;
+            asm.seti(flag, 0);
+            asm.j(done);
+            asm.bind(taken);
+            asm.seti(flag, 1);
+            asm.bind(done);
+            // Of a check, where the first operand of a branch would be.
+            asm.stii(flag, base, slot(if is_branch { SLOT_RESULT } else { SLOT_DATA }));
+            asm.seti(flag, BYSTANDER);
+            if !is_branch {
+                store(asm, held, operands.d, operands.fd, base, SLOT_RESULT);
+            }
+        }
+        Family::Store | Family::IndexedStore | Family::Return | Family::Nullary | Family::Hint => {}
+        Family::Binary if instruction.op == "crc32c" => {
+            store(asm, Type::U, operands.d, operands.fd, base, SLOT_RESULT);
+        }
+        _ => store(asm, held, operands.d, operands.fd, base, SLOT_RESULT),
+    }
+}
+
 impl Batch<'_> {
     /// Adds tests of every instruction of the generated list: every pattern of equal and different registers, `rounds`
     /// choices of operands each; those of the extensions again as processors with these features have them.
@@ -75,10 +204,14 @@ impl Batch<'_> {
         const DOUBLES: [f64; 14] =
             [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, -2.5, 3.25e9, -1e10, 1e-5, 123_456.789, f64::INFINITY, -7.0, f64::NAN];
         match ty {
-            Type::F => u64::from((self.pick(&DOUBLES) as f32).to_bits()),
-            Type::D => self.pick(&DOUBLES).to_bits(),
+            Type::F => u64::from((self.random.pick(&DOUBLES) as f32).to_bits()),
+            Type::D => self.random.pick(&DOUBLES).to_bits(),
             _ => {
-                let value = if self.random().is_multiple_of(4) { self.random() } else { self.pick(&INTEGERS) as u64 };
+                let value = if self.random.next().is_multiple_of(4) {
+                    self.random.next()
+                } else {
+                    self.random.pick(&INTEGERS) as u64
+                };
                 let bits = ty.bits(self.long);
                 if bits == 0 { 0 } else { value << (64 - bits) >> (64 - bits) }
             }
@@ -114,9 +247,9 @@ impl Batch<'_> {
             65536,
             0x7fff_f7ff,
         ];
-        let value = match self.random() % 3 {
+        let value = match self.random.next() % 3 {
             0 => self.value(ty) as i64,
-            _ => self.pick(&EDGES),
+            _ => self.random.pick(&EDGES),
         };
         let bits = ty.bits(self.long);
         if bits == 0 { 0 } else { value << (64 - bits) >> (64 - bits) }
@@ -126,10 +259,6 @@ impl Batch<'_> {
     where
         for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
     {
-        let ty = instruction.ty;
-        // A remainder is an unsigned, whatever the data.
-        let source = if instruction.op == "crc32c" { Type::U } else { instruction.source };
-        let bits = ty.bits(self.long);
         match instruction.family {
             // Tested with functions: they need a place to go to.
             Family::Label | Family::Register => return,
@@ -150,98 +279,9 @@ impl Batch<'_> {
             | Family::Select
             | Family::Checked => {}
         }
-        // Choose operands until the instruction is defined on them.
-        let (mut left, mut right, mut immediate) = (0, 0, 0);
-        let mut defined = None;
-        // What is in the destination before a selection; whether a checked instruction overflows.
-        let (mut previous, mut overflow) = (0, false);
-        for _ in 0..100 {
-            left = self.value(source);
-            right = self.value(ty);
-            if instruction.family == Family::Select && self.random().is_multiple_of(3) {
-                left = 0;
-            }
-            if pattern[1] == pattern[2] {
-                right = left;
-            }
-            previous = match pattern {
-                [d, s, _] if d == s => left,
-                [d, _, t] if d == t => right,
-                _ => self.value(ty),
-            };
-            immediate = self.immediate(ty.held());
-            if instruction.family == Family::Shift {
-                immediate = (self.random() % u64::from(bits)) as i64;
-                if pattern[1] != pattern[2] {
-                    right = self.random() % u64::from(bits);
-                }
-            }
-            if self.long == 32 && matches!(ty, Type::Ul | Type::P) {
-                immediate &= 0xffff_ffff;
-            }
-            let second = if instruction.immediate { immediate as u64 } else { right };
-            defined = match instruction.family {
-                Family::Binary | Family::Shift if ty.is_float() => {
-                    interpreter::extended_float(instruction.op, ty, left, right)
-                }
-                Family::Binary if instruction.op == "crc32c" => Some(interpreter::crc32c(left, second, bits)),
-                Family::Select => Some(if (left == 0) == (instruction.op == "movz") { right } else { previous }),
-                Family::Checked => {
-                    let (value, overflows) = interpreter::checked(instruction.op, ty, bits, left, second);
-                    overflow = overflows;
-                    Some(value)
-                }
-                Family::Hint => Some(0),
-                Family::Exchange => None,
-                Family::Binary | Family::Shift => interpreter::binary(instruction.op, ty, bits, left, second),
-                Family::Unary => Some(interpreter::unary(instruction.op, ty, bits, left)),
-                Family::Convert => interpreter::convert(source, source.bits(self.long), ty, bits, left),
-                Family::Branch => Some(u64::from(interpreter::branch(instruction.op, ty, bits, left, second))),
-                Family::Set if ty.is_float() => {
-                    immediate = left as i64;
-                    Some(left)
-                }
-                Family::Set => Some((immediate as u64) << (64 - bits) >> (64 - bits)),
-                Family::Load
-                | Family::Store
-                | Family::IndexedLoad
-                | Family::IndexedStore
-                | Family::Return
-                | Family::Nullary => Some(left),
-                Family::Label | Family::Register => None,
-            };
-            if defined.is_some() {
-                break;
-            }
-        }
-        let Some(result) = defined else { return };
-        let unaligned = matches!(instruction.op, "uld" | "ust");
-        let misaligned = if unaligned { self.random() as usize % 8 } else { 0 };
-
-        // Choose registers. The base of the test's memory is in the first callee-saved one.
-        let pool: Vec<u8> = M::INT.temp.to_vec();
-        let float_pool: Vec<u8> = M::FLOAT.temp.to_vec();
-        let first = self.random() as usize;
-        let step = 1 + self.random() as usize % ((pool.len() - 1) / 2);
-        let int = |which: usize| M::Reg::from_number(pool[(first + which * step) % pool.len()]);
-        let float = |which: usize| M::Float::from_number(float_pool[(first + which) % float_pool.len()]);
-        let memory_access = instruction.family.accesses_memory();
-        let operands = Operands {
-            d: int(pattern[0]),
-            s: int(pattern[1]),
-            t: int(pattern[2]),
-            fd: float(pattern[0]),
-            fs: float(pattern[1]),
-            ft: float(pattern[2]),
-            immediate: if memory_access { self.offset() } else { immediate },
-        };
-        let bystanders: Vec<M::Reg> = pool
-            .iter()
-            .map(|number| M::Reg::from_number(*number))
-            .filter(|register| *register != operands.d && *register != operands.s && *register != operands.t)
-            .take(MAX_BYSTANDERS)
-            .collect();
-
+        let Some(trial) = self.choose_values(instruction, pattern) else { return };
+        let operands = self.choose_operands::<M>(&trial);
+        let bystanders = bystanders::<M>(&operands);
         let mut region = vec![0_u8; 4096];
         let mut workspace = Workspace::<M>::new();
         let mut params = [Param::NONE];
@@ -254,15 +294,119 @@ impl Batch<'_> {
         asm.claim(base).expect("the first callee-saved register is free");
         asm.movp(base, params[0].reg());
         for (index, register) in bystanders.iter().enumerate() {
-            asm.seti(*register, 0x5a00 + index as i32);
+            asm.seti(*register, BYSTANDER + index as i32);
         }
-        let held = source.held();
-        if memory_access {
-            let data = i64::from(slot(SLOT_DATA)) + misaligned as i64;
+        self.load_operands(&mut asm, base, &trial, &operands);
+        emit_and_store_result(&mut asm, base, index, &trial, &operands, bystanders[0]);
+        let mut expected = Vec::new();
+        let returns = self.expect_result(&trial, &mut expected);
+        if instruction.family != Family::Return {
+            self.store_other_registers(&mut asm, base, &trial, &operands, &mut expected);
+            for (index, register) in bystanders.iter().enumerate() {
+                asm.stii(*register, base, slot(SLOT_BYSTANDERS + index));
+                let value = BYSTANDER as u64 + index as u64;
+                expected.push(word(SLOT_BYSTANDERS + index, 32, value, Type::I, "bystander"));
+            }
+            asm.retv();
+        }
+        let memory = self.memory_before(&trial);
+        let name = format!(
+            "{} {}: d={:?} s={:?} t={:?} left={:#x} right={:#x} immediate={:#x}",
+            M::NAME,
+            instruction.name,
+            operands.d,
+            operands.s,
+            operands.t,
+            trial.left,
+            trial.right,
+            operands.immediate
+        );
+        let code = asm.end().unwrap_or_else(|error| panic!("{name}: {error}"));
+        self.finish(name, &region, code, returns, memory, expected);
+    }
+
+    /// Chooses operands until the instruction is defined on them.
+    fn choose_values(&mut self, instruction: &'static Instruction, pattern: [usize; 3]) -> Option<Trial> {
+        let (ty, bits) = (instruction.ty, instruction.ty.bits(self.long));
+        let mut trial = Trial {
+            instruction,
+            pattern,
+            left: 0,
+            right: 0,
+            immediate: 0,
+            previous: 0,
+            result: 0,
+            overflow: false,
+            misaligned: 0,
+        };
+        let is_defined = (0..100).any(|_| {
+            trial.left = self.value(trial.source());
+            trial.right = self.value(ty);
+            if instruction.family == Family::Select && self.random.next().is_multiple_of(3) {
+                trial.left = 0;
+            }
+            if pattern[1] == pattern[2] {
+                trial.right = trial.left;
+            }
+            trial.previous = match pattern {
+                [d, s, _] if d == s => trial.left,
+                [d, _, t] if d == t => trial.right,
+                _ => self.value(ty),
+            };
+            trial.immediate = self.immediate(ty.held());
+            if instruction.family == Family::Shift {
+                trial.immediate = self.random.below(u64::from(bits)) as i64;
+                if pattern[1] != pattern[2] {
+                    trial.right = self.random.below(u64::from(bits));
+                }
+            }
+            if self.long == 32 && matches!(ty, Type::Ul | Type::P) {
+                trial.immediate &= 0xffff_ffff;
+            }
+            trial.evaluate(self.long)
+        });
+        if is_defined && matches!(instruction.op, "uld" | "ust") {
+            trial.misaligned = self.random.index(8);
+        }
+        is_defined.then_some(trial)
+    }
+
+    /// Chooses registers. The base of the test's memory is in the first callee-saved one.
+    fn choose_operands<M: Machine>(&mut self, trial: &Trial) -> Operands<M::Reg, M::Float> {
+        let (pool, float_pool, pattern) = (M::INT.temp, M::FLOAT.temp, trial.pattern);
+        let first = self.random.index(1 << 16);
+        let step = 1 + self.random.index((pool.len() - 1) / 2);
+        let int = |which: usize| M::Reg::from_number(pool[(first + which * step) % pool.len()]);
+        let float = |which: usize| M::Float::from_number(float_pool[(first + which) % float_pool.len()]);
+        let accesses_memory = trial.instruction.family.accesses_memory();
+        Operands {
+            d: int(pattern[0]),
+            s: int(pattern[1]),
+            t: int(pattern[2]),
+            fd: float(pattern[0]),
+            fs: float(pattern[1]),
+            ft: float(pattern[2]),
+            immediate: if accesses_memory { self.offset() } else { trial.immediate },
+        }
+    }
+
+    fn load_operands<M: Machine>(
+        &mut self,
+        asm: &mut Asm<'_, M>,
+        base: M::Reg,
+        trial: &Trial,
+        operands: &Operands<M::Reg, M::Float>,
+    ) where
+        for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+    {
+        let Trial { instruction, pattern, immediate, .. } = *trial;
+        let (ty, held) = (instruction.ty, trial.source().held());
+        if instruction.family.accesses_memory() {
+            let data = i64::from(slot(SLOT_DATA)) + trial.misaligned as i64;
             let indexed = matches!(instruction.family, Family::IndexedLoad | Family::IndexedStore);
-            let index = self.random() as i64 >> 50;
+            let index = self.random.next() as i64 >> 50;
             let displacement = match instruction.immediate {
-                true if indexed => operands.immediate + index * i64::from(bits / 8),
+                true if indexed => operands.immediate + index * i64::from(ty.bits(self.long) / 8),
                 true => operands.immediate,
                 false => immediate >> 40,
             };
@@ -273,177 +417,127 @@ impl Batch<'_> {
                 asm.setl(operands.t, displacement);
             }
             if instruction.family.stores() {
-                load(&mut asm, held, operands.d, operands.fd, base, SLOT_S);
+                load(asm, held, operands.d, operands.fd, base, SLOT_S);
             }
-        } else {
-            load(&mut asm, held, operands.s, operands.fs, base, SLOT_S);
-            if instruction.family == Family::Hint {
-                asm.movp(operands.s, base);
-            }
-            if instruction.family == Family::Select && pattern[0] != pattern[1] && pattern[0] != pattern[2] {
-                load(&mut asm, ty, operands.d, operands.fd, base, SLOT_DATA);
-            }
-            let two = matches!(
-                instruction.family,
-                Family::Binary | Family::Shift | Family::Branch | Family::Select | Family::Checked
-            );
-            if two && !instruction.immediate && pattern[1] != pattern[2] {
-                load(&mut asm, ty, operands.t, operands.ft, base, SLOT_T);
-            }
+            return;
         }
-        let taken = asm.label();
-        let done = asm.label();
-        emit_any(&mut asm, index, &operands, taken);
-        match instruction.family {
-            Family::Branch => {
-                let flag = bystanders[0];
-                asm.seti(flag, 0);
-                asm.j(done);
-                asm.bind(taken);
-                asm.seti(flag, 1);
-                asm.bind(done);
-                asm.stii(flag, base, slot(SLOT_RESULT));
-                asm.seti(flag, 0x5a00);
-            }
-            Family::Checked => {
-                // Whether it overflowed goes where the first operand would be looked at afterwards.
-                let flag = bystanders[0];
-                asm.seti(flag, 0);
-                asm.j(done);
-                asm.bind(taken);
-                asm.seti(flag, 1);
-                asm.bind(done);
-                asm.stii(flag, base, slot(SLOT_DATA));
-                asm.seti(flag, 0x5a00);
-                store(&mut asm, ty.held(), operands.d, operands.fd, base, SLOT_RESULT);
-            }
-            Family::Store | Family::IndexedStore | Family::Return | Family::Nullary | Family::Hint => {}
-            Family::Binary if instruction.op == "crc32c" => {
-                store(&mut asm, Type::U, operands.d, operands.fd, base, SLOT_RESULT);
-            }
-            _ => store(&mut asm, ty.held(), operands.d, operands.fd, base, SLOT_RESULT),
+        load(asm, held, operands.s, operands.fs, base, SLOT_S);
+        if instruction.family == Family::Hint {
+            asm.movp(operands.s, base);
         }
-        let mut expected = Vec::new();
-        let mut expect = |slot: usize, bits: u32, value: u64, ty: Type, what: &'static str| {
-            let misaligned = if slot == SLOT_DATA { misaligned } else { 0 };
-            expected.push(Expected { offset: HEADER_BYTES + 8 * slot + misaligned, bits, value, ty, what });
-        };
-        let mut returns = 0;
+        if instruction.family == Family::Select && pattern[0] != pattern[1] && pattern[0] != pattern[2] {
+            load(asm, ty, operands.d, operands.fd, base, SLOT_DATA);
+        }
+        if trial.reads_second() && pattern[1] != pattern[2] {
+            load(asm, ty, operands.t, operands.ft, base, SLOT_T);
+        }
+    }
+
+    /// What the instruction leaves in memory or returns; the result is the file of the returned register.
+    fn expect_result(&self, trial: &Trial, expected: &mut Vec<Expected>) -> u64 {
+        let Trial { instruction, result, .. } = *trial;
+        let (ty, bits) = (instruction.ty, instruction.ty.bits(self.long));
         let held_bits = ty.held().bits(self.long);
+        let memory = |value: u64| Expected {
+            offset: HEADER_BYTES + 8 * SLOT_DATA + trial.misaligned,
+            ..word(SLOT_DATA, bits, value, ty, "memory")
+        };
         match instruction.family {
-            Family::Branch => expect(SLOT_RESULT, 32, result, Type::I, "taken"),
+            Family::Branch => expected.push(word(SLOT_RESULT, 32, result, Type::I, "taken")),
             Family::Store if instruction.op == "bst" => {
-                expect(SLOT_DATA, bits, result.swap_bytes() >> (64 - bits), ty, "memory");
+                expected.push(memory(result.swap_bytes() >> (64 - bits)));
             }
-            Family::Store | Family::IndexedStore => {
-                expect(SLOT_DATA, bits, result << (64 - bits) >> (64 - bits), ty, "memory");
-            }
+            Family::Store | Family::IndexedStore => expected.push(memory(result << (64 - bits) >> (64 - bits))),
             Family::Load if instruction.op == "bld" => {
-                expect(SLOT_RESULT, held_bits, result.swap_bytes() >> (64 - bits), ty, "result");
+                expected.push(word(SLOT_RESULT, held_bits, result.swap_bytes() >> (64 - bits), ty, "result"));
             }
             Family::Load | Family::IndexedLoad => {
-                expect(SLOT_RESULT, held_bits, interpreter::load(ty, bits, result), ty, "result");
+                expected.push(word(SLOT_RESULT, held_bits, interpreter::load(ty, bits, result), ty, "result"));
             }
             Family::Return if ty == Type::V => {}
             Family::Return => {
-                returns = match ty {
+                // An int is returned in a long; only its own bits are defined.
+                let skip = if self.tools.little || ty.is_float() { 0 } else { (self.long - bits) as usize / 8 };
+                let offset = RETURN_OFFSET + skip;
+                expected.push(Expected { offset, bits, value: result, ty, what: "returned value" });
+                return match ty {
                     Type::F => 1,
                     Type::D => 2,
                     _ => 0,
                 };
-                // An int is returned in a long; only its own bits are defined.
-                let skip = if self.tools.little || ty.is_float() { 0 } else { (self.long - bits) as usize / 8 };
-                expected.push(Expected {
-                    offset: RETURN_OFFSET + skip,
-                    bits,
-                    value: result,
-                    ty,
-                    what: "returned value",
-                });
             }
             Family::Nullary | Family::Hint => {}
             Family::Checked => {
-                expect(SLOT_DATA, 32, u64::from(overflow), Type::I, "overflow");
-                expect(SLOT_RESULT, held_bits, result, ty, "result");
+                expected.push(word(SLOT_DATA, 32, u64::from(trial.overflow), Type::I, "overflow"));
+                expected.push(word(SLOT_RESULT, held_bits, result, ty, "result"));
             }
-            Family::Binary if instruction.op == "crc32c" => expect(SLOT_RESULT, 32, result, Type::I, "result"),
-            _ => expect(SLOT_RESULT, held_bits, result, ty, "result"),
+            Family::Binary if instruction.op == "crc32c" => {
+                expected.push(word(SLOT_RESULT, 32, result, Type::I, "result"));
+            }
+            _ => expected.push(word(SLOT_RESULT, held_bits, result, ty, "result")),
         }
-        if instruction.family != Family::Return {
-            for (index, register) in bystanders.iter().enumerate() {
-                asm.stii(*register, base, slot(SLOT_BYSTANDERS + index));
-                expected.push(Expected {
-                    offset: HEADER_BYTES + 8 * (SLOT_BYSTANDERS + index),
-                    bits: 32,
-                    value: 0x5a00 + index as u64,
-                    ty: Type::I,
-                    what: "bystander",
-                });
-            }
-            let reads_source = matches!(
-                instruction.family,
-                Family::Binary
-                    | Family::Shift
-                    | Family::Unary
-                    | Family::Convert
-                    | Family::Branch
-                    | Family::Select
-                    | Family::Checked
-            );
-            let writes = instruction.family != Family::Branch;
-            let same_file = source.is_float() == ty.is_float();
-            if reads_source && !(writes && same_file && pattern[0] == pattern[1]) {
-                store(&mut asm, held, operands.s, operands.fs, base, SLOT_S_AFTER);
-                expected.push(Expected {
-                    offset: HEADER_BYTES + 8 * SLOT_S_AFTER,
-                    bits: held.bits(self.long),
-                    value: left,
-                    ty: source,
-                    what: "first operand afterwards",
-                });
-            }
-            let reads_second = matches!(
-                instruction.family,
-                Family::Binary | Family::Shift | Family::Branch | Family::Select | Family::Checked
-            );
-            if reads_second && !instruction.immediate && !(writes && pattern[0] == pattern[2]) {
-                store(&mut asm, ty, operands.t, operands.ft, base, SLOT_T_AFTER);
-                expected.push(Expected {
-                    offset: HEADER_BYTES + 8 * SLOT_T_AFTER,
-                    bits: ty.held().bits(self.long),
-                    value: right,
-                    ty,
-                    what: "second operand afterwards",
-                });
-            }
-            asm.retv();
+        0
+    }
+
+    /// Stores the operands that the instruction must not change.
+    fn store_other_registers<M: Machine>(
+        &self,
+        asm: &mut Asm<'_, M>,
+        base: M::Reg,
+        trial: &Trial,
+        operands: &Operands<M::Reg, M::Float>,
+        expected: &mut Vec<Expected>,
+    ) where
+        for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+    {
+        let Trial { instruction, pattern, .. } = *trial;
+        let (ty, source) = (instruction.ty, trial.source());
+        let held = source.held();
+        let reads_source = matches!(
+            instruction.family,
+            Family::Binary
+                | Family::Shift
+                | Family::Unary
+                | Family::Convert
+                | Family::Branch
+                | Family::Select
+                | Family::Checked
+        );
+        let writes = instruction.family != Family::Branch;
+        let same_file = source.is_float() == ty.is_float();
+        if reads_source && !(writes && same_file && pattern[0] == pattern[1]) {
+            store(asm, held, operands.s, operands.fs, base, SLOT_S_AFTER);
+            let bits = held.bits(self.long);
+            expected.push(word(SLOT_S_AFTER, bits, trial.left, source, "first operand afterwards"));
         }
+        if trial.reads_second() && !(writes && pattern[0] == pattern[2]) {
+            store(asm, ty, operands.t, operands.ft, base, SLOT_T_AFTER);
+            let bits = ty.held().bits(self.long);
+            expected.push(word(SLOT_T_AFTER, bits, trial.right, ty, "second operand afterwards"));
+        }
+    }
+
+    /// The memory of a test, with its operands.
+    fn memory_before(&self, trial: &Trial) -> [u8; TEST_BYTES] {
+        let Trial { instruction, .. } = *trial;
+        let (ty, bits) = (instruction.ty, instruction.ty.bits(self.long));
         let mut memory = [0_u8; TEST_BYTES];
-        let data_bits = if memory_access { bits } else { held.bits(self.long) };
-        let is_load = memory_access && !instruction.family.stores();
-        let source_slot = if is_load { SLOT_DATA } else { SLOT_S };
-        let source_bits = if instruction.family.stores() { held.bits(self.long) } else { data_bits };
+        let is_load = instruction.family.accesses_memory() && !instruction.family.stores();
+        let held_bits = trial.source().held().bits(self.long);
+        let (offset, source_bits) = match is_load {
+            true => (8 * SLOT_DATA + trial.misaligned, bits),
+            false => (8 * SLOT_S, held_bits),
+        };
         if source_bits > 0 {
-            let misaligned = if source_slot == SLOT_DATA { misaligned } else { 0 };
-            self.put(&mut memory, HEADER_BYTES + 8 * source_slot + misaligned, source_bits, left);
+            self.put(&mut memory, HEADER_BYTES + offset, source_bits, trial.left);
         }
-        if bits > 0 && source_slot != SLOT_DATA {
-            self.put(&mut memory, HEADER_BYTES + 8 * SLOT_T, ty.held().bits(self.long), right);
+        if bits > 0 && !is_load {
+            self.put(&mut memory, HEADER_BYTES + 8 * SLOT_T, ty.held().bits(self.long), trial.right);
         }
         if instruction.family == Family::Select {
-            self.put(&mut memory, HEADER_BYTES + 8 * SLOT_DATA, bits, previous);
+            self.put(&mut memory, HEADER_BYTES + 8 * SLOT_DATA, bits, trial.previous);
         }
-        let name = format!(
-            "{} {}: d={:?} s={:?} t={:?} left={left:#x} right={right:#x} immediate={:#x}",
-            M::NAME,
-            instruction.name,
-            operands.d,
-            operands.s,
-            operands.t,
-            operands.immediate
-        );
-        let code = asm.end().unwrap_or_else(|error| panic!("{name}: {error}"));
-        self.finish(name, &region, code, returns, memory, expected);
+        memory
     }
 
     /// A compare-and-exchange that succeeds or fails.
@@ -453,9 +547,9 @@ impl Batch<'_> {
     {
         let (ty, bits) = (instruction.ty, instruction.ty.bits(self.long));
         let (there, new) = (self.value(ty), self.value(ty));
-        let expected = if self.random().is_multiple_of(2) { there } else { self.value(ty) };
+        let expected = if self.random.next().is_multiple_of(2) { there } else { self.value(ty) };
         let pool = M::INT.temp;
-        let first = self.random() as usize;
+        let first = self.random.next() as usize;
         let int = |which: usize| M::Reg::from_number(pool[(first + which) % pool.len()]);
         let operands = Operands {
             d: int(0),
@@ -513,6 +607,6 @@ impl Batch<'_> {
             0, 8, 16, -8, -16, 120, 128, -128, -136, 248, 256, 2040, 2048, -2048, 4088, 4096, 32760, 32768, 65536,
             0x12_3450,
         ];
-        self.pick(&OFFSETS)
+        self.random.pick(&OFFSETS)
     }
 }
