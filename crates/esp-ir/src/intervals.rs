@@ -73,8 +73,13 @@ impl Intervals {
         self.at[block].as_ref()?.get(value).or(self.known[value.0 as usize].as_ref())
     }
 
+    /// The fact about a value that holds in every block; none if it is never computed.
+    pub fn everywhere(&self, value: Value) -> Option<&Fact> {
+        self.known[value.0 as usize].as_ref()
+    }
+
     /// Per value: the fact that holds everywhere; none if it is never computed.
-    pub fn everywhere(self) -> Vec<Option<Fact>> {
+    pub fn into_facts(self) -> Vec<Option<Fact>> {
         self.known
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn ranges_of_processes(program: &Program, checked: bool) -> Vec<Vec<O
         }
         found[process] = Some(ranges);
     }
-    found.into_iter().map(|ranges| ranges.map_or_else(Vec::new, Intervals::everywhere)).collect()
+    found.into_iter().map(|ranges| ranges.map_or_else(Vec::new, Intervals::into_facts)).collect()
 }
 
 /// Joins a sent fact into a part of a message; whether the part has grown.

@@ -2,7 +2,7 @@
 //! edge and do not interfere form one web, which gets one location (coalescing). Knows numbers of registers, not
 //! registers.
 
-use super::code_layout::{CodeLayout, Point, edges};
+use super::code_layout::{CodeLayout, Point, weighted_edges};
 use super::liveness::Liveness;
 use super::value_forms::ValueForms;
 use quaject_esp_exec::native::Cell;
@@ -161,7 +161,7 @@ impl Allocator {
     fn merge(&mut self, layout: &CodeLayout<'_>, values: &ValueForms, live: &Liveness) {
         let mut moves = Vec::new();
         for block in &layout.order {
-            for (to, arguments, chance) in edges(layout.body, *block) {
+            for (to, arguments, chance) in weighted_edges(layout.body, *block) {
                 let start = layout.start[to.0 as usize].expect("an edge leads to compiled code");
                 for (argument, parameter) in arguments.iter().zip(&layout.body.blocks[to.0 as usize].parameters) {
                     if live.is_live(start, *parameter)

@@ -1,8 +1,6 @@
 //! Facts that branches establish: in the block behind `if i < n`, `i` is below `n`.
 
-use super::code_layout::{CodeLayout, edges};
-use super::comparison::mirrored;
-use super::interval::Interval;
+use super::code_layout::{CodeLayout, weighted_edges};
 use quaject_esp_ir::ir::{BinaryOp, BlockId, Op, Terminator, Value};
 
 /// A comparison that holds.
@@ -26,7 +24,7 @@ impl BranchFacts {
         let count = layout.body.blocks.len();
         let (mut above, mut edges_into) = (vec![None; count], vec![0; count]);
         for block in &layout.order {
-            for (index, (to, _, _)) in edges(layout.body, *block).into_iter().enumerate() {
+            for (index, (to, _, _)) in weighted_edges(layout.body, *block).into_iter().enumerate() {
                 edges_into[to.0 as usize] += 1;
                 above[to.0 as usize] = Some((*block, guard(layout, *block, index == 0)));
             }
@@ -48,37 +46,6 @@ impl BranchFacts {
             Some(guard)
         };
         std::iter::from_fn(step).take(DEPTH).flatten()
-    }
-
-    /// The interval of a value in a block, given the intervals that hold everywhere.
-    pub(super) fn refine(
-        &self,
-        block: BlockId,
-        value: Value,
-        known: &dyn Fn(Value) -> Option<Interval>,
-    ) -> Option<Interval> {
-        let mut range = known(value)?;
-        for BranchFact { op, a, b } in self.of(block) {
-            let (op, other) = match (a == value, b == value) {
-                (true, false) => (op, b),
-                (false, true) => (mirrored(op), a),
-                (true, true) | (false, false) => continue,
-            };
-            let Some(other) = known(other) else { continue };
-            let bound = match op {
-                BinaryOp::Less => (range.0, range.1.min(other.1 - 1)),
-                BinaryOp::LessEqual => (range.0, range.1.min(other.1)),
-                BinaryOp::Greater => (range.0.max(other.0 + 1), range.1),
-                BinaryOp::GreaterEqual => (range.0.max(other.0), range.1),
-                BinaryOp::Equal => (range.0.max(other.0), range.1.min(other.1)),
-                _ => range,
-            };
-            // An empty interval is that of unreachable code.
-            if bound.0 <= bound.1 {
-                range = bound;
-            }
-        }
-        Some(range)
     }
 }
 

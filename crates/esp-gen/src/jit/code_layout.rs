@@ -62,7 +62,7 @@ impl<'a> CodeLayout<'a> {
     }
 
     fn guess_frequencies(&mut self, visited: &[BlockId]) {
-        let edges: Vec<_> = visited.iter().map(|block| (*block, edges(self.body, *block))).collect();
+        let edges: Vec<_> = visited.iter().map(|block| (*block, weighted_edges(self.body, *block))).collect();
         for _ in 0..ROUNDS {
             let mut next = vec![0.0; self.frequency.len()];
             next[0] = 1.0;
@@ -89,7 +89,9 @@ impl<'a> CodeLayout<'a> {
                 let first = starts[block.0 as usize];
                 let instructions = self.body.blocks[block.0 as usize].instructions.len() as u32;
                 self.points.extend((first..=first + instructions).map(|position| (block, position)));
-                let open = edges(self.body, block).into_iter().filter(|(to, _, _)| self.start[to.0 as usize].is_none());
+                let open = weighted_edges(self.body, block)
+                    .into_iter()
+                    .filter(|(to, _, _)| self.start[to.0 as usize].is_none());
                 next = open.max_by(|a, b| a.2.total_cmp(&b.2)).map(|(to, _, _)| to);
             }
         }
@@ -113,7 +115,8 @@ fn visit(body: &Body) -> (Vec<BlockId>, Vec<bool>) {
     let mut marks = vec![Mark::New; body.blocks.len()];
     let mut is_loop_header = vec![false; body.blocks.len()];
     let mut order = Vec::new();
-    let targets = |block: BlockId| edges(body, block).into_iter().map(|(to, _, _)| to).collect::<Vec<_>>().into_iter();
+    let targets =
+        |block: BlockId| weighted_edges(body, block).into_iter().map(|(to, _, _)| to).collect::<Vec<_>>().into_iter();
     let mut stack = vec![(BlockId(0), targets(BlockId(0)))];
     marks[0] = Mark::Open;
     while let Some((block, open)) = stack.last_mut() {
@@ -138,7 +141,7 @@ fn visit(body: &Body) -> (Vec<BlockId>, Vec<bool>) {
 }
 
 /// The successors of a block in machine code: target, arguments, probability.
-pub(super) fn edges(body: &Body, block: BlockId) -> Vec<(BlockId, &[Value], f32)> {
+pub(super) fn weighted_edges(body: &Body, block: BlockId) -> Vec<(BlockId, &[Value], f32)> {
     fn successor(edge: &Edge, chance: f32) -> (BlockId, &[Value], f32) {
         (edge.to, edge.arguments.as_slice(), chance)
     }

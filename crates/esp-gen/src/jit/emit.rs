@@ -13,11 +13,10 @@ use super::allocate::{Assignment, MachineLocation};
 use super::branch_facts::BranchFacts;
 use super::code_layout::{CodeLayout, Point};
 use super::constant_slots::ConstantSlots;
-use super::interval::Interval;
 use super::liveness::Liveness;
 use super::operand_type::Type;
 use super::slot_lengths::SlotLengths;
-use super::value_forms::{ValueForm, ValueForms, wrap};
+use super::value_forms::{Interval, ValueForm, ValueForms, wrap};
 use super::{Code, Origin};
 use crate::Checks;
 use quaject_esp_exec::native::Extents;
@@ -239,9 +238,8 @@ where
 
     /// The interval of a value at the current instruction.
     pub(super) fn range(&self, value: Value) -> Interval {
-        let known = |value: Value| Some(self.analyses.values.range(value));
         let block = self.analyses.layout.points[self.point].0;
-        self.analyses.guards.refine(block, value, &known).expect("every value has a range")
+        self.analyses.values.range_in(block, value)
     }
 
     pub(super) fn location(&self, value: Value) -> MachineLocation {

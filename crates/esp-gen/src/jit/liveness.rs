@@ -1,6 +1,6 @@
 //! Liveness of values at each point of the emitted code: what an exit has to write back, and when a register is free.
 
-use super::code_layout::{CodeLayout, Point, edges, op_uses, terminator_uses};
+use super::code_layout::{CodeLayout, Point, op_uses, terminator_uses, weighted_edges};
 use super::value_forms::{ValueForm, ValueForms};
 use quaject_esp_ir::dataflow::solve_backward;
 use quaject_esp_ir::ir::{BlockId, Terminator, Value};
@@ -52,7 +52,7 @@ fn walk(
 ) -> DenseSet {
     let body = layout.body;
     let mut live = DenseSet::new(body.values.len());
-    for (to, arguments, _) in edges(body, block) {
+    for (to, arguments, _) in weighted_edges(body, block) {
         let parameters = &body.blocks[to.0 as usize].parameters;
         let mut there = at_start[to.0 as usize].clone();
         parameters.iter().for_each(|parameter| there.remove(parameter.0 as usize));

@@ -1,7 +1,7 @@
 //! The values that equal the length of a slot as long as they live. An index that a branch has found below such a value
 //! needs no bounds check (see `branch_facts`).
 
-use super::code_layout::{CodeLayout, edges};
+use super::code_layout::{CodeLayout, weighted_edges};
 use super::liveness::Liveness;
 use quaject_esp_ir::cfg::{region_blocks, region_entries};
 use quaject_esp_ir::ir::{Base, Op, SlotId, Terminator, Value};
@@ -74,7 +74,7 @@ fn lengths(layout: &CodeLayout<'_>, live: &Liveness, slot: SlotId) -> Vec<bool> 
     while changed {
         changed = false;
         for block in &layout.order {
-            for (to, arguments, _) in edges(body, *block) {
+            for (to, arguments, _) in weighted_edges(body, *block) {
                 for (argument, parameter) in arguments.iter().zip(&body.blocks[to.0 as usize].parameters) {
                     if !is_length[argument.0 as usize] && is_length[parameter.0 as usize] {
                         is_length[parameter.0 as usize] = false;

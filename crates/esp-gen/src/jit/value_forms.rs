@@ -1,12 +1,12 @@
 //! The form that each value takes in machine code: computed to a location of its own, an immediate operand, an alias of
 //! another value, or a comparison that is fused with its branch. Knows no machine.
 
-use super::branch_facts::BranchFacts;
 use super::code_layout::{CodeLayout, op_uses, terminator_uses};
-use super::interval::Interval;
-use super::ranges::ranges;
 use quaject_esp_exec::native::{Width, width};
-use quaject_esp_ir::ir::{BinaryOp, Op, Program, Terminator, Value};
+use quaject_esp_exec::step::Checks;
+use quaject_esp_ir::facts::Fact;
+use quaject_esp_ir::intervals::{Intervals, intervals_by_block};
+use quaject_esp_ir::ir::{BinaryOp, BlockId, Op, Program, Terminator, Value};
 
 /// The form of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,8 +27,11 @@ pub(super) enum ValueForm {
 pub(super) struct ValueForms {
     pub(super) forms: Vec<ValueForm>,
     pub(super) widths: Vec<Width>,
-    pub(super) ranges: Vec<Interval>,
+    intervals: Intervals,
 }
+
+/// Lower and upper bound, both included.
+pub(super) type Interval = (i128, i128);
 
 /// How often a value is used.
 #[derive(Clone, Copy, Default)]
@@ -38,13 +41,13 @@ struct Uses {
 }
 
 impl ValueForms {
-    pub(super) fn new(program: &Program, layout: &CodeLayout<'_>, guards: &BranchFacts) -> ValueForms {
+    pub(super) fn new(program: &Program, layout: &CodeLayout<'_>, checks: Checks) -> ValueForms {
         let body = layout.body;
         let widths = body.values.iter().map(|value| width(program, value.ty).expect("values are scalars"));
         let mut values = ValueForms {
             forms: vec![ValueForm::Computed; body.values.len()],
             widths: widths.collect(),
-            ranges: ranges(program, layout, guards),
+            intervals: intervals_by_block(body, &program.types, checks == Checks::On),
         };
         let uses = count_uses(layout);
         for block in &layout.order {
@@ -91,7 +94,7 @@ impl ValueForms {
     /// Whether a register that holds the one type also holds the other: types of 32 bits or fewer are kept extended to
     /// 32, and higher bits do not count.
     fn keeps_bits(&self, value: Value, from: Width, to: Width) -> bool {
-        let range = self.ranges[value.0 as usize];
+        let range = self.range(value);
         if to.boolean {
             return from.bits <= 32 && range.0 >= 0 && range.1 <= 1;
         }
@@ -123,8 +126,25 @@ impl ValueForms {
         self.widths[value.0 as usize]
     }
 
-    pub(super) fn range(&self, value: Value) -> Interval {
-        self.ranges[value.0 as usize]
+    /// The interval of a value in every block; that of its type if it is never computed.
+    fn range(&self, value: Value) -> Interval {
+        self.within_type(value, self.intervals.everywhere(value))
+    }
+
+    /// The interval of a value in a block.
+    pub(super) fn range_in(&self, block: BlockId, value: Value) -> Interval {
+        self.within_type(value, self.intervals.at(block.0 as usize, value))
+    }
+
+    /// The part of a fact that the register of a value can hold: facts about pids are wider.
+    fn within_type(&self, value: Value, fact: Option<&Fact>) -> Interval {
+        let Width { bits, signed, boolean, .. } = self.widths[value.0 as usize];
+        let (low, high) = match (boolean, signed) {
+            (true, _) => (0, 1),
+            (false, true) => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
+            (false, false) => (0, (1 << bits) - 1),
+        };
+        fact.map_or((low, high), |fact| (fact.low.max(low), fact.high.min(high)))
     }
 }
 
@@ -158,7 +178,7 @@ fn count_uses(layout: &CodeLayout<'_>) -> Vec<Uses> {
             }
         }
         terminator_uses(body, &code.terminator).into_iter().for_each(|value| uses[value.0 as usize].all += 1);
-        for (_, arguments, _) in super::code_layout::edges(body, *block) {
+        for (_, arguments, _) in super::code_layout::weighted_edges(body, *block) {
             arguments.iter().for_each(|value| uses[value.0 as usize].all += 1);
         }
     }
