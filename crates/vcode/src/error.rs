@@ -43,6 +43,8 @@ pub enum Error {
     Feature,
     /// The operating system refused memory.
     Memory,
+    /// Code memory is not implemented for this operating system.
+    NoCodeMemory,
 }
 
 impl fmt::Display for Error {
@@ -71,6 +73,7 @@ impl fmt::Display for Error {
             Error::Frame => "the frame is too large",
             Error::Feature => "the processor lacks this instruction",
             Error::Memory => "the operating system refused memory",
+            Error::NoCodeMemory => "no code memory on this system",
         })
     }
 }

@@ -8,7 +8,7 @@
 #![doc = include_str!("../README.md")]
 #![no_std]
 
-#[cfg(all(feature = "std", target_os = "linux"))]
+#[cfg(all(feature = "std", not(target_os = "none")))]
 extern crate std;
 
 mod abi;
@@ -36,12 +36,12 @@ mod generated;
 mod instruction;
 pub mod layers;
 mod machine;
-#[cfg(all(feature = "std", target_os = "linux"))]
+#[cfg(all(feature = "std", not(target_os = "none")))]
 mod memory;
 pub mod patch;
 mod registers;
 mod signature;
-#[cfg(all(feature = "std", target_os = "linux"))]
+#[cfg(all(feature = "std", not(target_os = "none")))]
 pub mod text;
 mod vector;
 
@@ -56,7 +56,7 @@ pub use generated::core::{Core, Extension, Vectors};
 pub use generated::{aarch64, alpha, mips, ppc64le, riscv64, sparc64, x86_64};
 pub use instruction::{Access, Family, Instruction, OperandKind, Value};
 pub use machine::Machine;
-#[cfg(all(feature = "std", target_os = "linux"))]
+#[cfg(all(feature = "std", not(target_os = "none")))]
 pub use memory::{Installed, Memory};
 pub use registers::{Class, Lists, Register};
 pub use signature::{Signature, Type};

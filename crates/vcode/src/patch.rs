@@ -80,15 +80,6 @@ impl Placed {
     }
 }
 
-#[cfg(all(feature = "std", target_os = "linux"))]
-impl crate::memory::Memory {
-    /// The addresses of a function that was written to a region of this memory, or installed at `entry`.
-    pub fn placed(&self, code: &Code, entry: usize) -> Option<Placed> {
-        let write = self.writable(entry)?;
-        Some(Placed { entry, write, offset: code.offset })
-    }
-}
-
 impl<M: Machine> Asm<'_, M>
 where
     for<'b> Asm<'b, M>: Core<Reg = M::Reg, Float = M::Float>,

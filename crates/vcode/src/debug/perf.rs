@@ -15,7 +15,8 @@ use std::vec::Vec;
 
 use super::elf::machine;
 use super::{FunctionInfo, Line};
-use crate::memory::{MAP_PRIVATE, PAGE, PROT_EXEC, PROT_READ, mmap, munmap};
+use crate::memory::PAGE;
+use crate::memory::linux::{MAP_PRIVATE, PROT_EXEC, PROT_READ, mmap, munmap};
 
 /// The file of symbols that `perf` looks for: address, length and name of each function.
 #[derive(Debug)]

@@ -21,6 +21,7 @@ mod vectors;
 use harness::{Batch, Tools, available};
 use quaject_vcode::{Asm, Core, Extension, Features, Machine, VectorMachine, Vectors, decode};
 
+#[cfg(target_arch = "x86_64")]
 const X86_64: Tools = Tools {
     prefix: "",
     qemu: None,

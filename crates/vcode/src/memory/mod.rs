@@ -1,76 +1,60 @@
-//! Code memory: a memory file mapped twice (W^X by dual mapping), once writable and once executable. No mapping is
-//! both, and no system call is needed to make a function executable.
+//! Code memory: functions are packed into memory that is mapped twice, once writable and once executable (W^X by dual
+//! mapping). No mapping is both, and no system call is needed to make a function executable.
 //!
 //! ```text
-//! memory file   |######............|
+//! memory        |######............|
 //! write view    rw-                     where functions are written
 //! execute view  r-x                     where they run
 //! ```
 //!
-//! The execute view is mapped below the program, as near as there is room. Branch target buffers store near targets in
-//! fewer bits; at the distant address that the system chooses, a call takes 3 cycles longer (AMD Zen 4).
+//! The views are the system's: [`linux`], and [`unsupported`] for the systems on which there are none yet.
+
+#[cfg(target_os = "linux")]
+pub(crate) mod linux;
+#[cfg(not(target_os = "linux"))]
+mod unsupported;
+
+#[cfg(target_os = "linux")]
+use linux::Views;
+#[cfg(not(target_os = "linux"))]
+use unsupported::Views;
 
 use crate::asm::{Code, Region};
 use crate::epilogue::synchronise;
 use crate::error::Error;
+use crate::patch::Placed;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::{c_char, c_int, c_long, c_void};
-use std::ptr::null_mut;
 use std::sync::Mutex;
 
-// SAFETY: the declarations of the C library's manual.
-unsafe extern "C" {
-    fn memfd_create(name: *const c_char, flags: u32) -> c_int;
-    fn ftruncate(file: c_int, length: c_long) -> c_int;
-    pub(crate) fn mmap(
-        at: *mut c_void,
-        length: usize,
-        protection: c_int,
-        flags: c_int,
-        file: c_int,
-        offset: c_long,
-    ) -> *mut c_void;
-    pub(crate) fn munmap(at: *mut c_void, length: usize) -> c_int;
-    fn madvise(at: *mut c_void, length: usize, advice: c_int) -> c_int;
-    fn close(file: c_int) -> c_int;
-}
-
-pub(crate) const PROT_READ: c_int = 1;
-const PROT_WRITE: c_int = 2;
-pub(crate) const PROT_EXEC: c_int = 4;
-const MAP_SHARED: c_int = 1;
-pub(crate) const MAP_PRIVATE: c_int = 2;
-const MAP_FIXED_NOREPLACE: c_int = 0x10_0000;
-const MADV_DONTNEED: c_int = 4;
-const MFD_CLOEXEC: u32 = 1;
+/// The unit of mappings, in bytes.
 pub(crate) const PAGE: usize = 4096;
 /// The alignment of functions, except in memory for a debugger.
 const ALIGN: usize = 16;
-/// The distance between the program and the execute view, and the alignment of the latter.
-const GAP: usize = 1 << 26;
-/// The number of addresses that are tried for an execute view, each below the one before.
-const PLACES: usize = 64;
-/// The lowest address of an execute view.
-const LOWEST: usize = 1 << 28;
+
+/// Whether writes of a debugger to the execute view reach the write view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sharing {
+    /// They do: both views are of the same pages.
+    Shared,
+    /// They do not: a page that the debugger writes is its own copy from then on.
+    Private,
+}
 
 /// Code memory: functions are packed one after the other and freed individually.
 ///
 /// Functions must not be called after their region was freed or the memory dropped. Pages that were never written take
 /// no memory, so it may be as large as the client can ever need. After `fork` both processes see the same bytes.
+///
+/// Only Linux has code memory. On other systems the constructors return [`Error::NoCodeMemory`], and the client keeps
+/// to its general path.
 #[derive(Debug)]
 pub struct Memory {
-    write: *mut u8,
-    execute: *mut u8,
+    views: Views,
     length: usize,
     /// Functions start at multiples of this.
     unit: usize,
     extents: Mutex<Extents>,
 }
-
-// SAFETY: the mappings belong to this value, and the free list is behind a lock.
-unsafe impl Send for Memory {}
-// SAFETY: regions handed out never overlap, so threads write to different bytes.
-unsafe impl Sync for Memory {}
 
 /// A function in [`Memory`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,9 +69,9 @@ impl Memory {
     /// Maps at least `bytes`.
     ///
     /// # Errors
-    /// [`Error::Memory`] if the operating system refuses.
+    /// [`Error::Memory`] if the operating system refuses; [`Error::NoCodeMemory`] on systems other than Linux.
     pub fn new(bytes: usize) -> Result<Memory, Error> {
-        Memory::map(bytes, ALIGN, MAP_SHARED)
+        Memory::map(bytes, ALIGN, Sharing::Shared)
     }
 
     /// Maps at least `bytes` for functions that a debugger may set breakpoints in. It writes them to its own copy of
@@ -95,41 +79,15 @@ impl Memory {
     /// writable and executable for the process. [Patch points](crate::patch) in a page with a breakpoint do not change.
     ///
     /// # Errors
-    /// [`Error::Memory`] if the operating system refuses.
+    /// Those of [`Memory::new`].
     pub fn debuggable(bytes: usize) -> Result<Memory, Error> {
-        Memory::map(bytes, PAGE, MAP_PRIVATE)
+        Memory::map(bytes, PAGE, Sharing::Private)
     }
 
-    fn map(bytes: usize, unit: usize, sharing: c_int) -> Result<Memory, Error> {
+    fn map(bytes: usize, unit: usize, sharing: Sharing) -> Result<Memory, Error> {
         let length = bytes.max(1).checked_next_multiple_of(PAGE).ok_or(Error::Memory)?;
-        // SAFETY: system calls that create new objects; their results are checked.
-        unsafe {
-            let file = memfd_create(c"quaject-code".as_ptr(), MFD_CLOEXEC);
-            if file < 0 {
-                return Err(Error::Memory);
-            }
-            let failed = ftruncate(file, length as c_long) != 0;
-            let map = |protection, sharing| mmap(null_mut(), length, protection, sharing, file, 0);
-            let write = if failed { null_mut() } else { map(PROT_READ | PROT_WRITE, MAP_SHARED) };
-            let execute = if failed { null_mut() } else { map_near(length, sharing, file) };
-            close(file);
-            let refused = |view: *mut c_void| view.is_null() || view as isize == -1;
-            if refused(write) || refused(execute) {
-                for view in [write, execute] {
-                    if !refused(view) {
-                        munmap(view, length);
-                    }
-                }
-                return Err(Error::Memory);
-            }
-            Ok(Memory {
-                write: write.cast(),
-                execute: execute.cast(),
-                length,
-                unit,
-                extents: Mutex::new(Extents::new(length)),
-            })
-        }
+        let extents = Mutex::new(Extents::new(length));
+        Views::map(length, sharing).map(|views| Memory { views, length, unit, extents })
     }
 
     /// A free region of at least `bytes`. After the function is ended, give back what it did not use with
@@ -142,7 +100,7 @@ impl Memory {
         let offset = self.allocate(bytes)?;
         // SAFETY: the extent was free, so nothing else uses it; it is inside the mappings, which live as long as
         // `self`.
-        Ok(unsafe { Region::from_raw(self.write.add(offset), bytes, self.execute as usize + offset) })
+        Ok(unsafe { Region::from_raw(self.views.writable().add(offset), bytes, self.execute() + offset) })
     }
 
     /// Installs a finished function: copies it from `buffer`, in which it was written. This packs best, because the
@@ -158,10 +116,10 @@ impl Memory {
         let bytes = buffer.get(code.offset - pad..code.offset + code.length).ok_or(Error::Overflow)?;
         let length = bytes.len().max(1).checked_next_multiple_of(self.unit).ok_or(Error::Memory)?;
         let offset = self.allocate(length)?;
-        let start = self.execute as usize + offset;
+        let start = self.execute() + offset;
         // SAFETY: the extent was free, so nothing else uses it, and it is inside the mapping.
         unsafe {
-            let at = self.write.add(offset);
+            let at = self.views.writable().add(offset);
             at.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
             synchronise(at as usize, length);
         }
@@ -173,7 +131,7 @@ impl Memory {
     /// [`Memory::region`] returned; `used` counts from its start.
     pub fn keep(&self, execute: usize, length: usize, used: usize) {
         let used = used.next_multiple_of(self.unit).min(length);
-        if let Some(offset) = execute.checked_sub(self.execute as usize)
+        if let Some(offset) = execute.checked_sub(self.execute())
             && used < length
         {
             self.extents().free(offset + used, length - used);
@@ -183,7 +141,7 @@ impl Memory {
     /// Frees a region or an installed function, which must not be called any more.
     pub fn free(&self, execute: usize, length: usize) {
         let start = execute - execute % self.unit;
-        if let Some(offset) = start.checked_sub(self.execute as usize)
+        if let Some(offset) = start.checked_sub(self.execute())
             && length > 0
         {
             self.extents().free(offset, length.next_multiple_of(self.unit));
@@ -192,8 +150,15 @@ impl Memory {
 
     /// The writable address of the byte that is executed at `address`, if it is in this memory.
     pub fn writable(&self, address: usize) -> Option<*mut u8> {
-        let offset = address.checked_sub(self.execute as usize)?;
-        (offset < self.length).then(|| self.write.wrapping_add(offset))
+        let offset = address.checked_sub(self.execute())?;
+        (offset < self.length).then(|| self.views.writable().wrapping_add(offset))
+    }
+
+    /// The addresses of a function that was written to a region of this memory, or installed at `entry`.
+    pub fn placed(&self, code: &Code, entry: usize) -> Option<Placed> {
+        let write = self.writable(entry)?;
+        // SAFETY: the address is in the write view, which lives as long as the function is in this memory.
+        Some(unsafe { Placed::from_raw(code, entry, write) })
     }
 
     /// Bytes that are free, in all extents together.
@@ -201,12 +166,15 @@ impl Memory {
         self.extents().available()
     }
 
+    /// The address of the execute view.
+    fn execute(&self) -> usize {
+        self.views.execute()
+    }
+
     fn allocate(&self, bytes: usize) -> Result<usize, Error> {
         let offset = self.extents().allocate(bytes).ok_or(Error::Memory)?;
         if self.unit == PAGE {
-            // Discards the private copies of these pages that a debugger has written.
-            // SAFETY: the extent was free and is whole pages of the execute view, which then shows the file again.
-            unsafe { madvise(self.execute.add(offset).cast(), bytes, MADV_DONTNEED) };
+            self.views.discard_copies(offset, bytes);
         }
         Ok(offset)
     }
@@ -214,35 +182,6 @@ impl Memory {
     fn extents(&self) -> std::sync::MutexGuard<'_, Extents> {
         self.extents.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
-}
-
-/// Maps an execute view near the program, or where the system wants if no place there is free. Null or -1 if it
-/// refuses.
-///
-/// # Safety
-/// The file must be open and have this length.
-unsafe fn map_near(length: usize, sharing: c_int, file: c_int) -> *mut c_void {
-    let program = map_near as *const () as usize;
-    let step = length.next_multiple_of(1 << 21);
-    let places = (1..=PLACES).map_while(|place| {
-        let below = place.checked_mul(step)?.checked_add(GAP)?;
-        (program - program % GAP).checked_sub(below).filter(|at| *at >= LOWEST)
-    });
-    for place in places {
-        // SAFETY: no existing mapping is replaced; old systems ignore the flag and may map elsewhere, which is then
-        // unmapped.
-        unsafe {
-            let at = mmap(place as *mut c_void, length, PROT_READ | PROT_EXEC, sharing | MAP_FIXED_NOREPLACE, file, 0);
-            if at as usize == place {
-                return at;
-            }
-            if at as isize != -1 {
-                munmap(at, length);
-            }
-        }
-    }
-    // SAFETY: a new mapping of the caller's file.
-    unsafe { mmap(null_mut(), length, PROT_READ | PROT_EXEC, sharing, file, 0) }
 }
 
 /// The free space (best fit): everything from `fresh` on, and the holes before it, coalesced with each other and with
@@ -319,17 +258,7 @@ impl Extents {
     }
 }
 
-impl Drop for Memory {
-    fn drop(&mut self) {
-        // SAFETY: both views were mapped with this length and are not used after this.
-        unsafe {
-            munmap(self.write.cast(), self.length);
-            munmap(self.execute.cast(), self.length);
-        }
-    }
-}
-
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use quaject_test_support::Random;
     use std::vec;
@@ -365,7 +294,7 @@ mod tests {
         }
         let memories = [1, 1 << 28, 1 << 28, PAGE].map(|bytes| Memory::new(bytes).expect("the system gives pages"));
         for memory in &memories {
-            let distance = program.abs_diff(memory.execute as usize);
+            let distance = program.abs_diff(memory.execute());
             assert!(distance < 1 << 32, "{distance:#x} between the program and its functions");
         }
     }
