@@ -55,6 +55,11 @@ pub fn integer_composer(features: Features) -> Result<Composer, Error> {
     Composer::with(features, Registers::Integer)
 }
 
+/// A composer whose pipes run by the reference implementation, as on systems without code memory.
+pub fn reference_composer() -> Composer {
+    Composer::reference()
+}
+
 /// The machine code of a pipe, by which equal pipes can be distinguished from different ones, and the bits of its
 /// vectors, or 0.
 ///

@@ -122,6 +122,9 @@ impl Error {
             Error::StreamLength { data, .. } => format!("give at least {data} bytes of key"),
             Error::Piece { .. } => "give pieces of a multiple of 8 bytes, but for the last".into(),
             Error::Buffers { wanted, .. } => format!("give {wanted} buffers"),
+            Error::Code(quaject_vcode::Error::NoCodeMemory) => {
+                "only Linux has code memory; elsewhere pipes run without machine code, with the same results".into()
+            }
             Error::Code(_) => "a new `Composer` has fresh code memory; drop pipes that are no longer used".into(),
         }
     }

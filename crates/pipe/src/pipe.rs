@@ -34,7 +34,19 @@ pub(crate) enum Registers {
     Integer,
 }
 
+/// Runs the steps of a pipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Engine {
+    /// Composed code.
+    Code,
+    /// The reference implementation.
+    Reference,
+}
+
 /// Composes pipes. One for a whole program is enough; [`Composer::global`] is that one.
+///
+/// On systems without code memory, which are those other than Linux, its pipes run by the [reference
+/// implementation](mod@crate::reference), with the same results.
 #[derive(Debug, Clone)]
 pub struct Composer {
     inner: Arc<Inner>,
@@ -42,6 +54,12 @@ pub struct Composer {
 
 #[derive(Debug)]
 struct Inner {
+    /// None if pipes run by the reference implementation.
+    generator: Option<Generator>,
+}
+
+#[derive(Debug)]
+struct Generator {
     memory: Memory,
     features: Features,
     registers: Registers,
@@ -67,8 +85,23 @@ impl Composer {
     }
 
     pub(crate) fn with(features: Features, registers: Registers) -> Result<Composer, Error> {
+        let memory = match Memory::new(MEMORY_BYTES) {
+            Ok(memory) => memory,
+            Err(quaject_vcode::Error::NoCodeMemory) => return Ok(Composer::reference()),
+            Err(error) => return Err(error.into()),
+        };
         let buffer = Mutex::new(vec![0; MAX_BYTES].into());
-        Ok(Composer { inner: Arc::new(Inner { memory: Memory::new(MEMORY_BYTES)?, features, registers, buffer }) })
+        let generator = Some(Generator { memory, features, registers, buffer });
+        Ok(Composer { inner: Arc::new(Inner { generator }) })
+    }
+
+    /// A composer whose pipes run by the reference implementation, as on systems without code memory.
+    pub(crate) fn reference() -> Composer {
+        Composer { inner: Arc::new(Inner { generator: None }) }
+    }
+
+    fn engine(&self) -> Engine {
+        if self.inner.generator.is_some() { Engine::Code } else { Engine::Reference }
     }
 
     /// The composer of this program.
@@ -90,7 +123,10 @@ impl Composer {
             composer: self.clone(),
             functions: [const { OnceLock::new() }; Store::ALL.len()],
         };
-        pipe.composed(Store::Cached)?;
+        match self.engine() {
+            Engine::Code => drop(pipe.composed(Store::Cached)?),
+            Engine::Reference => {}
+        }
         Ok(pipe)
     }
 }
@@ -147,6 +183,10 @@ impl Pipe {
         &self.plan
     }
 
+    pub(crate) fn engine(&self) -> Engine {
+        self.composer.engine()
+    }
+
     #[inline(always)]
     pub(crate) fn check_target(&self, source: usize, target: usize) -> Result<(), Error> {
         let source = if self.plan.writes { source } else { 0 };
@@ -167,7 +207,7 @@ impl Pipe {
     /// The machine code for a store policy as text; composed at the first use.
     ///
     /// # Errors
-    /// [`Error::Code`] if there is no room for more code.
+    /// [`Error::Code`] if there is no room for more code, or no code memory on this system.
     pub fn explain(&self, store: Store) -> Result<String, Error> {
         let function = self.composed(store)?;
         let Composed { code, vector_bits, block_bytes } = function.composed;
@@ -220,24 +260,26 @@ impl Pipe {
         if let Some(function) = place.get() {
             return Ok(function);
         }
-        let own = self.compose(store)?;
+        let generator = self.composer.inner.generator.as_ref().ok_or(quaject_vcode::Error::NoCodeMemory)?;
+        let own = generator.compose(&self.plan, store)?;
         let kept = place.get_or_init(|| own);
         if kept.installed != own.installed {
-            self.composer.inner.memory.free(own.installed.entry, own.installed.length);
+            generator.memory.free(own.installed.entry, own.installed.length);
         }
         Ok(kept)
     }
+}
 
-    fn compose(&self, store: Store) -> Result<Function, Error> {
-        let inner = &*self.composer.inner;
-        let mut buffer = inner.buffer.lock().unwrap_or_else(PoisonError::into_inner);
+impl Generator {
+    fn compose(&self, plan: &Plan, store: Store) -> Result<Function, Error> {
+        let mut buffer = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
         let mut space = Space::<Native>::with_room();
         let region = (&mut buffer[..]).into();
-        let composed = match inner.registers {
-            Registers::Widest => compose::compose_native(region, &mut space, &self.plan, inner.features, store)?,
-            Registers::Integer => compose::compose_integer(region, &mut space, &self.plan, inner.features)?,
+        let composed = match self.registers {
+            Registers::Widest => compose::compose_native(region, &mut space, plan, self.features, store)?,
+            Registers::Integer => compose::compose_integer(region, &mut space, plan, self.features)?,
         };
-        let installed = inner.memory.install(&buffer, &composed.code)?;
+        let installed = self.memory.install(&buffer, &composed.code)?;
         // SAFETY: the code is a function that takes three pointers and a number of bytes; whatever the register for
         // results holds after it is a number.
         let call = unsafe { std::mem::transmute::<usize, Call>(installed.entry) };
@@ -247,8 +289,9 @@ impl Pipe {
 
 impl Drop for Pipe {
     fn drop(&mut self) {
+        let Some(generator) = &self.composer.inner.generator else { return };
         for function in self.functions.iter().filter_map(OnceLock::get) {
-            self.composer.inner.memory.free(function.installed.entry, function.installed.length);
+            generator.memory.free(function.installed.entry, function.installed.length);
         }
     }
 }

@@ -1,10 +1,12 @@
-//! Runs of a pipe: passes data through its code piece by piece and collects the results of the steps.
+//! Runs of a pipe: passes data through its code, or through the reference implementation where there is none, piece by
+//! piece and collects the results of the steps.
 
 use crate::error::Error;
 use crate::frame::{self, Frame};
-use crate::pipe::{Call, Options, Pipe};
+use crate::pipe::{Call, Engine, Options, Pipe};
 use crate::plan::{MAX_MEAN_SUM_BYTES, Plan, WordSum};
 use crate::policy::{Store, Temperature};
+use crate::reference;
 use crate::report::{Report, RunReport};
 use crate::step::MAX_STREAMS;
 
@@ -61,7 +63,9 @@ impl Pipe {
 pub struct Runner<'p> {
     pipe: &'p Pipe,
     frame: Frame,
+    /// With the reference implementation: of the pieces so far.
     report: Report,
+    engine: Engine,
 }
 
 impl<'p> Runner<'p> {
@@ -69,7 +73,7 @@ impl<'p> Runner<'p> {
         let mut frame = Frame::new();
         frame.slots[frame::TABLES] = Plan::tables() as u64;
         frame.keys = *pipe.plan().keys();
-        Runner { pipe, frame, report: pipe.plan().blank() }
+        Runner { pipe, frame, report: pipe.plan().blank(), engine: pipe.engine() }
     }
 
     /// Runs over `source` and writes to `target`, which is as long; or empty, if the pipe writes nothing.
@@ -114,8 +118,13 @@ impl<'p> Runner<'p> {
 
     /// Begins a run over data that arrive piece by piece.
     pub(crate) fn begin(&mut self) {
-        self.pipe.plan().open(&mut self.frame.slots[frame::ACCUMULATORS..]);
-        self.pipe.plan().clear_carried_sums(&mut self.report);
+        match self.engine {
+            Engine::Code => {
+                self.pipe.plan().open(&mut self.frame.slots[frame::ACCUMULATORS..]);
+                self.pipe.plan().clear_carried_sums(&mut self.report);
+            }
+            Engine::Reference => self.report = reference::begin(self.pipe.steps()),
+        }
     }
 
     pub(crate) fn pipe(&self) -> &'p Pipe {
@@ -199,7 +208,10 @@ impl<'p> Runner<'p> {
         options: Options<'_>,
     ) -> Result<(), Error> {
         let store = self.store(target, all, options);
-        let code = self.pipe.call(store)?;
+        let code = match self.engine {
+            Engine::Code => Some(self.pipe.call(store)?),
+            Engine::Reference => None,
+        };
         let mut done = 0;
         while done < bytes {
             let length = (bytes - done).min(max_piece_bytes(store));
@@ -207,15 +219,16 @@ impl<'p> Runner<'p> {
             for (rest, stream) in streams.iter_mut().zip(options.streams) {
                 *rest = &stream[done..];
             }
-            // SAFETY: the caller's promise.
-            let returned =
-                unsafe { self.call_code(code, source.wrapping_add(done), target.wrapping_add(done), length, &streams) };
-            self.pipe.plan().accumulate_piece(
-                &self.frame.slots[frame::ACCUMULATORS..],
-                returned,
-                &mut self.report,
-                HALF,
-            );
+            let (from, to) = (source.wrapping_add(done), target.wrapping_add(done));
+            if let Some(code) = code {
+                // SAFETY: the caller's promise.
+                let returned = unsafe { self.call_code(code, from, to, length, &streams) };
+                let accumulators = &self.frame.slots[frame::ACCUMULATORS..];
+                self.pipe.plan().accumulate_piece(accumulators, returned, &mut self.report, HALF);
+            } else {
+                // SAFETY: the caller's promise.
+                unsafe { self.interpret(from, to, length, &streams) };
+            }
             done += length;
         }
         Ok(())
@@ -252,6 +265,27 @@ impl<'p> Runner<'p> {
         WordSum(unsafe { code(&mut self.frame, source, target, bytes) })
     }
 
+    /// Passes over data by the reference implementation.
+    ///
+    /// # Safety
+    /// What [`Runner::piece`] demands; there is at least one byte.
+    #[cold]
+    unsafe fn interpret(&mut self, source: *const u8, target: *mut u8, bytes: usize, streams: &[&[u8]]) {
+        let steps = self.pipe.steps();
+        if self.pipe.writes() {
+            // SAFETY: the caller's promise; if they share bytes they are the same.
+            let data = unsafe {
+                target.copy_from(source, bytes);
+                std::slice::from_raw_parts_mut(target, bytes)
+            };
+            reference::run_piece(steps, data, streams, &mut self.report);
+        } else {
+            // SAFETY: the caller's promise.
+            let mut copy = unsafe { std::slice::from_raw_parts(source, bytes) }.to_vec();
+            reference::run_piece(steps, &mut copy, streams, &mut self.report);
+        }
+    }
+
     /// The report of the last run that ended.
     #[cfg(feature = "c")]
     pub(crate) fn report(&self) -> &Report {
@@ -260,8 +294,14 @@ impl<'p> Runner<'p> {
 
     /// Completes the report of a run over so many bytes in pieces.
     pub(crate) fn end(&mut self, bytes: u64) -> &Report {
-        let accumulators = &self.frame.slots[frame::ACCUMULATORS..];
-        self.pipe.plan().complete(accumulators, &mut self.report, bytes, LITTLE);
+        match self.engine {
+            Engine::Code => {
+                let accumulators = &self.frame.slots[frame::ACCUMULATORS..];
+                self.pipe.plan().complete(accumulators, &mut self.report, bytes, LITTLE);
+            }
+            // It is complete after each piece.
+            Engine::Reference => {}
+        }
         &self.report
     }
 }

@@ -351,11 +351,15 @@ impl Element {
 }
 
 impl UserStep {
-    /// Applies the step to data and returns the total.
-    pub(crate) fn apply(&self, data: &mut [u8]) -> u64 {
-        let Checked { program, element, total, .. } = &*self.inner;
+    /// The total of no data; 0 if the step has no total.
+    pub(crate) fn total_of_nothing(&self) -> u64 {
+        self.inner.total.map_or(0, |total| total.of_nothing(self.inner.element.bytes))
+    }
+
+    /// Applies the step to data and returns the total, which is `sum` before them.
+    pub(crate) fn apply(&self, data: &mut [u8], mut sum: u64) -> u64 {
+        let Checked { program, element, .. } = &*self.inner;
         let mask = mask(element.bytes);
-        let mut sum = total.map_or(0, |total| total.of_nothing(element.bytes));
         for bytes in data.chunks_exact_mut(element.bytes) {
             let mut registers = [0; REGISTERS];
             registers[0] = element.read(bytes);

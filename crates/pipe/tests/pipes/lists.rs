@@ -1,7 +1,7 @@
 //! Gather and scatter: however data are cut on both sides, what comes out is what comes out of data that lie together.
 
-use crate::support::{Guarded, Place, alphabet, composers, fill};
-use quaject_pipe::{Error, Key, Options, RunReport, Step, Store, reference};
+use crate::support::{Guarded, Place, alphabet, composers, engines, fill};
+use quaject_pipe::{Error, Key, Options, RunReport, Step, Store, cross, reference};
 use quaject_test_support::{Effort, Random};
 
 /// Cuts `length` bytes at random places, some of them next to each other, some pieces empty.
@@ -19,7 +19,7 @@ fn cut(random: &mut Random, length: usize) -> Vec<usize> {
 #[test]
 fn however_data_are_cut_the_result_is_the_same() {
     let mut random = Random(0x2545_f491_4f6c_dd1d);
-    let composers = composers();
+    let composers = engines();
     let steps = alphabet();
     for round in 0..Effort::wanted().pick(1_000, 6_000, 2_000_000) {
         let mut list: Vec<Step> = (0..random.index(5)).map(|_| steps[random.index(steps.len())].clone()).collect();
@@ -105,23 +105,25 @@ fn what_does_not_fit_is_refused_before_anything_is_written() {
 
 #[test]
 fn pieces_are_one_run() {
-    let composer = &composers()[0].1;
-    let pipe = composer.compose(&[Step::Crc32c, Step::Swap32, Step::Checksum, Step::Count]).expect("steps are a pipe");
-    let mut data = vec![0; 1003];
-    fill(&mut Random(5), &mut data);
-    let mut target = vec![0; data.len()];
-    let whole = pipe.run(&data, &mut target).expect("the lengths are equal");
-    let mut runner = pipe.runner();
-    for size in [8, 64, 304, 1000, 1003] {
-        let mut out = vec![0; data.len()];
-        let mut pass = runner.start();
-        for (from, to) in data.chunks(size).zip(out.chunks_mut(size)) {
-            pass.piece(from, to, Options::default()).expect("pieces are multiples of eight");
+    for (name, composer) in engines() {
+        let pipe =
+            composer.compose(&[Step::Crc32c, Step::Swap32, Step::Checksum, Step::Count]).expect("steps are a pipe");
+        let mut data = vec![0; 1003];
+        fill(&mut Random(5), &mut data);
+        let mut target = vec![0; data.len()];
+        let whole = pipe.run(&data, &mut target).expect("the lengths are equal");
+        let mut runner = pipe.runner();
+        for size in [8, 64, 304, 1000, 1003] {
+            let mut out = vec![0; data.len()];
+            let mut pass = runner.start();
+            for (from, to) in data.chunks(size).zip(out.chunks_mut(size)) {
+                pass.piece(from, to, Options::default()).expect("pieces are multiples of eight");
+            }
+            if !data.len().is_multiple_of(8) {
+                assert_eq!(pass.piece(&[1], &mut [0], Options::default()), Err(Error::Piece { before: 1003 }));
+            }
+            assert_eq!((pass.end(), &out), (&whole, &target), "{name}");
         }
-        if !data.len().is_multiple_of(8) {
-            assert_eq!(pass.piece(&[1], &mut [0], Options::default()), Err(Error::Piece { before: 1003 }));
-        }
-        assert_eq!((pass.end(), &out), (&whole, &target));
     }
 }
 
@@ -143,9 +145,10 @@ fn long_data_are_one_run() {
 /// What a run at once has left in the runner is not part of a run in pieces after it, nor the other way round.
 #[test]
 fn runs_do_not_see_each_other() {
-    let composer = &composers()[0].1;
-    for steps in [vec![Step::Checksum], vec![Step::Copy, Step::Checksum, Step::Checksum, Step::Count, Step::Crc32c]] {
-        let pipe = composer.compose(&steps).expect("steps are a pipe");
+    let lists = [vec![Step::Checksum], vec![Step::Copy, Step::Checksum, Step::Checksum, Step::Count, Step::Crc32c]];
+    for (composer, steps) in engines().iter().flat_map(|(_, composer)| lists.iter().map(move |steps| (composer, steps)))
+    {
+        let pipe = composer.compose(steps).expect("steps are a pipe");
         let mut data = vec![0; 777];
         fill(&mut Random(9), &mut data);
         let mut target = vec![0; if pipe.writes() { data.len() } else { 0 }];
@@ -172,6 +175,13 @@ fn code_is_explained() {
         assert!(text.starts_with("copy | checksum\n") && text.contains(&format!(", {store}; ")), "{text}");
         assert!(text.lines().count() > 30 && !text.contains("  ?"), "{text}");
     }
+}
+
+#[test]
+fn without_code_memory_pipes_are_not_explained() {
+    let pipe = cross::reference_composer().compose(&[Step::Checksum]).expect("steps are a pipe");
+    let error = pipe.explain(Store::Cached).expect_err("there is no code");
+    assert_eq!((error.code(), error.to_string().as_str()), ("P0301", "generated code: no code memory on this system"));
 }
 
 /// Functions for other stores are composed when they are first wanted, by several threads at once here.

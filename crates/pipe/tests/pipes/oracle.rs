@@ -1,6 +1,6 @@
 //! Generated pipes against the reference, byte for byte, between guard pages.
 
-use crate::support::{Bench, Place, alphabet, composers, mixed_steps};
+use crate::support::{Bench, Place, alphabet, composers, engines, mixed_steps};
 use quaject_pipe::{Composer, Options, Pipe, Step, Store, reference};
 use quaject_test_support::{Effort, Random};
 
@@ -68,7 +68,7 @@ fn every_length_and_alignment_ends_where_it_should() {
     let mut bench = Bench::new();
     let step = Effort::wanted().pick(7, 1, 1);
     let alignments = Effort::wanted().pick(3, 5, 64);
-    for (name, composer) in &composers() {
+    for (name, composer) in &engines() {
         for steps in samples() {
             let pipe = pipe(composer, &steps);
             for length in (0..=300).step_by(step).chain([511, 512, 777, 4095, 4096, 4097, 8192]) {
@@ -90,7 +90,7 @@ fn every_length_and_alignment_ends_where_it_should() {
 #[test]
 fn users_steps_do_what_their_interpreter_does() {
     let mut bench = Bench::new();
-    let composers = composers();
+    let composers = engines();
     for round in 0..Effort::wanted().pick(1_000, 8_000, 3_000_000) {
         let steps = mixed_steps(&mut bench.random);
         let (name, composer) = &composers[round % composers.len()];

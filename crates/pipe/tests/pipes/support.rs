@@ -4,7 +4,7 @@ use quaject_test_support::Random;
 use std::ptr::null_mut;
 
 use quaject_pipe::ir::{Element, Instruction, Operand, Operation, Order, Program, Register, Total};
-use quaject_pipe::{Composer, Key, Options, Pipe, Report, Step, Store, UserStep, reference};
+use quaject_pipe::{Composer, Key, Options, Pipe, Report, Step, Store, UserStep, cross, reference};
 use quaject_vcode::Features;
 
 /// Pages that can be read and written between two that cannot.
@@ -97,6 +97,11 @@ pub fn composers() -> Vec<(&'static str, Composer)> {
     let levels = vec![("all", all), ("none", Features::NONE)];
     let composer = |features| Composer::with_features(features).expect("the system gives code memory");
     levels.into_iter().map(|(name, features)| (name, composer(features))).collect()
+}
+
+/// Those, and the one whose pipes run by the reference implementation.
+pub fn engines() -> Vec<(&'static str, Composer)> {
+    composers().into_iter().chain([("reference", cross::reference_composer())]).collect()
 }
 
 /// Every kind of step.
