@@ -8,13 +8,14 @@
 //! A filter of a known shape is inserted by a store to a table; a new shape needs new code for its chunk and a new
 //! snapshot. Replaced objects are kept until all readers that were pinned have been unpinned.
 
+use crate::chunk_code::ChunkCode;
 use crate::epoch::Pin;
 use crate::error::Error;
 use crate::ir::Filter;
 use crate::packet::Packet;
 use crate::published::Published;
 use crate::stage::{Scratch, Snapshot, Wanted};
-use crate::types::{Engine, Id, Match, Stats};
+use crate::types::{Classify, Engine, Id, Match, Stats};
 use crate::writer::Writer;
 use std::fmt;
 use std::ptr;
@@ -198,17 +199,14 @@ impl View<'_> {
     /// The best filter that matches a packet.
     #[inline]
     pub fn classify(&self, packet: Packet<'_>) -> Match {
-        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-        {
-            let entry = self.shared.published.entry();
-            if !entry.is_null() {
-                // SAFETY: 1. What is not null is code of this type. 2. As `Chunk::classify`: this reader is pinned.
-                let best = unsafe {
-                    let code = std::mem::transmute::<*mut (), crate::types::Classify>(entry);
-                    code(packet.data, packet.length.into(), packet.wire_length.into(), 0)
-                };
-                return Match(best);
-            }
+        let entry = self.shared.published.entry();
+        if !entry.is_null() {
+            // SAFETY: 1. What is not null is code of this type. 2. As `Chunk::classify`: this reader is pinned.
+            let best = unsafe {
+                let code = std::mem::transmute::<*mut (), Classify>(entry);
+                code(packet.data, packet.length.into(), packet.wire_length.into(), 0)
+            };
+            return Match(best);
         }
         self.classify_by_chunks(packet.data(), packet.wire_length())
     }
@@ -239,10 +237,9 @@ impl View<'_> {
         // A rank that no later chunk exceeds.
         let mut enough = u64::MAX;
         for (at, chunk) in snapshot.chunks.iter().enumerate() {
-            #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
             if at == 0
                 && chunk.tree().is_none()
-                && let Some(many) = chunk.code.as_ref().and_then(|code| code.many)
+                && let Some(many) = chunk.code.as_ref().and_then(ChunkCode::batch)
             {
                 // SAFETY: 1. As `Chunk::classify`. 2. There are as many packets and places as is said, and `Match` is a
                 // word.

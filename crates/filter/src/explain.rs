@@ -153,30 +153,11 @@ fn bytes(number: u64, window: Window) -> String {
     own.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ")
 }
 
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 fn code(text: &mut String, chunk: &Chunk) {
-    use quaject_vcode::decode::X86_64;
-
-    let Some(own) = &chunk.code else {
-        let _ = writeln!(text, "  code     none: it is interpreted");
-        return;
-    };
-    let Some(installed) = own.installed.first() else { return };
-    // SAFETY: the code is installed as long as the chunk lives, and the execute view is readable.
-    let code = unsafe { std::slice::from_raw_parts(installed.entry as *const u8, installed.length) };
-    let mut at = 0;
-    let mut lines = Vec::new();
-    while let Some(decoded) = code.get(at..).and_then(|rest| X86_64.decode(rest)) {
-        lines.push(format!("    {at:4x}  {decoded}"));
-        at += decoded.length;
+    match &chunk.code {
+        Some(code) => code.write_listing(text),
+        None => {
+            let _ = writeln!(text, "  code     none: it is interpreted");
+        }
     }
-    let _ = writeln!(text, "  code     {} bytes, {} instructions", installed.length, lines.len());
-    for line in lines {
-        let _ = writeln!(text, "{line}");
-    }
-}
-
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-fn code(text: &mut String, _: &Chunk) {
-    let _ = writeln!(text, "  code     none: it is interpreted");
 }

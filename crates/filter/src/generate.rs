@@ -4,17 +4,16 @@ use crate::stage::{Chunk, Stage};
 use crate::types::Engine;
 use std::sync::atomic::AtomicU64;
 
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[cfg(target_arch = "x86_64")]
 pub(crate) use native::Generator;
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+#[cfg(not(target_arch = "x86_64"))]
 pub(crate) use none::Generator;
 
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[cfg(target_arch = "x86_64")]
 mod native {
     use super::{AtomicU64, Chunk, Engine, Stage};
+    use crate::chunk_code::ChunkCode;
     use crate::emit::{self, Position, Room};
-    use crate::stage::ChunkCode;
-    use crate::types::{Classify, ClassifyMany};
     use quaject_vcode::{Error, Features, Memory};
     use std::sync::Arc;
 
@@ -48,7 +47,7 @@ mod native {
     }
 
     impl Generator {
-        /// Generates nothing if the system refuses code memory.
+        /// Generates nothing if the system refuses code memory or has none.
         pub(crate) fn new(engine: Engine) -> Generator {
             let tools = match engine {
                 Engine::Interpreter => None,
@@ -82,10 +81,6 @@ mod native {
             }
         }
 
-        pub(crate) fn code_bytes(chunk: &Chunk) -> Option<usize> {
-            chunk.code.as_ref().map(|code| code.installed.iter().map(|installed| installed.length).sum())
-        }
-
         pub(crate) fn generations(&self) -> u64 {
             self.generations
         }
@@ -96,24 +91,19 @@ mod native {
             let Tools { memory, buffer, room, features } = self;
             let code = emit::chunk(&chunk.stages, &chunk.later, position, *features, buffer, room)?;
             let one = memory.install(buffer, &code)?;
-            let mut installed = vec![one];
-            // SAFETY: the code was written with this signature, and its memory lives as long as what is returned.
-            let one = unsafe { std::mem::transmute::<usize, Classify>(one.entry) };
             let many = match position {
                 Position::Later => None,
                 Position::First => emit::batch(&chunk.stages, &chunk.later, *features, buffer, room)
                     .and_then(|code| memory.install(buffer, &code))
                     .ok(),
             };
-            installed.extend(many);
-            // SAFETY: the code was written with this signature, and its memory lives as long as what is returned.
-            let many = many.map(|many| unsafe { std::mem::transmute::<usize, ClassifyMany>(many.entry) });
-            Ok(ChunkCode { one, many, installed, memory: Arc::clone(memory) })
+            // SAFETY: `emit` has written functions with these signatures.
+            Ok(unsafe { ChunkCode::new(Arc::clone(memory), one, many) })
         }
     }
 }
 
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+#[cfg(not(target_arch = "x86_64"))]
 mod none {
     use super::{AtomicU64, Chunk, Engine, Stage};
 
@@ -127,11 +117,7 @@ mod none {
         }
 
         pub(crate) fn chunk(&mut self, stages: Vec<Stage>, later: Box<[AtomicU64]>, _: bool) -> Result<Chunk, Chunk> {
-            Ok(Chunk { stages, later, after: AtomicU64::new(0) })
-        }
-
-        pub(crate) fn code_bytes(_: &Chunk) -> Option<usize> {
-            None
+            Ok(Chunk { stages, later, after: AtomicU64::new(0), code: None })
         }
 
         pub(crate) fn generations(&self) -> u64 {

@@ -12,8 +12,9 @@ mod c;
 pub mod candidates;
 #[cfg(feature = "capture")]
 pub mod capture;
+mod chunk_code;
 mod classifier;
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[cfg(target_arch = "x86_64")]
 mod emit;
 mod epoch;
 mod error;

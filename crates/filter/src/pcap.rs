@@ -15,8 +15,14 @@ use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-/// Names of the library, the most certain first.
-const NAMES: [&str; 3] = ["libpcap.so.0.8", "libpcap.so.1", "libpcap.so"];
+/// Names of the library on this system, the most certain first.
+const NAMES: &[&str] = if cfg!(windows) {
+    &["wpcap.dll"]
+} else if cfg!(target_vendor = "apple") {
+    &["libpcap.A.dylib", "libpcap.dylib"]
+} else {
+    &["libpcap.so.0.8", "libpcap.so.1", "libpcap.so"]
+};
 /// How many bytes of a packet a compiled filter asks for: all, as libpcap's default is.
 const SNAPSHOT_LENGTH: c_int = 262_144;
 const NETMASK_UNKNOWN: c_uint = u32::MAX;
@@ -61,7 +67,8 @@ pub struct Pcap {
 
 impl fmt::Debug for Pcap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pcap").field("version", &self.version()).finish_non_exhaustive()
+        let mut text = f.debug_struct("Pcap");
+        text.field("version", &self.version()).field("library", &self.loaded).finish_non_exhaustive()
     }
 }
 
@@ -80,7 +87,11 @@ impl std::error::Error for LoadError {}
 impl LoadError {
     /// The help text.
     pub fn help(&self) -> &'static str {
-        "install it: `apt install libpcap0.8` on Debian, `libpcap` elsewhere"
+        if cfg!(windows) {
+            "install Npcap, and add its folder `System32\\Npcap` to PATH or choose its mode of compatibility with WinPcap"
+        } else {
+            "install it: `apt install libpcap0.8` on Debian, `libpcap` elsewhere"
+        }
     }
 }
 
@@ -111,7 +122,7 @@ impl Pcap {
         let mut first = None;
         for name in NAMES {
             // SAFETY: loading libpcap runs no code that has conditions.
-            match unsafe { Library::new(name) } {
+            match unsafe { Library::new(*name) } {
                 Ok(library) => return Pcap::with(library).map_err(LoadError),
                 Err(error) => first = first.or(Some(error)),
             }

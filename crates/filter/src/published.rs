@@ -49,7 +49,6 @@ impl Published {
     }
 
     /// The code that classifies a packet without the snapshot, or null.
-    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     #[inline]
     pub(crate) fn entry(&self) -> *mut () {
         // Pairs with the release in `replace`.

@@ -147,11 +147,6 @@ impl Shape {
         };
         (Shape { places, bytes: bytes.iter().map(|(byte, _, _)| *byte).collect(), checks }, values)
     }
-
-    /// Whether lookups need the length on the wire.
-    pub(crate) fn asks_length(&self) -> bool {
-        self.checks.iter().any(|check| check.number.is_none())
-    }
 }
 
 /// The bases of fields, the start of the packet first and each after the bases that it depends on, and their places.

@@ -1,16 +1,14 @@
 //! Stages and chunks: the sequence that a classification tries, as readers see it, and the interpreter that is used
 //! where there is no generated code.
 
-use crate::bpf::{Operation, Program};
+use crate::bpf::Program;
+use crate::chunk_code::ChunkCode;
 use crate::group::{GroupData, members_at};
 use crate::packet::Packet;
 use crate::ranges::Ranges;
 use crate::types::Match;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-use crate::types::{Classify, ClassifyMany};
 
 /// A program that could not be lifted.
 #[derive(Debug)]
@@ -39,18 +37,6 @@ pub(crate) struct Scratch {
 }
 
 impl Stage {
-    /// Whether it reads the length on the wire.
-    pub(crate) fn asks_length(&self) -> bool {
-        match self {
-            Stage::Group(data) => data.layout.shape.asks_length(),
-            Stage::Program(cell) => {
-                let operations = cell.program.operations();
-                operations.iter().any(|one| matches!(one, Operation::LoadLength | Operation::IndexLength))
-            }
-            Stage::Ranges(ranges) => ranges.asks_length(),
-        }
-    }
-
     /// Visits the ranks of its filters that match: those of a list in order, or only the best one if `wanted` says so;
     /// those of ranges in any order.
     ///
@@ -117,27 +103,7 @@ pub(crate) struct Chunk {
     pub(crate) later: Box<[AtomicU64]>,
     /// An upper bound of the ranks of all later chunks.
     pub(crate) after: AtomicU64,
-    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     pub(crate) code: Option<ChunkCode>,
-}
-
-/// The code of a chunk.
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-#[derive(Debug)]
-pub(crate) struct ChunkCode {
-    pub(crate) one: Classify,
-    pub(crate) many: Option<ClassifyMany>,
-    pub(crate) installed: Vec<quaject_vcode::Installed>,
-    pub(crate) memory: Arc<quaject_vcode::Memory>,
-}
-
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-impl Drop for ChunkCode {
-    fn drop(&mut self) {
-        for code in &self.installed {
-            self.memory.free(code.entry, code.length);
-        }
-    }
 }
 
 impl Chunk {
@@ -189,10 +155,9 @@ impl Chunk {
     /// The caller is pinned.
     #[inline]
     unsafe fn classify_by_stages(&self, packet: Packet<'_>, best: u64) -> u64 {
-        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
         if let Some(code) = &self.code {
-            // SAFETY: the code reads `length` bytes of `data` at most, and tables and lists that the pin keeps.
-            return unsafe { (code.one)(packet.data, packet.length.into(), packet.wire_length.into(), best) };
+            // SAFETY: the caller is pinned.
+            return unsafe { code.classify(packet, best) };
         }
         // SAFETY: the caller is pinned.
         unsafe { self.interpret(packet, best) }
@@ -226,12 +191,11 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     /// The code of the complete classification, or null.
     pub(crate) fn entry(&self) -> *mut () {
-        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
         if let [chunk] = &self.chunks[..]
             && let Some(code) = &chunk.code
             && chunk.tree().is_none()
         {
-            return code.one as *mut ();
+            return code.entry();
         }
         std::ptr::null_mut()
     }

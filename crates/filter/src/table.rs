@@ -79,9 +79,9 @@ pub(crate) struct Table {
     pub(crate) words: usize,
     /// Bits of the number of words of a slot.
     pub(crate) stride_bits: u32,
-    slots: Box<[AtomicU64]>,
+    pub(crate) slots: Box<[AtomicU64]>,
     /// The index of the first slot in `slots`.
-    origin: usize,
+    pub(crate) origin: usize,
     has_templates: bool,
     pub(crate) displacements: Box<[AtomicU32]>,
     /// By slot: the address of a list of all filters with the key, for [`View::matches`](crate::View::matches); 0 if
@@ -125,11 +125,6 @@ impl Table {
 
     pub(crate) fn has_templates(&self) -> bool {
         self.has_templates
-    }
-
-    /// The first slot.
-    pub(crate) fn start(&self) -> *const AtomicU64 {
-        self.slots[self.origin..].as_ptr()
     }
 
     pub(crate) fn slot_count(&self) -> usize {

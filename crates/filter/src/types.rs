@@ -92,8 +92,6 @@ pub struct Stats {
 }
 
 /// The generated code of a chunk: data, length, wire length, best rank so far; returns the best rank.
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub(crate) type Classify = unsafe extern "C" fn(*const u8, u64, u64, u64) -> u64;
 /// The same for an array of packets: the packets, their number, the array of ranks.
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub(crate) type ClassifyMany = unsafe extern "C" fn(*const u8, u64, *mut u64);

@@ -2,6 +2,7 @@
 //! that no reader takes.
 
 use crate::bpf::Program;
+use crate::chunk_code::ChunkCode;
 use crate::epoch::Limbo;
 use crate::error::Error;
 use crate::generate::Generator;
@@ -528,7 +529,7 @@ impl Writer {
         let chunks = self.plans.iter().filter_map(|plan| plan.published_chunk.as_deref());
         for chunk in chunks {
             stats.chunks += 1;
-            match Generator::code_bytes(chunk) {
+            match chunk.code.as_ref().map(ChunkCode::length) {
                 Some(bytes) => stats.code_bytes += bytes,
                 None => stats.interpreted += 1,
             }

@@ -5,6 +5,7 @@ use super::registers::Registers;
 use super::{Emitter, Reg};
 use crate::group::GroupData;
 use crate::ir::Sense;
+use crate::table::Table;
 use quaject_vcode::{Core, Error, Label};
 
 /// Writes a lookup: the rank to `result`, or a jump to `miss`.
@@ -16,7 +17,7 @@ pub(super) fn write(
     miss: Label,
 ) -> Result<(), Error> {
     let table = &data.table;
-    let slots = table.start() as u64;
+    let slots = start(table);
     if registers.key.is_empty() {
         emitter.asm.setul(result, slots);
         emitter.asm.lduli(result, result, 0);
@@ -37,6 +38,11 @@ pub(super) fn write(
     if data.layout.has_lists() { write_list(emitter, data, registers, result, miss) } else { Ok(()) }
 }
 
+/// The address of the first slot.
+pub(super) fn start(table: &Table) -> u64 {
+    table.slots[table.origin..].as_ptr() as u64
+}
+
 /// The address of the key's slot to `slot`.
 fn write_slot(
     emitter: &mut Emitter<'_>,
@@ -52,7 +58,7 @@ fn write_slot(
         }
         None => write_offset(emitter, data, &registers.key, slot, t)?,
     }
-    emitter.asm.setul(t, data.table.start() as u64);
+    emitter.asm.setul(t, start(&data.table));
     emitter.asm.addul(slot, slot, t);
     Ok(())
 }

@@ -16,6 +16,7 @@ mod ranges;
 mod registers;
 mod template;
 
+use crate::bpf::Operation;
 use crate::group::GroupData;
 use crate::stage::{Cell, Stage};
 use quaject_vcode::{Asm, Class, Code, Core, Error, Extension, Features, Kind, Label, Native, Param, Workspace};
@@ -51,6 +52,21 @@ pub(crate) enum Position {
     Later,
 }
 
+/// Whether a stage reads the length on the wire.
+fn asks_length(stage: &Stage) -> bool {
+    match stage {
+        Stage::Group(data) => data.layout.shape.checks.iter().any(|check| check.number.is_none()),
+        Stage::Program(cell) => {
+            let operations = cell.program.operations();
+            operations.iter().any(|one| matches!(one, Operation::LoadLength | Operation::IndexLength))
+        }
+        Stage::Ranges(ranges) => {
+            let mut dimensions = ranges.axes.iter().flat_map(|axis| &axis.dimensions);
+            ranges.fixed.iter().any(|fixed| fixed.number.is_none()) || dimensions.any(|own| own.number.is_none())
+        }
+    }
+}
+
 /// Writes a chunk that classifies one packet.
 pub(crate) fn chunk(
     stages: &[Stage],
@@ -64,7 +80,7 @@ pub(crate) fn chunk(
     let mut asm = Asm::begin(buffer.into(), room, "%p%ul%ul%ul", &mut params, Kind::Leaf)?;
     asm.use_features(features);
     let [data, length, wire, best] = params.map(|param| param.reg());
-    let asks = stages.iter().any(Stage::asks_length);
+    let asks = stages.iter().any(asks_length);
     if !asks {
         asm.putreg(wire);
     }
@@ -95,7 +111,7 @@ pub(crate) fn batch(
     let [packets, count, out] = params.map(|param| param.reg());
     let result = asm.result();
     asm.claim(result)?;
-    let asks = stages.iter().any(Stage::asks_length);
+    let asks = stages.iter().any(asks_length);
     let (data, length) = (asm.getreg(Class::Temporary)?, asm.getreg(Class::Temporary)?);
     let wire = if asks { Some(asm.getreg(Class::Temporary)?) } else { None };
     let (again, done, next) = (asm.label(), asm.label(), asm.label());

@@ -50,7 +50,7 @@ pub(super) fn write<'a>(
     write_place(emitter, data, slot, result)?;
     let (packet, own, mask) = (emitter.asm.getvector()?, emitter.asm.getvector()?, emitter.asm.getvector()?);
     let asm = &mut emitter.asm;
-    asm.setul(result, data.table.start() as u64);
+    asm.setul(result, lookup::start(&data.table));
     asm.vld(mask, result, WITHIN - SLOT);
     asm.addul(slot, slot, result);
     // The head before the template; see `table.rs`.

@@ -20,8 +20,6 @@
 //!
 //! Nothing but ranks changes once a stage is built: a filter that is removed has rank 0. Knows no generated code.
 
-#[cfg(target_arch = "x86_64")]
-mod batch;
 mod cuts;
 mod index;
 mod region;
@@ -38,6 +36,7 @@ use crate::types::Match;
 use spans::Spans;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tree::batch::MAX_PACKETS;
 use tree::{NO_FILTER, Tree, UNKNOWN};
 
 /// The most filters of a stage: 64 blocks of three words, each of which takes a register.
@@ -265,12 +264,6 @@ impl Ranges {
         self.ranks[entry as usize].store(0, Ordering::Release);
     }
 
-    /// Whether the length on the wire is read.
-    pub(crate) fn asks_length(&self) -> bool {
-        let dimensions = self.axes.iter().flat_map(|axis| &axis.dimensions);
-        self.fixed.iter().any(|fixed| fixed.number.is_none()) || dimensions.into_iter().any(|own| own.number.is_none())
-    }
-
     /// Bytes of memory.
     pub(crate) fn bytes(&self) -> usize {
         let rows: usize = self.axes.iter().map(|axis| 8 * axis.rows.len() + 4 * axis.offsets.len()).sum();
@@ -292,18 +285,16 @@ impl Ranges {
         best: &mut [Match],
         mut unknown: impl FnMut(usize, &mut Match),
     ) {
-        #[cfg(target_arch = "x86_64")]
-        if let Some(tree) = self.tree.as_ref().filter(|tree| tree.wide) {
-            let mut found = [0; batch::MAX_PACKETS];
-            let parts = packets.chunks(batch::MAX_PACKETS).zip(best.chunks_mut(batch::MAX_PACKETS));
+        if let Some(batch) = self.tree.as_ref().and_then(Tree::batch) {
+            let mut found = [0; MAX_PACKETS];
+            let parts = packets.chunks(MAX_PACKETS).zip(best.chunks_mut(MAX_PACKETS));
             for (part, (packets, best)) in parts.enumerate() {
-                // SAFETY: the processor has the vectors.
-                let known = unsafe { tree.find_many(packets, &mut found) };
+                let known = batch.find_many(packets, &mut found);
                 for (at, (found, best)) in found.iter().zip(best).enumerate() {
                     let known = known >> at & 1 != 0;
-                    match self.rank(if known { tree.entry(*found) } else { UNKNOWN }) {
+                    match self.rank(if known { batch.entry(*found) } else { UNKNOWN }) {
                         Some(rank) => best.0 = best.0.max(rank),
-                        None => unknown(part * batch::MAX_PACKETS + at, best),
+                        None => unknown(part * MAX_PACKETS + at, best),
                     }
                 }
             }

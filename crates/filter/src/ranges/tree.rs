@@ -7,11 +7,19 @@
 //! box    | lows, in words of 16 bits | complements of highs |    has it if no word of number, !number is below
 //! ```
 
+#[cfg(target_arch = "x86_64")]
+pub(super) mod batch;
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) mod no_batch;
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) use no_batch as batch;
+
 use super::cuts::{Cuts, LAST};
 use super::region::{Bounds, NUMBERS};
 use super::{Aspect, Draft};
 use crate::packet::Packet;
 use crate::shape::{Number, Place};
+use batch::{Batch, Vectors};
 
 /// The maximum number of boxes of a filter: negations, and ranges of addresses that are no prefixes, need several.
 const MAX_BOXES: usize = 16;
@@ -77,18 +85,15 @@ pub(crate) struct Tree {
     pub(super) need: u32,
     pub(super) constants: Vec<HeaderConstant>,
     pub(super) slots: Vec<Slot>,
-    pub(super) windows: Vec<VectorWindow>,
     pub(super) cuts: Cuts,
     /// One or two records per box, and one more that matches no packet.
     pub(super) records: Box<[BoxRecord]>,
     /// How many of each.
     pub(super) halves: usize,
-    /// By word of a record: its mask.
-    pub(super) masks: [u16; RECORD],
     /// By box: the entry of its filter; one more for "no filter".
     pub(super) entries: Box<[u32]>,
-    /// Whether the processor has the vectors of `batch.rs`.
-    pub(super) wide: bool,
+    /// What only batches need.
+    vectors: Vectors,
 }
 
 /// A byte with a required value.
@@ -162,7 +167,8 @@ impl Tree {
         let records = records.chain(nothing).collect();
         let constants = constants(wanted, need)?;
         let cuts = Cuts::new(&boxes, &bits)?;
-        Some(Tree { need, constants, slots, windows, cuts, records, halves, masks, entries, wide: is_wide() })
+        let vectors = Vectors::new(windows, masks);
+        Some(Tree { need, constants, slots, cuts, records, halves, entries, vectors })
     }
 
     /// The best filter of a packet: its entry, [`NO_FILTER`] or [`UNKNOWN`].
@@ -221,11 +227,10 @@ impl Tree {
         NO_FILTER
     }
 
-    /// The entry of a box, or [`NO_FILTER`].
-    #[cfg(target_arch = "x86_64")]
+    /// Classification in batches, if the processor has the vectors.
     #[inline]
-    pub(super) fn entry(&self, number: u32) -> u32 {
-        self.entries[number as usize]
+    pub(super) fn batch(&self) -> Option<Batch<'_>> {
+        self.vectors.batch(self)
     }
 
     /// Bytes of memory.
@@ -237,21 +242,6 @@ impl Tree {
     pub(crate) fn sizes(&self) -> (usize, usize, usize, usize) {
         (self.entries.len() - 1, self.cuts.root.cells.len(), self.cuts.nodes.len(), self.cuts.lists.len())
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-fn is_wide() -> bool {
-    is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512dq")
-        && is_x86_feature_detected!("avx512vl")
-        && is_x86_feature_detected!("bmi1")
-        && is_x86_feature_detected!("bmi2")
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn is_wide() -> bool {
-    false
 }
 
 impl Slot {

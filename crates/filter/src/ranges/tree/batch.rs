@@ -11,10 +11,10 @@
 //! rounds   those packets, and others whose list continues, two boxes per round
 //! ```
 
-use super::cuts::{FIRST_BITS, LAST, LEAF, UNIT};
-use super::region::NUMBERS;
-use super::root::{Factor, MAX_FACTORS};
-use super::tree::{BoxRecord, MAX_WINDOWS, RECORD, Tree};
+use super::super::cuts::{FIRST_BITS, LAST, LEAF, UNIT};
+use super::super::region::NUMBERS;
+use super::super::root::{Factor, MAX_FACTORS};
+use super::{BoxRecord, MAX_WINDOWS, RECORD, Tree, VectorWindow};
 use crate::packet::Packet;
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
@@ -24,7 +24,54 @@ const LANES: usize = 16;
 /// Vectors per batch.
 const GROUPS: usize = 4;
 /// Packets that are processed together.
-pub(super) const MAX_PACKETS: usize = LANES * GROUPS;
+pub(in crate::ranges) const MAX_PACKETS: usize = LANES * GROUPS;
+
+/// What a tree has for vectors.
+#[derive(Debug)]
+pub(super) struct Vectors {
+    windows: Vec<VectorWindow>,
+    /// By word of a record: its mask.
+    masks: [u16; RECORD],
+    /// Whether the processor has the vectors.
+    wide: bool,
+}
+
+impl Vectors {
+    pub(super) fn new(windows: Vec<VectorWindow>, masks: [u16; RECORD]) -> Vectors {
+        let wide = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2");
+        Vectors { windows, masks, wide }
+    }
+
+    /// The tree that has these vectors, if the processor has them too.
+    #[inline]
+    pub(super) fn batch<'t>(&self, tree: &'t Tree) -> Option<Batch<'t>> {
+        self.wide.then_some(Batch(tree))
+    }
+}
+
+/// A tree on a processor that has the vectors.
+pub(in crate::ranges) struct Batch<'t>(&'t Tree);
+
+impl Batch<'_> {
+    /// Finds the boxes of up to [`MAX_PACKETS`] packets, or the number behind all boxes. Returns the bit mask of the
+    /// eligible packets: those with the lengths and headers that the tree assumes.
+    #[inline]
+    pub(in crate::ranges) fn find_many(&self, packets: &[Packet<'_>], found: &mut [u32; MAX_PACKETS]) -> u64 {
+        // SAFETY: `Vectors::batch` has checked that the processor has the vectors.
+        unsafe { self.0.find_many(packets, found) }
+    }
+
+    /// The entry of a box, or [`NO_FILTER`](super::NO_FILTER).
+    #[inline]
+    pub(in crate::ranges) fn entry(&self, number: u32) -> u32 {
+        self.0.entries[number as usize]
+    }
+}
 
 /// The state of the packets, structure of arrays. Groups without an eligible packet are uninitialised.
 #[repr(C, align(64))]
@@ -63,13 +110,12 @@ unsafe fn quarter<const FIRST: usize, const STRIDE: usize>(pointers: *const *con
 }
 
 impl Tree {
-    /// Finds the boxes of up to [`MAX_PACKETS`] packets, or the number behind all boxes. Returns the bit mask of the
-    /// eligible packets: those with the lengths and headers that the tree assumes.
+    /// See [`Batch::find_many`].
     ///
     /// # Safety
-    /// The processor has the vectors: `self.wide`.
+    /// The processor has the vectors: `self.vectors.wide`.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2")]
-    pub(super) unsafe fn find_many(&self, packets: &[Packet<'_>], found: &mut [u32; MAX_PACKETS]) -> u64 {
+    unsafe fn find_many(&self, packets: &[Packet<'_>], found: &mut [u32; MAX_PACKETS]) -> u64 {
         let packets = &packets[..packets.len().min(MAX_PACKETS)];
         let mut all = MaybeUninit::<Lanes>::uninit();
         // SAFETY: 1. The processor has the vectors. 2. All that has to be initialized is `known`. 3. There are as many
@@ -77,7 +123,7 @@ impl Tree {
         unsafe {
             (&raw mut (*all.as_mut_ptr()).known).write([0; GROUPS]);
             let all = all.assume_init_mut();
-            match self.windows.len() {
+            match self.vectors.windows.len() {
                 0 | 1 => self.load_all::<1>(packets, all),
                 _ => self.load_all::<MAX_WINDOWS>(packets, all),
             }
@@ -89,7 +135,7 @@ impl Tree {
                 3 => self.enter::<3>(all),
                 _ => self.enter::<MAX_FACTORS>(all),
             }
-            match (self.windows.len(), self.halves) {
+            match (self.vectors.windows.len(), self.halves) {
                 (0 | 1, 1) => self.compare_all::<1, 1>(all, known, found),
                 (0 | 1, _) => self.compare_all::<1, 2>(all, known, found),
                 (_, 1) => self.compare_all::<MAX_WINDOWS, 1>(all, known, found),
@@ -220,7 +266,7 @@ impl Tree {
         all: &mut Lanes,
     ) {
         let mut words = [[_mm512_setzero_si512(); 4]; WINDOWS];
-        for (window, words) in self.windows.iter().zip(&mut words) {
+        for (window, words) in self.vectors.windows.iter().zip(&mut words) {
             let offset = window.offset as usize;
             // SAFETY: 1. The processor has the vectors. 2. Windows are in the packets. 3. The array has sixteen bytes.
             let (pack, a, b, c, d) = unsafe {
@@ -438,12 +484,12 @@ impl<const WINDOWS: usize, const HALVES: usize> Comparison<WINDOWS, HALVES> {
         let behind = RECORD / 2 * HALVES;
         let (mut masks, mut turned) = ([0_u16; 2 * RECORD], [0_u16; 2 * RECORD]);
         for (at, (mask, turned)) in masks.iter_mut().zip(&mut turned).enumerate() {
-            *mask = tree.masks[at % behind];
+            *mask = tree.vectors.masks[at % behind];
             *turned = if at / behind % 2 == 1 { u16::MAX } else { 0 };
         }
         let mut spreads = [_mm512_set1_epi8(-128); WINDOWS];
         let mut offsets = [0; WINDOWS];
-        for ((window, spread), offset) in tree.windows.iter().zip(&mut spreads).zip(&mut offsets) {
+        for ((window, spread), offset) in tree.vectors.windows.iter().zip(&mut spreads).zip(&mut offsets) {
             *offset = window.offset as usize;
             // SAFETY: there are as many bytes as are loaded.
             *spread = unsafe {
