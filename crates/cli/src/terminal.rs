@@ -67,7 +67,7 @@ impl From<HostError> for CliError {
             ErrorKind::Input => Status::Failed,
             ErrorKind::Usage => Status::Usage,
         };
-        CliError { status, code: None, error: Some(error) }
+        CliError { status, code: error.code, error: Some(error) }
     }
 }
 
@@ -124,9 +124,9 @@ impl Terminal {
         errors
     }
 
-    /// Prints an error without a location, and its help.
+    /// Prints an error without a location, with its code and help.
     pub(crate) fn print_error(&self, error: &HostError) {
-        self.print_coded_error(None, error);
+        self.print_coded_error(error.code, error);
     }
 
     /// Prints an error without a location, with its code.

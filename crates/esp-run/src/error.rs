@@ -12,7 +12,12 @@ pub struct HostError {
     pub help: Option<String>,
     /// What has to change.
     pub kind: ErrorKind,
+    /// The stable code, if it has one.
+    pub code: Option<&'static str>,
 }
+
+/// The code of a refusal because the operating system lacks what was asked for.
+const UNSUPPORTED: &str = "R0101";
 
 /// What has to change before the command can succeed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,12 +31,17 @@ pub enum ErrorKind {
 impl HostError {
     /// An error of a file or program, without help.
     pub fn new(cause: impl Into<String>) -> HostError {
-        HostError { cause: cause.into(), help: None, kind: ErrorKind::Input }
+        HostError { cause: cause.into(), help: None, kind: ErrorKind::Input, code: None }
     }
 
     /// An error of the command line, without help.
     pub fn usage(cause: impl Into<String>) -> HostError {
         HostError { kind: ErrorKind::Usage, ..HostError::new(cause) }
+    }
+
+    /// A refusal of an option or a driver that this operating system does not have, without help. Its code is `R0101`.
+    pub fn unsupported(cause: impl Into<String>) -> HostError {
+        HostError { code: Some(UNSUPPORTED), ..HostError::usage(cause) }
     }
 
     /// Sets the help.

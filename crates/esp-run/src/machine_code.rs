@@ -135,9 +135,10 @@ mod unsupported {
     pub enum MachineCode {}
 
     impl MachineCode {
-        /// Refuses: there is no code generator.
+        /// Refuses: there is no code memory, or no code generator.
         pub fn compile(_program: &Program, _checks: Checks, _debug_info: DebugInfo) -> Result<MachineCode, HostError> {
-            Err(HostError::usage("engine `jit` has no code generator for this machine").help("use `--engine interp`"))
+            let error = HostError::unsupported("engine `jit` needs Linux on x86-64, AArch64 or RISC-V 64");
+            Err(error.help("leave out `--engine`, or use `--engine interp`"))
         }
     }
 

@@ -5,9 +5,9 @@ use crate::terminal::{CliError, Status, Terminal, print};
 use quaject_diagnostic::span::{SourceFile, SourceMap};
 use quaject_esp_run::HostError;
 use quaject_esp_run::files::read_text;
-use quaject_vcode::Type;
 use quaject_vcode::text::step::{ParameterValue, Stepper};
 use quaject_vcode::text::{Function, Listing, MACHINES, Part, TargetMachine, read};
+use quaject_vcode::{Error, Type};
 use std::fmt::Write as _;
 
 /// The column of the machine instructions.
@@ -116,8 +116,11 @@ fn step(terminal: &Terminal, functions: &[Function], values: &[String]) -> Resul
             None => return Err(CliError::from(HostError::usage(format!("`{value}` is not an argument of this type")))),
         }
     }
-    let mut stepper =
-        Stepper::new(function, &arguments).map_err(|error| CliError::from(HostError::new(error.to_string())))?;
+    let mut stepper = Stepper::new(function, &arguments).map_err(|error| match error {
+        Error::NoCodeMemory => HostError::unsupported("`--step` executes machine code, which needs Linux")
+            .help("leave it out to see the code"),
+        error => HostError::new(error.to_string()),
+    })?;
     for (variable, ty) in function.variables.iter().zip(&function.parameters) {
         let value = stepper.value(&variable.name).unwrap_or_default();
         let letters = format!("{ty:?}").to_lowercase();

@@ -18,7 +18,7 @@ impl Library {
         _generated: &c::Output,
         _externs: &[PathBuf],
     ) -> Result<Library, HostError> {
-        Err(HostError::usage("engine `c` needs Unix").help("use `--engine interp`, or `qj build --emit c`"))
+        Err(HostError::unsupported("engine `c` needs Unix").help("use `--engine interp`, or `qj build --emit c`"))
     }
 
     /// Cannot be called: there is no library.

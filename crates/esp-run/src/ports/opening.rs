@@ -105,6 +105,7 @@ impl<'p> Ports<'p> {
                 Some(driver) => opening.open_port(channel, driver).map_err(|error| HostError {
                     cause: error.cause,
                     kind: error.kind,
+                    code: error.code,
                     help: error.help.or_else(|| {
                         Some(format!(
                             "channel `{0}` is bound to it; choose another with `--bind {0}=DRIVER`",

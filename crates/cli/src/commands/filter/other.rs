@@ -10,7 +10,7 @@ use std::convert::Infallible;
 use std::marker::PhantomData;
 
 fn needs_linux(what: &str) -> HostError {
-    HostError::usage(format!("{what} requires Linux")).help("captures can be read on every system: `-r FILE`")
+    HostError::unsupported(format!("{what} needs Linux")).help("captures can be read on every system: `-r FILE`")
 }
 
 pub(super) fn fuzz(_: &Terminal, _: &FilterFuzz) -> Result<Status, CliError> {

@@ -18,7 +18,7 @@ pub(super) fn open(_program: &Program, name: &DeviceEndpoint, _ends: Ends<'_>) -
             unreachable!("`super::open` opens them")
         }
     };
-    Err(HostError::usage(format!("driver `{driver}` needs Linux")).help(instead))
+    Err(HostError::unsupported(format!("driver `{driver}` needs Linux")).help(instead))
 }
 
 /// How many datagrams the system has dropped because the socket's buffer was full: not known here.
