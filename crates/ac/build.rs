@@ -5,6 +5,8 @@ use std::path::Path;
 use std::{env, fs};
 
 fn main() {
+    let system = env::var("CARGO_CFG_TARGET_OS").expect("Cargo sets the target's system");
+    assert!(system == "linux", "quaject-ac needs Linux: it has no stacks, polling or assembly for `{system}`");
     let machine = env::var("CARGO_CFG_TARGET_ARCH").expect("Cargo sets the target's machine");
     let assembly = format!("src/asm/{machine}.S");
     assert!(Path::new(&assembly).is_file(), "quaject-ac knows no stack switch for `{machine}`");
