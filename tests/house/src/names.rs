@@ -37,6 +37,10 @@ const FOREIGN: &[(&str, &str)] = &[
 /// Type names that a crate defines twice for a reason: the crate's folder, the name, the reason.
 pub const REPEATED: &[(&str, &str, &str)] = &[
     ("crates/cli", "InterfaceCapture", "one for Linux, one for other systems"),
+    ("crates/filter", "Batch", "one for x86-64, one for machines without code"),
+    ("crates/filter", "ChunkCode", "one for x86-64, one for machines without code"),
+    ("crates/filter", "Vectors", "one for x86-64, one for machines without code"),
+    ("crates/vcode", "Views", "one for Linux, one for systems without code memory"),
     ("crates/esp-run", "Bidirectional", "one for Unix, one for other systems"),
     ("crates/esp-run", "ByteInput", "one for Unix, one for other systems"),
     ("crates/esp-run", "ByteOutput", "one for Unix, one for other systems"),

@@ -1,4 +1,5 @@
-//! Batch classification on machines for which it is not implemented: there is none, so that packets are classified one by one.
+//! Batch classification on machines for which it is not implemented: there is none, so that packets are classified one
+//! by one.
 
 use super::{RECORD, Tree, VectorWindow};
 use crate::packet::Packet;
