@@ -5,8 +5,11 @@ mod arguments;
 mod commands;
 mod terminal;
 
-use arguments::{Arguments, Command};
-use clap::Parser;
+use arguments::{Arguments, ColorChoice, Command, MessageForm};
+use clap::{Parser, ValueEnum};
+use quaject_diagnostic::Code;
+use quaject_esp_run::HostCode;
+use std::ffi::OsString;
 use std::process::ExitCode;
 use terminal::{CliError, Terminal};
 
@@ -15,7 +18,7 @@ const HEAP_BYTES: usize = 32 << 20;
 
 fn main() -> ExitCode {
     quaject_pages::heap_in_huge_pages(HEAP_BYTES);
-    let Arguments { color, messages, command } = Arguments::parse();
+    let Arguments { color, messages, command } = Arguments::try_parse().unwrap_or_else(|error| refuse(&error));
     let terminal = Terminal::new(color, messages);
     let outcome = match command {
         Command::Check(arguments) => commands::check::check(&terminal, arguments),
@@ -38,12 +41,38 @@ fn main() -> ExitCode {
     };
     let status = match outcome {
         Ok(status) => status,
-        Err(CliError { status, code, error }) => {
+        Err(CliError { status, error }) => {
             if let Some(error) = error {
-                terminal.print_coded_error(code, &error);
+                terminal.print(&error);
             }
             status
         }
     };
+    terminal.finish();
     status.into()
+}
+
+/// Prints an error of the command line, or the help or version that it asks for, and ends the process.
+fn refuse(error: &clap::Error) -> ! {
+    let text = error.render().to_string();
+    // Help and version are no errors; nor has the help that a lone `qj` prints a title.
+    let Some(text) = text.strip_prefix("error: ") else { error.exit() };
+    let (cause, rest) = text.split_once('\n').unwrap_or((text, ""));
+    let terminal = Terminal::new(ColorChoice::Auto, requested_form(std::env::args_os()));
+    terminal.print_refusal(HostCode::CommandLine.name(), cause, rest);
+    terminal.finish();
+    std::process::exit(error.exit_code())
+}
+
+/// The form of messages that a command line asks for which has an error elsewhere.
+fn requested_form(words: impl Iterator<Item = OsString>) -> MessageForm {
+    let mut is_value = false;
+    for word in words.map(|word| word.to_string_lossy().into_owned()) {
+        let value = if is_value { Some(&word[..]) } else { word.strip_prefix("--messages=") };
+        if let Some(form) = value.and_then(|value| MessageForm::from_str(value, false).ok()) {
+            return form;
+        }
+        is_value = word == "--messages";
+    }
+    MessageForm::Human
 }

@@ -2,9 +2,10 @@
 
 use crate::arguments::{ColorChoice, MessageForm};
 use quaject_diagnostic::span::SourceMap;
-use quaject_diagnostic::{self as render, Code, Color, Diagnostic, Severity};
+use quaject_diagnostic::{self as render, Code, Color, Diagnostic, Message, SarifLog, Severity};
 use quaject_esp_run::files::write_file;
-use quaject_esp_run::{ErrorKind, HostError};
+use quaject_esp_run::{ErrorKind, HostError, die_of};
+use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -43,21 +44,14 @@ impl From<Status> for ExitCode {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct CliError {
     pub(crate) status: Status,
-    /// The stable code of the error, if its library defines one.
-    pub(crate) code: Option<&'static str>,
     /// The error to print; none if it has been printed.
-    pub(crate) error: Option<HostError>,
+    pub(crate) error: Option<Message>,
 }
 
 impl CliError {
     /// An error that has been printed.
     pub(crate) fn reported(status: Status) -> CliError {
-        CliError { status, code: None, error: None }
-    }
-
-    /// Adds the code of the error.
-    pub(crate) fn code(self, code: &'static str) -> CliError {
-        CliError { code: Some(code), ..self }
+        CliError { status, error: None }
     }
 }
 
@@ -67,15 +61,17 @@ impl From<HostError> for CliError {
             ErrorKind::Input => Status::Failed,
             ErrorKind::Usage => Status::Usage,
         };
-        CliError { status, code: error.code, error: Some(error) }
+        CliError { status, error: Some(error.message()) }
     }
 }
 
-/// The form of messages on standard error.
-#[derive(Clone, Copy, Debug)]
+/// The sink of all messages of a command: text and JSON are written to standard error at once, SARIF as one log at the
+/// end.
+#[derive(Debug)]
 pub(crate) struct Terminal {
     pub(crate) color: Color,
     form: MessageForm,
+    log: RefCell<SarifLog>,
 }
 
 impl Terminal {
@@ -95,69 +91,116 @@ impl Terminal {
                 }
             }
         };
-        Terminal { color, form }
+        Terminal { color, form, log: RefCell::default() }
+    }
+
+    /// Ends the messages of the command.
+    pub(crate) fn finish(&self) {
+        match self.form {
+            MessageForm::Human | MessageForm::Json => {}
+            MessageForm::Sarif => write_stderr(&self.log.take().document("qj", env!("CARGO_PKG_VERSION"))),
+        }
+    }
+
+    /// Ends the messages and the process by a signal, so that a shell sees what ended it.
+    pub(crate) fn die_of(&self, signal: i32) -> ! {
+        self.finish();
+        die_of(signal)
     }
 
     /// Prints diagnostics about texts; the number of errors.
-    pub(crate) fn diagnostics<C: Code>(&self, sources: &SourceMap, diagnostics: &[Diagnostic<C>]) -> usize {
+    pub(crate) fn print_diagnostics<C: Code>(&self, sources: &SourceMap, diagnostics: &[Diagnostic<C>]) -> usize {
         let errors = diagnostics.iter().filter(|diagnostic| diagnostic.severity() == Severity::Error).count();
         match self.form {
-            MessageForm::Json => print_message(&render::json(sources, diagnostics)),
-            MessageForm::Sarif => print_message(&render::sarif(sources, diagnostics, "qj", env!("CARGO_PKG_VERSION"))),
+            MessageForm::Json => write_stderr(&render::json(sources, diagnostics)),
+            MessageForm::Sarif => self.log.borrow_mut().add(sources, diagnostics),
             MessageForm::Human => {
-                print_message(&render::human(sources, diagnostics, self.color));
+                write_stderr(&render::human(sources, diagnostics, self.color));
                 let warnings = diagnostics.len() - errors;
-                if errors > 0 {
+                if let Some(first) = diagnostics.iter().find(|diagnostic| diagnostic.severity() == Severity::Error) {
                     let also = match warnings {
                         0 => String::new(),
                         1 => " and 1 warning".to_string(),
                         count => format!(" and {count} warnings"),
                     };
                     let errors = if errors == 1 { "1 error".to_string() } else { format!("{errors} errors") };
-                    let first = diagnostics.iter().find(|diagnostic| diagnostic.severity() == Severity::Error);
-                    let explained = first.map(|first| first.code).filter(|code| code.is_explained());
-                    let help = explained.map_or(String::new(), |code| format!("; see `qj explain {}`", code.name()));
-                    print_message(&format!("{errors}{also}{help}\n"));
+                    write_stderr(&format!("{errors}{also}; see `qj explain {}`\n", first.code.name()));
                 }
             }
         }
         errors
     }
 
-    /// Prints an error without a location, with its code and help.
-    pub(crate) fn print_error(&self, error: &HostError) {
-        self.print_coded_error(error.code, error);
-    }
-
-    /// Prints an error without a location, with its code.
-    pub(crate) fn print_coded_error(&self, code: Option<&str>, error: &HostError) {
-        self.print(Severity::Error, code, &error.cause, error.help.as_deref());
-    }
-
-    /// Prints a warning without a location, and its help.
-    pub(crate) fn print_warning(&self, message: &str, help: Option<&str>) {
-        self.print(Severity::Warning, None, message, help);
-    }
-
-    fn print(&self, severity: Severity, code: Option<&str>, message: &str, help: Option<&str>) {
+    /// Prints the diagnostic of a running program, which in text has a form of its own: generated executables print it
+    /// too.
+    pub(crate) fn print_fault<C: Code>(&self, sources: &SourceMap, diagnostic: &Diagnostic<C>, text: &str) {
         match self.form {
-            MessageForm::Human => {
-                let title = format!("{}{}", severity.name(), code.map_or(String::new(), |code| format!("[{code}]")));
-                let title = match severity {
-                    Severity::Error | Severity::Fault => self.bold_red(&title),
-                    Severity::Warning => title,
-                };
-                let help = help.map_or(String::new(), |help| format!("help: {help}\n"));
-                print_message(&format!("{title}: {message}\n{help}"));
-            }
+            MessageForm::Human => write_stderr(text),
             MessageForm::Json | MessageForm::Sarif => {
-                let mut object = serde_json::json!({ "severity": severity.name(), "message": message, "help": help });
-                if let Some(code) = code {
-                    object["code"] = code.into();
-                }
-                print_message(&format!("{object}\n"));
+                self.print_diagnostics(sources, std::slice::from_ref(diagnostic));
             }
         }
+    }
+
+    /// Prints an error of the host.
+    pub(crate) fn print_error(&self, error: &HostError) {
+        self.print(&error.message());
+    }
+
+    /// Prints a warning without a location.
+    pub(crate) fn print_warning(&self, text: impl Into<String>) {
+        self.print(&Message::new(Severity::Warning, text));
+    }
+
+    /// Prints a note.
+    pub(crate) fn print_note(&self, text: impl Into<String>) {
+        self.print(&Message::new(Severity::Note, text));
+    }
+
+    /// Prints a line, or a few that belong together, about what the command does: a note, and in text without the word.
+    pub(crate) fn print_status(&self, text: impl Into<String>) {
+        let text = text.into();
+        match self.form {
+            MessageForm::Human => write_stderr(&format!("{text}\n")),
+            MessageForm::Json | MessageForm::Sarif => self.print_note(text),
+        }
+    }
+
+    /// Prints an error of the command line; in text, the rest follows as it is.
+    pub(crate) fn print_refusal(&self, code: &'static str, cause: &str, rest: &str) {
+        let error = Message::new(Severity::Error, cause).code(code);
+        match self.form {
+            MessageForm::Human => {
+                self.print(&error);
+                write_stderr(rest);
+            }
+            MessageForm::Json | MessageForm::Sarif => match rest.trim() {
+                "" => self.print(&error),
+                help => self.print(&error.help(help.strip_prefix("help: ").unwrap_or(help))),
+            },
+        }
+    }
+
+    /// Prints a message without a location.
+    pub(crate) fn print(&self, message: &Message) {
+        match self.form {
+            MessageForm::Human => {
+                let title = match message.severity {
+                    Severity::Error | Severity::Fault => self.bold_red(&message.title()),
+                    Severity::Warning | Severity::Note => message.title(),
+                };
+                let help = message.help.as_ref().map_or_else(String::new, |help| format!("help: {help}\n"));
+                write_stderr(&format!("{title}: {}\n{help}", message.text));
+            }
+            MessageForm::Json => write_stderr(&format!("{}\n", render::json_message(message))),
+            MessageForm::Sarif => self.log.borrow_mut().add_message(message),
+        }
+    }
+
+    /// Whether a line of progress may be shown and overwritten: for the eyes, so neither in a file nor among messages
+    /// for programs.
+    pub(crate) fn shows_progress(&self) -> bool {
+        self.form == MessageForm::Human && io::stderr().is_terminal()
     }
 
     /// The title of an error in its color.
@@ -178,8 +221,13 @@ impl Terminal {
     }
 }
 
-/// Prints to standard error. A failure is ignored: there is no other place to report it.
-pub(crate) fn print_message(text: &str) {
+/// Replaces the line of progress on the terminal; an empty one removes it.
+pub(crate) fn show_progress(line: &str) {
+    write_stderr(&format!("\r{line}\x1b[K"));
+}
+
+/// Writes to standard error. A failure is ignored: there is no other place to report it.
+fn write_stderr(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 

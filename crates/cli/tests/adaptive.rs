@@ -134,21 +134,21 @@ fn a_program_without_a_possible_path_continues() {
 fn incompatible_options_are_refused() {
     let folder = Folder::with(&[("p.esp", "process P { }\n"), ("p.fp", "")]);
     folder.qj("run p.esp --adaptive --engine c").assert().code(2).stderr_eq(str![[r#"
-error: `--adaptive` and `--engine c` are incompatible: compiled C does not change
+error[H0103]: `--adaptive` and `--engine c` are incompatible: compiled C does not change
 help: leave out `--engine`, or find paths with `qj profile` and `qj fastpath suggest`
 
 "#]]);
     for mode in ["fastpath", "automata", "auto"] {
         folder.qj(&format!("run p.esp --adaptive --mode {mode}")).assert().code(2).stderr_eq(str![[r#"
-error: `--adaptive` needs `--mode process`: it finds the fast paths itself
+error[H0103]: `--adaptive` needs `--mode process`: it finds the fast paths itself
 help: leave out `--mode`
 
 "#]]);
     }
     for (options, complaint) in [
-        ("--fast-paths p.fp", "error: `--adaptive` finds the fast paths itself\n[..]\n"),
-        ("--record r", "error: `--adaptive` and `--record` are incompatible[..]\n[..]\n"),
-        ("--seed 1", "error: `--adaptive` and `--seed` are incompatible[..]\n[..]\n"),
+        ("--fast-paths p.fp", "error[H0103]: `--adaptive` finds the fast paths itself\n[..]\n"),
+        ("--record r", "error[H0103]: `--adaptive` and `--record` are incompatible[..]\n[..]\n"),
+        ("--seed 1", "error[H0103]: `--adaptive` and `--seed` are incompatible[..]\n[..]\n"),
     ] {
         folder.qj(&format!("run p.esp --adaptive {options}")).assert().code(2).stderr_eq(complaint);
     }

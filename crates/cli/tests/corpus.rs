@@ -63,6 +63,6 @@ fn a_folder_without_packets_or_filters_is_an_error() {
         .qj("filter corpus .")
         .assert()
         .code(1)
-        .stderr_eq("error: no file in `.` has a packet\nhelp: captures are pcap or pcapng files; [..]\n");
-    folder.qj("filter corpus nowhere").assert().code(1).stderr_eq("error: cannot read `nowhere`: [..]\n...\n");
+        .stderr_eq("error[H0204]: no file in `.` has a packet\nhelp: captures are pcap or pcapng files; [..]\n");
+    folder.qj("filter corpus nowhere").assert().code(1).stderr_eq("error[H0201]: cannot read `nowhere`: [..]\n...\n");
 }

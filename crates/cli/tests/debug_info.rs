@@ -107,14 +107,14 @@ fn debug_info_without_machine_code_is_an_error() {
     let folder = folder();
     for engine in ["interp", "c"] {
         folder.qj(&format!("run pairs.esp --debug-info gdb --engine {engine}")).assert().code(2).stderr_eq(str![[r#"
-error: `--debug-info` has no meaning here
+error[H0103]: `--debug-info` has no meaning here
 help: it is for machine code in memory: leave out `--engine`; generated C names lines by itself
 
 "#]]);
     }
     let run = folder.qj("run pairs.esp --debug-info perf").env("TMPDIR", "/nowhere");
     run.assert().code(3).stderr_eq(str![[r#"
-error: cannot write what `perf` reads: No such file or directory (os error 2)
+error[H0201]: cannot write what `perf` reads: No such file or directory (os error 2)
 help: it is written to `/nowhere`; `TMPDIR` says where else
 
 "#]]);

@@ -65,12 +65,12 @@ fn other_files_are_refused_with_a_correction() {
     std::fs::write(folder.path("latin1.esp"), b"// caf\xe9\n").expect("a file can be written");
     std::fs::create_dir(folder.path("folder.esp")).expect("a folder can be made");
     folder.qj("check none.esp").assert().code(1).stderr_eq(str![[r#"
-error: cannot read `none.esp`: no such file or directory
+error[H0201]: cannot read `none.esp`: no such file or directory
 help: check the name and the folder you are in
 
 "#]]);
     folder.qj("check folder.esp").assert().code(1).stderr_eq(str![[r#"
-error: cannot read `folder.esp`: it is a directory
+error[H0201]: cannot read `folder.esp`: it is a directory
 help: name a file in it
 
 "#]]);
@@ -88,7 +88,7 @@ fn wrong_usage_ends_with_2() {
     folder.qj("check").assert().code(2);
     folder.qj("chekc a.esp").assert().code(2).stderr_eq("...\n[..]'check'[..]\n...\n");
     folder.qj("explain E9999").assert().code(2).stderr_eq(str![[r#"
-error: there is no code `E9999`
+error[H0104]: there is no code `E9999`
 help: `qj explain` lists all codes
 
 "#]]);
@@ -102,7 +102,7 @@ fn an_inaccessible_file_ends_every_command_with_1() {
     std::fs::create_dir(folder.path("d")).expect("a folder can be made");
     for command in ["check", "run", "fmt", "graph", "replay", "build --emit ir", "build --emit c", "test"] {
         folder.qj(&format!("{command} none")).assert().code(1).stderr_eq(str![[r#"
-error: cannot read `none`: no such file or directory
+error[H0201]: cannot read `none`: no such file or directory
 ...
 "#]]);
     }
@@ -111,7 +111,7 @@ error: cannot read `none`: no such file or directory
             .qj(&format!("{command} d"))
             .assert()
             .code(1)
-            .stderr_eq("error: cannot read `d`: it is a directory\n...\n");
+            .stderr_eq("error[H0201]: cannot read `d`: it is a directory\n...\n");
     }
     for (arguments, complaint) in [
         ("check a.esp --fast-paths none", "cannot read `none`: no such file or directory"),
@@ -126,7 +126,7 @@ error: cannot read `none`: no such file or directory
         ("graph a.esp -o d", "cannot write `d`: it is a directory"),
         ("build a.esp --emit ir -o none/x", "cannot write `none/x`: no such file or directory"),
     ] {
-        folder.qj(arguments).assert().code(1).stderr_eq(format!("error: {complaint}\n...\n"));
+        folder.qj(arguments).assert().code(1).stderr_eq(format!("error[H0[..]]: {complaint}\n...\n"));
     }
     for arguments in [
         "run a.esp --bind c",
@@ -139,7 +139,7 @@ error: cannot read `none`: no such file or directory
         "test a.esp",
         "test d",
     ] {
-        folder.qj(arguments).assert().code(2).stdout_eq("").stderr_eq("error: [..]\n...\n");
+        folder.qj(arguments).assert().code(2).stdout_eq("").stderr_eq("error[H0[..]]: [..]\n...\n");
     }
 }
 
@@ -158,7 +158,7 @@ fn no_output_overwrites_what_the_run_reads() {
             .qj(&format!("run copy.esp --bind i=text:in.txt --bind {binding}"))
             .assert()
             .code(2)
-            .stderr_eq(format!("error: {complaint}\nhelp: bind it to another file with `--bind o=DRIVER`\n"));
+            .stderr_eq(format!("error[H0402]: {complaint}\nhelp: bind it to another file with `--bind o=DRIVER`\n"));
     }
     assert_eq!(std::fs::read_to_string(folder.path("copy.esp")).expect("it is there"), COPY);
     assert_eq!(std::fs::read_to_string(folder.path("in.txt")).expect("it is there"), "1\n");
@@ -172,7 +172,7 @@ fn byte_order_marks_are_accepted_and_very_long_lines_are_shown_in_part() {
     folder.qj("run first.esp --bind i=text:marked.txt").assert().success();
     std::fs::write(folder.path("endless.txt"), format!("7\n{}", " ".repeat(17 << 20))).expect("a file can be written");
     folder.qj("run first.esp --bind i=text:endless.txt").assert().code(3).stderr_eq(str![[r#"
-error: endless.txt:2:1: the line is longer than 16777216 bytes
+error[H0406]: endless.txt:2:1: the line is longer than 16777216 bytes
 help: end each message with a line end, or read the data with `bytes:`
 
 "#]]);
@@ -181,7 +181,7 @@ help: end each message with a line end, or read the data with `bytes:`
 #[test]
 fn an_unknown_driver_is_an_error() {
     let folder = Folder::with(&[("a.esp", "channel c: int external in = \"x\";\nprocess p { out(c, 1); }\n")]);
-    folder.qj("run a.esp").assert().code(1).stderr_eq("error: channel `c`: there is no driver `x`\n...\n");
+    folder.qj("run a.esp").assert().code(1).stderr_eq("error[H0401]: channel `c`: there is no driver `x`\n...\n");
     folder.qj("run a.esp --bind c=text:-").assert().success().stdout_eq("1\n");
 }
 
@@ -200,7 +200,8 @@ fn fmt_rewrites_in_place_or_through_a_pipe_and_only_complete_files() {
     let tidy = "channel c: int external in;\nprocess p { out(c, 1); }\n";
     let folder = Folder::with(&[("a.esp", untidy), ("wrong.esp", "process {")]);
     folder.qj("fmt").stdin(untidy).assert().success().stdout_eq(tidy);
-    folder.qj("fmt --check a.esp").assert().code(1).stderr_eq("a.esp is not formatted; run `qj fmt a.esp`\n");
+    let untidy = "error[H0203]: `a.esp` is not formatted\nhelp: run `qj fmt a.esp`\n";
+    folder.qj("fmt --check a.esp").assert().code(1).stderr_eq(untidy);
     folder.qj("fmt a.esp").assert().success().stdout_eq("");
     assert_eq!(std::fs::read_to_string(folder.path("a.esp")).expect("the file is there"), tidy);
     folder.qj("fmt --check a.esp").assert().success();
@@ -221,7 +222,7 @@ fn graph_draws_every_process_and_channel() {
     }
     folder.qj("graph a.esp").assert().success().stdout_eq(picture);
     folder.qj("graph a.esp -o none/a.svg").assert().code(1).stderr_eq(str![[r#"
-error: cannot write `none/a.svg`: no such file or directory
+error[H0201]: cannot write `none/a.svg`: no such file or directory
 
 "#]]);
 }
@@ -272,7 +273,7 @@ fn options_of_another_form_are_refused() {
         ("build a.esp --emit exe --prefix x", "`--prefix` has no meaning here\nhelp: it is for `--emit c`"),
         ("build a.esp --emit c --model m", "`--model` has no meaning here\nhelp: it is for `--emit promela`"),
     ] {
-        folder.qj(line).assert().code(2).stderr_eq(format!("error: {said}\n"));
+        folder.qj(line).assert().code(2).stderr_eq(format!("error[H0103]: {said}\n"));
     }
     for prefix in ["1a", "a-b", "x;"] {
         let line = format!("build a.esp --emit c --prefix {prefix}");
@@ -280,7 +281,7 @@ fn options_of_another_form_are_refused() {
             .qj(&line)
             .assert()
             .code(2)
-            .stderr_eq("error: invalid value[..]letters, digits and `_`, no digit first\n...\n");
+            .stderr_eq("error[H0101]: invalid value[..]letters, digits and `_`, no digit first\n...\n");
     }
     folder.qj("graph a.esp -o -").assert().success().stdout_eq("<svg[..]\n...\n");
     std::fs::write(folder.path("b.esp"), "import \"/dev/zero\";\n").expect("the folder is ours");
@@ -311,7 +312,8 @@ fn nothing_is_written_over_the_program() {
         "build a.esp --emit promela -o a.esp",
         "run a.esp --record a.esp",
     ] {
-        let complaint = "error: `[..]` is the program: it would be overwritten\nhelp: give the output another name\n";
+        let complaint =
+            "error[H0105]: `[..]` is the program: it would be overwritten\nhelp: give the output another name\n";
         folder.qj(command).assert().code(2).stderr_eq(complaint);
         assert_eq!(std::fs::read_to_string(folder.path("a.esp")).expect("it is there"), RIGHT, "{command}");
     }

@@ -118,11 +118,9 @@ fn a_capture_that_is_cut_short_leaves_no_file() {
     let whole = pcap(&packets());
     for cut in [whole.len() - 1, whole.len() - 40, 30] {
         std::fs::write(folder.path("cut.pcap"), &whole[..cut]).expect("a file can be written");
-        folder
-            .qj("filter -f rules.txt -r cut.pcap --split out")
-            .assert()
-            .code(1)
-            .stderr_eq("error: `cut.pcap` is cut short after packet [..]\nhelp: the packets before were read; [..]\n");
+        folder.qj("filter -f rules.txt -r cut.pcap --split out").assert().code(1).stderr_eq(
+            "error[H0202]: `cut.pcap` is cut short after packet [..]\nhelp: the packets before were read; [..]\n",
+        );
         let left = std::fs::read_dir(folder.path("out")).expect("the folder was made").count();
         assert_eq!(left, 0, "neither finished nor temporary files");
     }
@@ -131,7 +129,7 @@ fn a_capture_that_is_cut_short_leaves_no_file() {
         .qj("filter -f rules.txt -r none.pcap --count")
         .assert()
         .code(1)
-        .stderr_eq("error: `none.pcap` is no capture: [..]\nhelp: [..]\n...\n");
+        .stderr_eq("error[H0202]: `none.pcap` is no capture: [..]\nhelp: [..]\n...\n");
     folder.qj("filter -f rules.txt -r nowhere.pcap --count").assert().code(1);
 }
 
@@ -167,7 +165,7 @@ error[F0101]: a name without an expression
   |
   = help: write an expression after the name, as in `web: tcp port 80`
 
-1 error
+1 error; see `qj explain F0101`
 
 "#]]);
     std::fs::write(folder.path("w.txt"), "a: tcp prot 80\n  port 80 and and ip\nip\nb: (tcp or udp\n")
@@ -197,7 +195,7 @@ error[F0103]: [..]
   |
   = help: the syntax is described in `man pcap-filter`
 
-3 errors
+3 errors; see `qj explain F0103`
 
 "#]]);
 }
@@ -227,6 +225,13 @@ fn diagnostics_about_rules_are_json_and_sarif_too() {
     assert_eq!((&result["ruleId"], &result["level"]), (&json!("F0103"), &json!("error")));
     let region = json!({ "startLine": 1, "startColumn": 8, "endLine": 1, "endColumn": 12 });
     assert_eq!(result["locations"][0]["physicalLocation"]["region"], region);
+    // Warnings of the compilation and errors of the export are results of one log.
+    std::fs::write(folder.path("w.txt"), "a: ip and ip6\nb: ip6 protochain 6\n").expect("a file can be written");
+    let logs = json_lines(&folder, "--messages sarif filter -f w.txt --emit xdp");
+    let [log] = &logs[..] else { panic!("{logs:?}") };
+    let results = log["runs"][0]["results"].as_array().expect("there are results");
+    let codes: Vec<&str> = results.iter().filter_map(|result| result["ruleId"].as_str()).collect();
+    assert_eq!(codes, ["F0104", "F0105"]);
 }
 
 /// Files of old versions of Wireshark have packets in blocks of another type; they were once ignored.
@@ -436,10 +441,13 @@ fn missing_and_removed_interfaces_are_errors() {
     let vanishes = "ip link del qjtap";
     let Some((printed, said)) = during(&folder, "qjtap", "--count", vanishes) else { return };
     assert!(printed.ends_with("status 1\n"), "{printed}{said}");
-    assert!(said.contains("error: `qjtap` after packet ") && said.contains("\nhelp: the packets before"), "{said}");
+    assert!(
+        said.contains("error[H0405]: `qjtap` after packet ") && said.contains("\nhelp: the packets before"),
+        "{said}"
+    );
     let absent = folder.qj("filter -f rules.txt -i nosuch0 --count");
     absent.assert().code(1).stderr_eq(str![[r#"
-error: cannot listen to `nosuch0`: [..]
+error[H0405]: cannot listen to `nosuch0`: [..]
 help: `ip link` lists the interfaces; listening requires root, or `setcap cap_net_raw+ep` on `qj`
 
 "#]]);
@@ -507,12 +515,12 @@ fn an_interface_is_released_after_every_kind_of_end() {
     let Some((printed, said)) = across(&folder, "--xdp --count", "ip link del left") else { return };
     assert!(printed.contains("status 1\n"), "{printed}{said}");
     assert!(
-        said.contains("error: `right` after packet 3: the interface was removed\nhelp: the packets before"),
+        said.contains("error[H0405]: `right` after packet 3: the interface was removed\nhelp: the packets before"),
         "{said}"
     );
     let absent = folder.qj("filter -f rules.txt -i nosuch0 --xdp --count");
     absent.assert().code(1).stderr_eq(str![[r#"
-error: cannot receive the packets of `nosuch0`: cannot find the interface: No such device (os error 19)
+error[H0405]: cannot receive the packets of `nosuch0`: cannot find the interface: No such device (os error 19)
 help: `ip link` lists the interfaces; AF_XDP listens to one at a time
 
 "#]]);
@@ -527,8 +535,15 @@ fn rules_become_a_program_for_the_kernel() {
     let source = String::from_utf8_lossy(&source.get_output().stdout).into_owned();
     assert!(source.contains("#define QJ_RULES 3") && source.contains("/* dns */"), "{source}");
     folder.qj("filter -f loop.txt --emit xdp -o loop.c").assert().failure().stderr_eq(str![[r#"
-error: loop.txt:2: `b`: the kernel runs no program that jumps backwards, as this one does
-help: leave out `protochain`, or name the headers that may come
+error[F0105]: the kernel runs no program that jumps backwards, as this one does
+ --> loop.txt:2:4
+  |
+2 | b: ip6 protochain 6
+  |    ^^^^^^^^^^^^^^^^
+  |
+  = help: leave out `protochain`, or name the headers that may come
+
+1 error; see `qj explain F0105`
 
 "#]]);
     assert!(!folder.path("loop.c").exists());

@@ -427,7 +427,7 @@ fn batches_are_made_reported_and_left_out() {
 #[test]
 fn options_without_meaning_are_refused() {
     let folder = Folder::with(&[("a.esp", PAIRS)]);
-    let help = "error: `--growth` has no meaning here\nhelp: it is for `--mode automata` and `--mode auto`\n";
+    let help = "error[H0103]: `--growth` has no meaning here\nhelp: it is for `--mode automata` and `--mode auto`\n";
     folder.qj("run a.esp --mode process --growth 3").assert().code(2).stderr_eq(help);
     folder.qj("run a.esp --seed 3 --growth 3").assert().code(2).stderr_eq(help);
     folder.qj("build a.esp --emit c --mode fastpath --growth 3").assert().code(2).stderr_eq(help);
@@ -435,7 +435,7 @@ fn options_without_meaning_are_refused() {
     folder.qj("build a.esp --emit c --mode fastpath --batch auto").assert().code(2).stderr_eq(help);
     for mode in ["automata", "auto", "fastpath"] {
         folder.qj(&format!("run a.esp --mode {mode} --record r.txt")).assert().code(2).stderr_eq(
-            "error: `--record` needs `--mode process`: a recording counts the requests of processes to the environment\n\
+            "error[H0103]: `--record` needs `--mode process`: a recording counts the requests of processes to the environment\n\
              help: leave out `--mode`\n",
         );
         assert!(!folder.path("r.txt").exists());
@@ -487,7 +487,7 @@ fn fused_processes_are_drawn() {
         ["fast path sums", ">side exit: the environment", ">in i, else<"].iter().all(|word| fast.contains(word)),
         "{fast}"
     );
-    let nothing = "error: no process is fused, and there is no fast path to draw\n\
+    let nothing = "error[H0204]: no process is fused, and there is no fast path to draw\n\
         help: `qj build --emit c --report` with this mode lists the reasons\n";
     folder.qj("graph a.esp --mode automata --growth 0").assert().code(1).stderr_eq(nothing);
 }
@@ -521,7 +521,7 @@ fn the_program_is_printed_after_any_pass() {
         .qj("build a.esp --emit c --dump dead")
         .assert()
         .code(2)
-        .stderr_eq("error: `--dump` has no meaning here\nhelp: it is for `--emit ir`\n");
+        .stderr_eq("error[H0103]: `--dump` has no meaning here\nhelp: it is for `--emit ir`\n");
 }
 
 #[test]

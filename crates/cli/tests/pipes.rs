@@ -44,7 +44,7 @@ error[P0001]: no step `swop16`
   |
   = help: did you mean `swap16`?
 
-1 error
+1 error; see `qj explain P0001`
 
 "#]]);
     pipe("a", "-s bad.pipe -r in").code(1).stderr_eq(str![[r#"
@@ -60,16 +60,16 @@ error[P0002]: `r9` is not a register
     std::fs::write(folder.path("a.pipe"), "step a u8\nend\n").expect("a file can be written");
     pipe("a", "-s a.pipe -s a.pipe -r in")
         .code(1)
-        .stderr_eq("error: `a.pipe` defines the step `a` of an earlier file\nhelp: give it another name\n");
+        .stderr_eq("error[H0202]: `a.pipe` defines the step `a` of an earlier file\nhelp: give it another name\n");
     pipe("xor stream", "-r in").code(2).stderr_eq("error[P0203]: 0 key files for 1 step `xor stream`\n...");
     pipe("xor stream", "-r in -k key -w out")
         .code(1)
         .stderr_eq("error[P0204]: a key file has fewer bytes than `in`\n...");
     pipe("count", "-r in -w out")
         .code(2)
-        .stderr_eq("error: this pipe writes nothing: none of its steps changes or copies data\n...");
-    pipe("count", "-r missing").code(1).stderr_eq("error: cannot open `missing`: [..]\n...");
-    pipe("copy", "-r in -w none/out").code(1).stderr_eq("error: cannot write `none/out`: [..]\n...");
+        .stderr_eq("error[H0103]: this pipe writes nothing: none of its steps changes or copies data\n...");
+    pipe("count", "-r missing").code(1).stderr_eq("error[H0201]: cannot open `missing`: [..]\n...");
+    pipe("copy", "-r in -w none/out").code(1).stderr_eq("error[H0201]: cannot write `none/out`: [..]\n...");
     let many = "copy |".repeat(8) + "copy";
     pipe(&many, "-r in").code(2).stderr_eq("error[P0101]: a pipe of 9 steps; the maximum is 8\n...");
     assert!(!folder.path("out").exists(), "an error leaves no output file");

@@ -191,7 +191,7 @@ fn a_malformed_message_says_where_and_what_is_expected() {
     for engine in ENGINES {
         let run = format!("run --engine {engine} a.esp --bind pairC=text:in.txt");
         folder.qj(&run).assert().code(3).stdout_eq("3\n").stderr_eq(str![[r#"
-error: in.txt:2:3: expected `int`, found `x`
+error[H0406]: in.txt:2:3: expected `int`, found `x`
 help: a line is one message of channel `pairC`: `int` `int`; values are written as in ESP, separated by blanks
 
 "#]]);
@@ -201,7 +201,7 @@ help: a line is one message of channel `pairC`: `int` `int`; values are written 
         .stdin(&b"1 2\n\xff"[..])
         .assert()
         .code(3)
-        .stderr_eq("error: standard input:2:1: the text is not UTF-8\n...\n");
+        .stderr_eq("error[H0406]: standard input:2:1: the text is not UTF-8\n...\n");
     everywhere(ADD, "", b"1 2\n3 99999999999\n", 3, b"3\n");
     everywhere(ADD, "", b"1 2\n3 4 5\n", 3, b"3\n");
     everywhere(ADD, "", b"1 2\n3\n", 3, b"3\n");
@@ -262,7 +262,7 @@ fn extern_functions_work_with_every_engine() {
         .env("CC", "cc")
         .assert()
         .code(1)
-        .stderr_eq("error: the C compiler `cc` failed:\n...\n");
+        .stderr_eq("error[H0502]: the C compiler `cc` failed:\n...\n");
 }
 
 #[test]
@@ -396,11 +396,11 @@ fn a_recorded_run_is_replayed_without_its_environment() {
     let text = std::fs::read_to_string(&path).expect("the recording is text");
     std::fs::write(&path, text.replace(" out o -1 0", " out o -1 9")).expect("a file can be written");
     folder.qj("replay run.qjr").assert().code(1).stderr_eq(str![[r#"
-error: the replay differs at line [..] of the recording: `o` sends `-1 0`, recorded was `-1 9`
+error[H0205]: the replay differs at line [..] of the recording: `o` sends `-1 0`, recorded was `-1 9`
 ...
 "#]]);
     std::fs::write(&path, &text[..text.len() - 10]).expect("a file can be written");
-    folder.qj("replay run.qjr").assert().code(1).stderr_eq("error: run.qjr:[..]\n...\n");
+    folder.qj("replay run.qjr").assert().code(1).stderr_eq("error[H0202]: run.qjr:[..]\n...\n");
     folder.qj("replay none.qjr").assert().code(1);
 }
 
@@ -432,7 +432,7 @@ fn checked_arithmetic_faults() {
 fn build_does_not_make_a_folder_called_like_a_c_file() {
     let folder = Folder::with(&[("add.esp", ADD)]);
     folder.qj("build add.esp --emit c -o out/x.c").assert().code(2).stderr_eq(
-        "error: `out/x.c` names a file, and `--emit c` writes several into a folder\n\
+        "error[H0102]: `out/x.c` names a file, and `--emit c` writes several into a folder\n\
          help: `-o out` writes `add.c`, `add.h` and `quaject/esp.h` there\n...\n",
     );
     assert!(!folder.path("out").exists(), "nothing is written");
@@ -483,7 +483,7 @@ made first.esp with its test; now
     assert_eq!(qj(&["check", "first.esp"]).stderr, b"");
     assert_eq!(qj(&["fmt", "--check", "first.esp"]).status.code(), Some(0));
     assert_eq!(qj(&["test", "--engine", "interp", "--engine", "c"]).status.code(), Some(0));
-    folder.qj("init first").assert().code(2).stderr_eq("error: `first/first.esp` exists already\n...\n");
+    folder.qj("init first").assert().code(2).stderr_eq("error[H0105]: `first/first.esp` exists already\n...\n");
 }
 
 #[test]
@@ -507,14 +507,14 @@ FAILED  a.esp
         exit status: expected 0, got 3
         standard output differs (- expected, + produced):
 ...
-        | error: standard input:1:1: expected `int`, found `x`
+        | error[H0406]: standard input:1:1: expected `int`, found `x`
 ...
 "#]]);
     folder
         .qj("test none.esp")
         .assert()
         .code(2)
-        .stderr_eq("error: `none.esp` is no test: there is no `none.out`\n...\n");
+        .stderr_eq("error[H0204]: `none.esp` is no test: there is no `none.out`\n...\n");
 }
 
 /// The remainder of the least number by -1 is 0 and needs no overflow; a union may have more cases than 16 bits count.
@@ -587,7 +587,7 @@ fn test_ignores_files_that_are_no_tests() {
 
     let folder = Folder::with(&[("a.esp", ADD), ("a.in", "1 2\n"), ("a.out", "3\n"), ("a.x.out", "")]);
     folder.qj("test --bless").assert().code(1).stdout_eq(
-        "FAILED  ./a.esp\n        `qj run` rejects the files of the test:\n        error: the program has no \
+        "FAILED  ./a.esp\n        `qj run` rejects the files of the test:\n        error[H0104]: the program has no \
          channel `x`\n...\n",
     );
     assert_eq!(std::fs::read_to_string(folder.path("a.out")).expect("it is there"), "3\n");
@@ -642,7 +642,11 @@ fn extern_functions_come_from_a_shared_library() {
     snapbox::cmd::Command::new(folder.path("a.out")).assert().success().stdout_eq("42\n");
     for engine in ENGINES {
         let run = format!("run a.esp --engine {engine} --extern none.so");
-        folder.qj(&run).assert().code(1).stderr_eq("error: cannot read `none.so`: no such file or directory\n...\n");
+        folder
+            .qj(&run)
+            .assert()
+            .code(1)
+            .stderr_eq("error[H0503]: cannot read `none.so`: no such file or directory\n...\n");
     }
 }
 

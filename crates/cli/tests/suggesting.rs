@@ -90,7 +90,7 @@ note: nothing was communicated
 
 "#]]);
     folder.qj("fastpath suggest pairs.esp --profile silent").assert().code(1).stderr_eq(str![[r#"
-error: nothing was communicated in `silent`
+error[H0204]: nothing was communicated in `silent`
 help: profile a run with real input: `--bind CHANNEL=DRIVER:ARG`
 
 "#]]);
@@ -98,23 +98,23 @@ help: profile a run with real input: `--bind CHANNEL=DRIVER:ARG`
     let foreign = foreign.replace("\"entry\": null", "\"entry\": {\"process\": \"pair\", \"statement\": \"noC\"}");
     std::fs::write(folder.path("foreign"), foreign).expect("a file can be written");
     folder.qj("fastpath suggest pairs.esp --profile foreign").assert().code(1).stderr_eq(str![[r#"
-error: `foreign` is of another program: `pairs.esp` has no `noC` in `pair`
+error[H0202]: `foreign` is of another program: `pairs.esp` has no `noC` in `pair`
 help: make it with `qj profile pairs.esp -o foreign`
 
 "#]]);
     folder.qj("fastpath suggest pairs.esp --profile pairs.esp").assert().code(1).stderr_eq(str![[r#"
-error: `pairs.esp` is not a profile: expected value at line 1 column 1
+error[H0202]: `pairs.esp` is not a profile: expected value at line 1 column 1
 help: make it with `qj profile pairs.esp -o pairs.esp`
 
 "#]]);
     folder.qj("fastpath suggest pairs.esp --profile nowhere").assert().code(1);
     folder.qj("fastpath suggest pairs.esp --profile silent -o silent").assert().code(2).stderr_eq(str![[r#"
-error: `silent` is the profile: it would be overwritten
+error[H0105]: `silent` is the profile: it would be overwritten
 help: give the output another name
 
 "#]]);
     folder.qj("profile pairs.esp --seed 1 -o p").assert().code(2).stderr_eq(str![[r#"
-error: a profile records the reference schedule
+error[H0103]: a profile records the reference schedule
 help: leave out `--seed`
 
 "#]]);

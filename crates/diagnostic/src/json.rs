@@ -1,7 +1,7 @@
 //! Diagnostics as JSON lines, for programs.
 
 use crate::span::{SourceMap, Span};
-use crate::{Code, Diagnostic};
+use crate::{Code, Diagnostic, Message};
 use serde_json::{Value, json as value};
 
 /// The diagnostics as text, one [`json_object`] a line.
@@ -14,7 +14,7 @@ pub fn json<C: Code>(sources: &SourceMap, diagnostics: &[Diagnostic<C>]) -> Stri
 /// | key | value |
 /// |---|---|
 /// | `code` | such as `"E0405"`, stable |
-/// | `severity` | `"error"`, `"warning"` or `"fault"` |
+/// | `severity` | `"error"`, `"warning"`, `"fault"` or `"note"` |
 /// | `message` | one line |
 /// | `file` | the file's name as the user wrote it |
 /// | `line`, `column` | where it starts, from 1; columns count characters |
@@ -34,6 +34,18 @@ pub fn json_object<C: Code>(sources: &SourceMap, diagnostic: &Diagnostic<C>) -> 
     });
     object["labels"] = labels.collect::<Vec<_>>().into();
     object
+}
+
+/// A message without a location as an object: the keys of a diagnostic, without those of a location. `code` may be
+/// `null`.
+pub fn json_message(message: &Message) -> Value {
+    value!({
+        "code": message.code,
+        "severity": message.severity.name(),
+        "message": message.text,
+        "help": message.help,
+        "labels": [],
+    })
 }
 
 fn location(sources: &SourceMap, span: Span) -> Value {

@@ -1,5 +1,6 @@
 //! Diagnostics: a stable code, a location, a cause and a help text, and their renderings as text with carets, JSON
-//! lines and SARIF. Knows no language; each crate that reads texts of users defines its own codes.
+//! lines and SARIF. Messages about no place in a text have the same renderings. Knows no language; each crate that
+//! reads texts of users defines its own codes, and explains them.
 //!
 //! The renderings are in the feature `render`. Libraries that only report diagnostics do without it, and then depend on
 //! no other crate.
@@ -41,8 +42,10 @@
 struct Readme;
 
 mod excerpt;
+mod explanations;
 #[cfg(feature = "render")]
 mod json;
+mod message;
 #[cfg(feature = "render")]
 mod sarif;
 pub mod span;
@@ -51,10 +54,12 @@ mod suggestion;
 mod text;
 
 pub use excerpt::excerpt;
+pub use explanations::{Explanation, Explanations};
 #[cfg(feature = "render")]
-pub use json::{json, json_object};
+pub use json::{json, json_message, json_object};
+pub use message::Message;
 #[cfg(feature = "render")]
-pub use sarif::sarif;
+pub use sarif::SarifLog;
 pub use suggestion::nearest;
 #[cfg(feature = "render")]
 pub use text::{Color, human};
@@ -71,6 +76,8 @@ pub enum Severity {
     Warning,
     /// A running program has stopped.
     Fault,
+    /// Nothing is wrong: a report on what was done.
+    Note,
 }
 
 impl Severity {
@@ -80,6 +87,7 @@ impl Severity {
             Severity::Error => "error",
             Severity::Warning => "warning",
             Severity::Fault => "fault",
+            Severity::Note => "note",
         }
     }
 }
@@ -91,11 +99,6 @@ pub trait Code: Copy {
 
     /// How serious it is.
     fn severity(self) -> Severity;
-
-    /// Whether `qj explain` has a text on the code.
-    fn is_explained(self) -> bool {
-        false
-    }
 }
 
 /// One message about a text.

@@ -1,45 +1,69 @@
 //! Diagnostics as a SARIF 2.1.0 log (OASIS), which code hosts and editors show next to the lines.
 
 use crate::span::{SourceMap, Span};
-use crate::{Code, Diagnostic, Severity};
+use crate::{Code, Diagnostic, Message, Severity};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// The log of one run of the tool named `tool`, version `version`: one document, ended by a newline. Columns count
-/// Unicode code points.
-pub fn sarif<C: Code>(sources: &SourceMap, diagnostics: &[Diagnostic<C>], tool: &str, version: &str) -> String {
-    let codes: BTreeSet<&str> = diagnostics.iter().map(|diagnostic| diagnostic.code.name()).collect();
-    let rules: Vec<Value> = codes.iter().map(|code| json!({ "id": code })).collect();
-    let results: Vec<Value> = diagnostics.iter().map(|diagnostic| result(sources, diagnostic)).collect();
-    let log = json!({
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [{
-            "tool": { "driver": { "name": tool, "version": version, "rules": rules } },
-            "columnKind": "unicodeCodePoints",
-            "results": results,
-        }],
-    });
-    format!("{log}\n")
+/// The log of one run of a tool, to which diagnostics and messages are added in order. Columns count Unicode code
+/// points.
+#[derive(Clone, Default, Debug)]
+pub struct SarifLog {
+    codes: BTreeSet<&'static str>,
+    results: Vec<Value>,
 }
 
-fn result<C: Code>(sources: &SourceMap, diagnostic: &Diagnostic<C>) -> Value {
-    let level = match diagnostic.severity() {
-        Severity::Error | Severity::Fault => "error",
-        Severity::Warning => "warning",
-    };
-    let text = match &diagnostic.help {
-        Some(help) => format!("{}\nhelp: {help}", diagnostic.message),
-        None => diagnostic.message.clone(),
-    };
-    let related: Vec<Value> = diagnostic.labels.iter().map(|(span, label)| related(sources, *span, label)).collect();
-    json!({
-        "ruleId": diagnostic.code.name(),
-        "level": level,
-        "message": { "text": text },
-        "locations": [location(sources, diagnostic.span)],
-        "relatedLocations": related,
-    })
+impl SarifLog {
+    /// Adds diagnostics about texts.
+    pub fn add<C: Code>(&mut self, sources: &SourceMap, diagnostics: &[Diagnostic<C>]) {
+        for diagnostic in diagnostics {
+            let help = diagnostic.help.as_deref();
+            let mut result =
+                self.result(diagnostic.severity(), Some(diagnostic.code.name()), &diagnostic.message, help);
+            let related: Vec<Value> =
+                diagnostic.labels.iter().map(|(span, label)| related(sources, *span, label)).collect();
+            result["locations"] = json!([location(sources, diagnostic.span)]);
+            result["relatedLocations"] = related.into();
+            self.results.push(result);
+        }
+    }
+
+    /// Adds a message without a location.
+    pub fn add_message(&mut self, message: &Message) {
+        let result = self.result(message.severity, message.code, &message.text, message.help.as_deref());
+        self.results.push(result);
+    }
+
+    /// The log as one document, ended by a newline, of the tool named `tool`, version `version`.
+    pub fn document(&self, tool: &str, version: &str) -> String {
+        let rules: Vec<Value> = self.codes.iter().map(|code| json!({ "id": code })).collect();
+        let log = json!({
+            "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+            "version": "2.1.0",
+            "runs": [{
+                "tool": { "driver": { "name": tool, "version": version, "rules": rules } },
+                "columnKind": "unicodeCodePoints",
+                "results": self.results,
+            }],
+        });
+        format!("{log}\n")
+    }
+
+    /// A result without locations.
+    fn result(&mut self, severity: Severity, code: Option<&'static str>, text: &str, help: Option<&str>) -> Value {
+        let level = match severity {
+            Severity::Error | Severity::Fault => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
+        };
+        let text = help.map_or_else(|| text.to_string(), |help| format!("{text}\nhelp: {help}"));
+        let mut result = json!({ "level": level, "message": { "text": text } });
+        if let Some(code) = code {
+            self.codes.insert(code);
+            result["ruleId"] = code.into();
+        }
+        result
+    }
 }
 
 fn related(sources: &SourceMap, span: Span, label: &str) -> Value {
@@ -94,7 +118,10 @@ mod tests {
         let file = sources.add(SourceFile::new("a dir/é.esp", "é x\ny"));
         let diagnostic =
             Diagnostic::new(E1, Span::new(file, 3, 4), "cause").label(Span::new(file, 5, 6), "here").help("way");
-        let log: Value = serde_json::from_str(&sarif(&sources, &[diagnostic], "qj", "1")).expect("JSON");
+        let mut log = SarifLog::default();
+        log.add(&sources, &[diagnostic]);
+        log.add_message(&Message::new(Severity::Note, "done"));
+        let log: Value = serde_json::from_str(&log.document("qj", "1")).expect("JSON");
         let run = &log["runs"][0];
         assert_eq!(run["tool"]["driver"]["rules"], json!([{ "id": "E1" }]));
         let result = &run["results"][0];
@@ -104,5 +131,6 @@ mod tests {
         let region = json!({ "startLine": 1, "startColumn": 3, "endLine": 1, "endColumn": 4 });
         assert_eq!(location["region"], region);
         assert_eq!(result["relatedLocations"][0]["message"]["text"], "here");
+        assert_eq!(run["results"][1], json!({ "level": "note", "message": { "text": "done" } }));
     }
 }

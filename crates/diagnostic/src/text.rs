@@ -33,6 +33,7 @@ fn render<C: Code>(text: &mut String, sources: &SourceMap, diagnostic: &Diagnost
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
         Severity::Fault => Level::ERROR.with_name(Severity::Fault.name()),
+        Severity::Note => Level::NOTE,
     };
     let own_file = diagnostic.span.file;
     let mut locations: Vec<Location> =

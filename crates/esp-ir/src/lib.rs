@@ -13,6 +13,7 @@ pub mod cfg;
 pub mod dataflow;
 pub mod dominators;
 pub mod facts;
+pub mod faults;
 pub mod graph;
 mod instances;
 pub mod intervals;

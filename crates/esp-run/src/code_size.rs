@@ -3,7 +3,7 @@
 
 use crate::compiled::HEADER_NAME;
 use crate::compiler::{BuildDirectory, compiler_name};
-use crate::error::HostError;
+use crate::error::{HostCode, HostError};
 use addr2line::{Loader, Location};
 use quaject_esp_gen::c::{self, CodeBytes, LineMarks, Owner, Report};
 use quaject_esp_gen::{RUNTIME_HEADER, c::Options};
@@ -62,9 +62,10 @@ pub fn measure(program: &Program, options: &Options, flags: &[&str]) -> Result<C
     let generated = c::generate(program, &options);
     let bytes = generated.source.len();
     if bytes > MAX_BYTES {
-        return Err(HostError::new(format!(
-            "{bytes} bytes of C would take a compiler too long; at most {MAX_BYTES} are measured"
-        )));
+        return Err(HostError::new(
+            HostCode::Size,
+            format!("{bytes} bytes of C would take a compiler too long; at most {MAX_BYTES} are measured"),
+        ));
     }
     let directory = BuildDirectory::open()?;
     directory.write("quaject/esp.h", RUNTIME_HEADER)?;
@@ -81,7 +82,10 @@ const SOURCE_NAME: &str = "program.c";
 /// The owner of each byte of the code.
 fn attribute(image: &Path, owners: &[Owner]) -> Result<(BTreeMap<Owner, u64>, u64), HostError> {
     let unreadable = |error: &dyn std::fmt::Display| {
-        HostError::new(format!("the debugging information of the compiled program cannot be read: {error}"))
+        HostError::new(
+            HostCode::ToolFailure,
+            format!("the debugging information of the compiled program cannot be read: {error}"),
+        )
     };
     let loader = Loader::new(image).map_err(|error| unreadable(&error))?;
     let Some((start, size)) = text_section(&loader) else {

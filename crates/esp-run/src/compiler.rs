@@ -1,6 +1,6 @@
 //! The C compiler: `cc`, or the variable CC. Works in a temporary folder.
 
-use crate::error::{HostError, reason};
+use crate::error::{HostCode, HostError, reason};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -25,7 +25,7 @@ pub(crate) enum Product {
 impl BuildDirectory {
     pub(crate) fn open() -> Result<BuildDirectory, HostError> {
         let folder = tempfile::Builder::new().prefix("qj-").tempdir().map_err(|error| {
-            HostError::new(format!("cannot make a temporary folder: {}", reason(&error)))
+            HostError::new(HostCode::System, format!("cannot make a temporary folder: {}", reason(&error)))
                 .help("make room, or set TMPDIR to a folder that can be written")
         })?;
         Ok(BuildDirectory { folder })
@@ -112,7 +112,7 @@ pub(crate) fn compiler_name(flags: &[&str]) -> String {
 fn run(mut command: Command) -> Result<(), HostError> {
     let program = command.get_program().to_string_lossy().into_owned();
     let result = command.stdin(Stdio::null()).output().map_err(|error| {
-        HostError::new(format!("cannot run the C compiler `{program}`: {}", reason(&error)))
+        HostError::new(HostCode::Tool, format!("cannot run the C compiler `{program}`: {}", reason(&error)))
             .help("install one, as in `apt install gcc`, or name yours in the variable CC")
     })?;
     if result.status.success() {
@@ -120,7 +120,7 @@ fn run(mut command: Command) -> Result<(), HostError> {
     }
     let said = String::from_utf8_lossy(&result.stderr);
     let said = said.trim_end();
-    Err(HostError::new(format!("the C compiler `{program}` failed:\n{said}")))
+    Err(HostError::new(HostCode::ToolFailure, format!("the C compiler `{program}` failed:\n{said}")))
 }
 
 /// The words of CC: a compiler may be given with flags.

@@ -16,7 +16,7 @@ pub enum DebugInfo {
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
 mod native {
     use super::DebugInfo;
-    use crate::error::HostError;
+    use crate::error::{HostCode, HostError};
     use quaject_esp_gen::jit;
     use quaject_esp_ir::ir::{Process, Program};
     use quaject_vcode::debug::gdb::{self, Registered};
@@ -84,7 +84,7 @@ mod native {
                 DebugInfo::None => Ok(None),
                 DebugInfo::Gdb => Ok(Some(gdb::register(&described))),
                 DebugInfo::Perf => write_perf(&described).map(|()| None).map_err(|error| {
-                    HostError::new(format!("cannot write what `perf` reads: {error}")).help(format!(
+                    HostError::new(HostCode::File, format!("cannot write what `perf` reads: {error}")).help(format!(
                         "it is written to `{}`; `TMPDIR` says where else",
                         std::env::temp_dir().display()
                     ))

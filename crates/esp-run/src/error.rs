@@ -1,23 +1,112 @@
 //! Errors of the host: files, devices, tools and the command line, as opposed to faults of the program that runs. An
-//! error has a cause, help, and a kind, from which a command derives its exit status.
+//! error has a code, a cause, help, and a kind, from which a command derives its exit status.
 
+use quaject_diagnostic::{Code, Explanations, Message, Severity};
 use std::fmt;
+
+/// The explanation of each [`HostCode`].
+pub const EXPLANATIONS: Explanations = Explanations::new(include_str!("error.md"));
+
+/// The kinds of errors of the host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HostCode {
+    /// The command line has an unknown word, lacks one, or has a value that an option does not take.
+    CommandLine,
+    /// An argument is malformed.
+    Argument,
+    /// Options contradict each other, or one has no effect.
+    Conflict,
+    /// A name on the command line names nothing.
+    UnknownName,
+    /// An output would overwrite a file that is needed.
+    Overwrite,
+    /// The command line leaves a choice open.
+    Choice,
+    /// A file cannot be read or written.
+    File,
+    /// A file has the wrong content.
+    Content,
+    /// A program is not formatted.
+    Format,
+    /// There is nothing to work on.
+    Empty,
+    /// A replay differs from its recording.
+    Replay,
+    /// A limit on size or time is exceeded.
+    Size,
+    /// The text of a driver is malformed.
+    Driver,
+    /// A driver cannot serve a channel, or these channels together.
+    Binding,
+    /// The type of a channel is not one of its driver.
+    Type,
+    /// The system or machine lacks what is asked for.
+    Platform,
+    /// A device, socket or ring cannot be used.
+    Device,
+    /// A message from or to the environment is malformed.
+    Message,
+    /// A tool or library is missing.
+    Tool,
+    /// A tool rejects its input.
+    ToolFailure,
+    /// Extern functions cannot be loaded.
+    Extern,
+    /// The system refuses a resource.
+    System,
+    /// Portable instructions cannot be assembled or executed.
+    Assembly,
+    /// A defect of this product.
+    Defect,
+}
+
+impl Code for HostCode {
+    fn name(self) -> &'static str {
+        match self {
+            HostCode::CommandLine => "H0101",
+            HostCode::Argument => "H0102",
+            HostCode::Conflict => "H0103",
+            HostCode::UnknownName => "H0104",
+            HostCode::Overwrite => "H0105",
+            HostCode::Choice => "H0106",
+            HostCode::File => "H0201",
+            HostCode::Content => "H0202",
+            HostCode::Format => "H0203",
+            HostCode::Empty => "H0204",
+            HostCode::Replay => "H0205",
+            HostCode::Size => "H0301",
+            HostCode::Driver => "H0401",
+            HostCode::Binding => "H0402",
+            HostCode::Type => "H0403",
+            HostCode::Platform => "H0404",
+            HostCode::Device => "H0405",
+            HostCode::Message => "H0406",
+            HostCode::Tool => "H0501",
+            HostCode::ToolFailure => "H0502",
+            HostCode::Extern => "H0503",
+            HostCode::System => "H0504",
+            HostCode::Assembly => "H0505",
+            HostCode::Defect => "H0901",
+        }
+    }
+
+    fn severity(self) -> Severity {
+        Severity::Error
+    }
+}
 
 /// An error of the host: lower case, no full stop, names in backticks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HostError {
+    /// The code.
+    pub code: HostCode,
     /// The cause.
     pub cause: String,
     /// How to avoid it.
     pub help: Option<String>,
     /// What has to change.
     pub kind: ErrorKind,
-    /// The stable code, if it has one.
-    pub code: Option<&'static str>,
 }
-
-/// The code of a refusal because the operating system lacks what was asked for.
-const UNSUPPORTED: &str = "R0101";
 
 /// What has to change before the command can succeed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,18 +119,18 @@ pub enum ErrorKind {
 
 impl HostError {
     /// An error of a file or program, without help.
-    pub fn new(cause: impl Into<String>) -> HostError {
-        HostError { cause: cause.into(), help: None, kind: ErrorKind::Input, code: None }
+    pub fn new(code: HostCode, cause: impl Into<String>) -> HostError {
+        HostError { code, cause: cause.into(), help: None, kind: ErrorKind::Input }
     }
 
     /// An error of the command line, without help.
-    pub fn usage(cause: impl Into<String>) -> HostError {
-        HostError { kind: ErrorKind::Usage, ..HostError::new(cause) }
+    pub fn usage(code: HostCode, cause: impl Into<String>) -> HostError {
+        HostError { kind: ErrorKind::Usage, ..HostError::new(code, cause) }
     }
 
-    /// A refusal of an option or a driver that this operating system does not have, without help. Its code is `R0101`.
+    /// A refusal of an option or a driver that this operating system does not have, without help.
     pub fn unsupported(cause: impl Into<String>) -> HostError {
-        HostError { code: Some(UNSUPPORTED), ..HostError::usage(cause) }
+        HostError::usage(HostCode::Platform, cause)
     }
 
     /// Sets the help.
@@ -52,7 +141,16 @@ impl HostError {
 
     /// A failed operation on a file: `doing` is a verb such as `read`.
     pub fn file(doing: &str, path: impl fmt::Display, error: &std::io::Error) -> HostError {
-        HostError::new(format!("cannot {doing} `{path}`: {}", reason(error)))
+        HostError::new(HostCode::File, format!("cannot {doing} `{path}`: {}", reason(error)))
+    }
+
+    /// The error as a message without a location.
+    pub fn message(&self) -> Message {
+        let message = Message::new(Severity::Error, self.cause.as_str()).code(self.code.name());
+        match &self.help {
+            Some(help) => message.help(help.as_str()),
+            None => message,
+        }
     }
 }
 

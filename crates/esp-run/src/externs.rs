@@ -9,7 +9,7 @@
 //! result that is not one of the former through a pointer behind the arguments.
 
 use crate::compiler::{BuildDirectory, Product};
-use crate::error::{HostError, reason, root_cause};
+use crate::error::{HostCode, HostError, reason, root_cause};
 use crate::marshal;
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_exec::environment::Reply;
@@ -47,7 +47,7 @@ pub(crate) fn check_files(files: &[PathBuf]) -> Result<(), HostError> {
             Ok(true) => "it is a directory".to_string(),
             Err(error) => reason(&error),
         };
-        return Err(HostError::new(format!("cannot read `{}`: {cause}", file.display()))
+        return Err(HostError::new(HostCode::Extern, format!("cannot read `{}`: {cause}", file.display()))
             .help("`--extern` takes a C source, an object or a shared library"));
     }
     Ok(())
@@ -88,7 +88,7 @@ impl Externs {
         let output = directory.path("externs.so");
         directory.build(Product::Library, &inputs, &[], &output)?;
         let unloadable = |error: libloading::Error| {
-            HostError::new(format!("cannot load the extern functions: {}", root_cause(&error)))
+            HostError::new(HostCode::Extern, format!("cannot load the extern functions: {}", root_cause(&error)))
                 .help("do the files given with `--extern` have all they call?")
         };
         // SAFETY: Loading runs the library's initialisers: code that the user asked us to run by `--extern`, and our

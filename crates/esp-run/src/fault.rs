@@ -1,7 +1,8 @@
 //! The report of a fault: the process, the location, the cause, and for a deadlock the wait-for graph. Knows the
 //! program, not the engine that ran it.
 
-use quaject_diagnostic::excerpt;
+use quaject_diagnostic::span::{FileId, LineColumn, SourceMap, Span};
+use quaject_diagnostic::{Diagnostic, excerpt};
 use quaject_esp_exec::report::FaultReport;
 use quaject_esp_exec::report::edges_by_member;
 use quaject_esp_gen::layout::branches;
@@ -26,25 +27,45 @@ pub fn render(
     line_of: &dyn Fn(Location) -> Option<String>,
     error: &dyn Fn(&str) -> String,
 ) -> String {
-    let mut text = format!(
-        "{}: {}",
-        error(&format!("fault[{}]", fault_name(report.fault))),
-        cause(report.fault, report.name.as_deref())
-    );
+    let title = error(&format!("fault[{}]", fault_name(report.fault)));
+    let mut text = format!("{title}: {}\n", message(report, program));
+    place(&mut text, program, report.place().0, line_of);
+    waits(&mut text, program, &report.waits);
+    if let Some(help) = help(report.fault) {
+        let _ = writeln!(text, "help: {help}");
+    }
+    text
+}
+
+/// A fault as a diagnostic, with a label for each wait of a deadlock. A fault outside of the text, such as a pool that
+/// is too small for a message of the environment, has an empty location at the start of the program.
+pub fn diagnostic(report: &FaultReport, program: &Program, sources: &SourceMap) -> Diagnostic<Fault> {
+    let span = |location: Location| {
+        let is_in_text = location.line > 0 && usize::from(location.file) < sources.files().len();
+        let place = LineColumn { line: location.line, column: location.column };
+        if is_in_text { sources.word_at(FileId(location.file), place) } else { Span::default() }
+    };
+    let mut diagnostic = Diagnostic::new(report.fault, span(report.place().0), message(report, program));
+    for wait in &report.waits {
+        let name = program.instance_name(wait.instance);
+        diagnostic = diagnostic.label(span(wait.location), format!("`{name}` waits for {}", awaited(program, wait)));
+    }
+    match help(report.fault) {
+        Some(help) => diagnostic.help(help),
+        None => diagnostic,
+    }
+}
+
+/// The cause of a fault with the process and the channel, on one line.
+fn message(report: &FaultReport, program: &Program) -> String {
+    let mut text = cause(report.fault, report.name.as_deref());
     if report.fault == Fault::Deadlock {
         text.push_str(&blocked_text(program, report));
     } else {
         let _ = write!(text, ", in process `{}`", program.instance_name(report.instance));
     }
-    let (location, channel) = report.place();
-    if let Some(channel) = channel {
+    if let (_, Some(channel)) = report.place() {
         let _ = write!(text, ", channel `{}`", program.channels[channel.0 as usize].name);
-    }
-    text.push('\n');
-    place(&mut text, program, location, line_of);
-    waits(&mut text, program, &report.waits);
-    if let Some(help) = help(report.fault) {
-        let _ = writeln!(text, "help: {help}");
     }
     text
 }
@@ -117,35 +138,29 @@ fn waits(text: &mut String, program: &Program, waits: &[WaitForEdge]) {
             let _ = writeln!(text, "  `{name}` waits at {}", location_text(program, wait.location));
             last = Some((wait.instance, wait.location));
         }
-        let Some((channel, direction)) = wait.operation else {
-            let _ = writeln!(text, "      for a guard that stays false");
-            continue;
-        };
-        if let Some(words) = waits_for_environment(program, channel, direction) {
-            let _ = writeln!(text, "      for {words}");
-            continue;
-        }
-        let verb = match direction {
-            Direction::In => "write",
-            Direction::Out => "read",
-        };
-        let channel = &program.channels[channel.0 as usize].name;
-        let partners: Vec<String> = wait
-            .partners
-            .iter()
-            .take(MAX_NAMES)
-            .map(|partner| format!("`{}`", program.instance_name(*partner)))
-            .collect();
-        let partners = match (partners.as_slice(), wait.partners.len() - partners.len()) {
-            ([], _) => {
-                let _ = writeln!(text, "      for a process to {verb} `{channel}`, and none can");
-                continue;
-            }
-            (names, 0) => names.join(" or "),
-            (names, more) => format!("{} or one of {more} more", names.join(", ")),
-        };
-        let _ = writeln!(text, "      for {partners} to {verb} `{channel}`");
+        let _ = writeln!(text, "      for {}", awaited(program, wait));
     }
+}
+
+/// What an instance waits for.
+fn awaited(program: &Program, wait: &WaitForEdge) -> String {
+    let Some((channel, direction)) = wait.operation else { return "a guard that stays false".to_string() };
+    if let Some(words) = waits_for_environment(program, channel, direction) {
+        return words;
+    }
+    let verb = match direction {
+        Direction::In => "write",
+        Direction::Out => "read",
+    };
+    let channel = &program.channels[channel.0 as usize].name;
+    let partners = wait.partners.iter().take(MAX_NAMES);
+    let partners: Vec<String> = partners.map(|partner| format!("`{}`", program.instance_name(*partner))).collect();
+    let partners = match (partners.as_slice(), wait.partners.len() - partners.len()) {
+        ([], _) => return format!("a process to {verb} `{channel}`, and none can"),
+        (names, 0) => names.join(" or "),
+        (names, more) => format!("{} or one of {more} more", names.join(", ")),
+    };
+    format!("{partners} to {verb} `{channel}`")
 }
 
 /// The description of the wait of an instance that is blocked at an external channel. An open one is part of a deadlock

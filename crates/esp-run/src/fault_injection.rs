@@ -1,7 +1,7 @@
 //! Fault injection: loses, duplicates, delays, reorders or damages messages of a channel, the same ones in every run
 //! with the same seed. A layer between a driver and the program that knows neither.
 
-use crate::error::HostError;
+use crate::error::{HostCode, HostError};
 use quaject_esp_exec::datum::Datum;
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ impl std::str::FromStr for FaultPlan {
     type Err = HostError;
 
     fn from_str(text: &str) -> Result<FaultPlan, HostError> {
-        let wrong = |cause: String| HostError::usage(cause).help(FORM);
+        let wrong = |cause: String| HostError::usage(HostCode::Argument, cause).help(FORM);
         let (selector, settings) =
             text.split_once(':').ok_or_else(|| wrong(format!("`{text}` does not say what messages suffer")))?;
         let mut rates = Rates::default();

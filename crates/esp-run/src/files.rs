@@ -1,6 +1,6 @@
 //! Complete files: read with a limit on their length, written atomically.
 
-use crate::error::{HostError, reason};
+use crate::error::{HostCode, HostError, reason};
 use crate::system::{self, FileMode, file_identity};
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -24,7 +24,7 @@ pub fn read_bytes(path: &Path) -> Result<Vec<u8>, HostError> {
         (path.display().to_string(), outcome)
     };
     if let Err(io_error) = outcome {
-        let error = HostError::new(format!("cannot read `{name}`: {}", reason(&io_error)));
+        let error = HostError::new(HostCode::File, format!("cannot read `{name}`: {}", reason(&io_error)));
         return Err(match io_error.kind() {
             io::ErrorKind::IsADirectory => error.help("name a file in it"),
             io::ErrorKind::NotFound => error.help("check the name and the folder you are in"),
@@ -32,8 +32,11 @@ pub fn read_bytes(path: &Path) -> Result<Vec<u8>, HostError> {
         });
     }
     if bytes.len() as u64 > MAX_TEXT_BYTES {
-        return Err(HostError::new(format!("cannot read `{name}`: it is longer than {MAX_TEXT_BYTES} bytes"))
-            .help("split it and `import` the parts"));
+        return Err(HostError::new(
+            HostCode::Size,
+            format!("cannot read `{name}`: it is longer than {MAX_TEXT_BYTES} bytes"),
+        )
+        .help("split it and `import` the parts"));
     }
     Ok(bytes)
 }
@@ -43,8 +46,11 @@ pub fn read_text(path: &Path) -> Result<String, HostError> {
     String::from_utf8(read_bytes(path)?).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
         let line = error.as_bytes()[..valid].iter().filter(|byte| **byte == b'\n').count() + 1;
-        HostError::new(format!("`{}` is not UTF-8: see line {line}, byte {valid} of the file", path.display()))
-            .help("save the file as UTF-8; other bytes are written as escapes, as in \"\\xff\"")
+        HostError::new(
+            HostCode::Content,
+            format!("`{}` is not UTF-8: see line {line}, byte {valid} of the file", path.display()),
+        )
+        .help("save the file as UTF-8; other bytes are written as escapes, as in \"\\xff\"")
     })
 }
 
@@ -65,8 +71,9 @@ enum Target {
 impl NewFile {
     /// Begins a file.
     pub fn create(path: &Path) -> Result<NewFile, HostError> {
-        NewFile::begin(path, FileMode::Data)
-            .map_err(|error| HostError::new(format!("cannot write `{}`: {}", path.display(), reason(&error))))
+        NewFile::begin(path, FileMode::Data).map_err(|error| {
+            HostError::new(HostCode::File, format!("cannot write `{}`: {}", path.display(), reason(&error)))
+        })
     }
 
     /// Begins an executable file: every user with read permission may run it. A running program keeps its old file.

@@ -43,10 +43,10 @@ pub use binding::{
 pub use clock::{Time, monotonic_time};
 pub use code_size::{CodeSizes, SIZE_FLAGS, measure, measure_code};
 pub use debug_info::DebugInfo;
-pub use error::{ErrorKind, HostError};
+pub use error::{EXPLANATIONS, ErrorKind, HostCode, HostError};
 pub use executable::build_executable;
 pub use externs::Externs;
-pub use fault::render as render_fault;
+pub use fault::{diagnostic as fault_diagnostic, render as render_fault};
 pub use fault_injection::{FaultCounts, FaultInjector, FaultPlan};
 pub use machine_code::MachineCode;
 pub use outcome::{RunOutcome, RunReport};

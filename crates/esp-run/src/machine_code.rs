@@ -2,7 +2,7 @@
 //! returns to the interpreter before an operation that it does not have.
 
 use crate::debug_info::DebugInfo;
-use crate::error::HostError;
+use crate::error::{HostCode, HostError};
 use crate::settings::{Engine, Settings};
 use quaject_esp_exec::step::Checks;
 use quaject_esp_ir::ir::Program;
@@ -53,7 +53,8 @@ mod native {
         /// There is no memory for code, or the debug information cannot be written.
         pub fn compile(program: &Program, checks: Checks, debug_info: DebugInfo) -> Result<MachineCode, HostError> {
             let no_memory = |error: quaject_vcode::Error| {
-                HostError::new(format!("there is no room for machine code: {error}")).help("use `--engine interp`")
+                HostError::new(HostCode::System, format!("there is no room for machine code: {error}"))
+                    .help("use `--engine interp`")
             };
             // Pages that are never written take no memory.
             let bytes = program.processes.len().saturating_mul(MAX_BYTES).min(MAX_PROGRAM_BYTES);

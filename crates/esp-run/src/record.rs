@@ -19,7 +19,7 @@
 //!
 //! Knows the queries, not the engine that makes them.
 
-use crate::error::HostError;
+use crate::error::{HostCode, HostError};
 use quaject_esp_exec::datum::{self, Datum};
 use quaject_esp_exec::environment::{Environment, Offer, Readiness, Reply};
 use quaject_esp_exec::step::Checks;
@@ -249,7 +249,7 @@ impl Recording {
     /// Reads a recording; `name` is its name in messages.
     pub fn parse(name: &str, text: &str) -> Result<Recording, HostError> {
         let wrong = |line: usize, cause: &str| {
-            HostError::new(format!("{name}:{line}: {cause}"))
+            HostError::new(HostCode::Content, format!("{name}:{line}: {cause}"))
                 .help("recordings are made by `qj run --record FILE`; make this one again")
         };
         let mut lines = text.lines().enumerate().map(|(index, line)| (index + 1, line));
@@ -377,7 +377,7 @@ impl<'a> Replayer<'a> {
 
     fn differ(&mut self, what: &str, line: usize) {
         self.difference.get_or_insert_with(|| {
-            HostError::new(format!("the replay differs at line {line} of the recording: {what}"))
+            HostError::new(HostCode::Replay, format!("the replay differs at line {line} of the recording: {what}"))
                 .help("was it made by another version of qj, or changed since?")
         });
     }

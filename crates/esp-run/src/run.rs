@@ -2,7 +2,7 @@
 //! waits of the environment until the program ends.
 
 use crate::compiled::{HEADER_NAME, Library};
-use crate::error::HostError;
+use crate::error::{HostCode, HostError};
 use crate::externs::Externs;
 use crate::machine_code::MachineCode;
 use crate::outcome::{RunOutcome, RunReport, Shutdown, WakeReason};
@@ -41,7 +41,7 @@ pub fn run(program: &Program, settings: &Settings) -> Result<RunReport, HostErro
         }
         Engine::C => {
             if settings.seed.is_some() {
-                return Err(HostError::usage("engine `c` has one order of execution only")
+                return Err(HostError::usage(HostCode::Conflict, "engine `c` has one order of execution only")
                     .help("leave out `--seed`, or use `--engine interp`"));
             }
             let generated = c::generate(program, &c_options(settings.checks));
@@ -57,7 +57,9 @@ pub fn run(program: &Program, settings: &Settings) -> Result<RunReport, HostErro
 /// Runs a program on the interpreter and profiles its communication. A seed is refused.
 pub fn profile(program: &Program, settings: &Settings) -> Result<(RunReport, Profile), HostError> {
     if settings.seed.is_some() {
-        return Err(HostError::usage("a profile records the reference schedule").help("leave out `--seed`"));
+        return Err(
+            HostError::usage(HostCode::Conflict, "a profile records the reference schedule").help("leave out `--seed`")
+        );
     }
     reserve(program, settings)?;
     let mut interpreter = Interpreter::new(program, settings.checks).map_err(too_large)?;
@@ -111,7 +113,8 @@ pub fn replay(
             } else {
                 let cause = format!("the recorded run ended with `{recorded}`, this one with `{again}`");
                 Ok(RunOutcome::Failed(
-                    HostError::new(cause).help("was it made by another version of qj, or changed since?"),
+                    HostError::new(HostCode::Replay, cause)
+                        .help("was it made by another version of qj, or changed since?"),
                 ))
             }
         }
@@ -255,7 +258,7 @@ fn interpret(
 
 /// The error for a program that exceeds the limits of the interpreter.
 pub(crate) fn too_large(large: TooLarge) -> HostError {
-    HostError::new(large.to_string()).help("make its arrays, pools or replicas smaller")
+    HostError::new(HostCode::Size, large.to_string()).help("make its arrays, pools or replicas smaller")
 }
 
 /// Runs until the program ends or something ends it.
@@ -288,9 +291,10 @@ pub(crate) fn after(pause: Outcome, environment: &mut impl HostEnvironment, sign
     match wake {
         WakeReason::Event => None,
         WakeReason::Signal(signal) => Some(RunOutcome::Signal(signal)),
-        WakeReason::Never => {
-            Some(RunOutcome::Failed(HostError::new("the program waits for nothing that could happen")))
-        }
+        WakeReason::Never => Some(RunOutcome::Failed(HostError::new(
+            HostCode::Defect,
+            "the program waits for nothing that could happen",
+        ))),
     }
 }
 

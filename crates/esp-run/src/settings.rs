@@ -4,7 +4,7 @@
 use crate::binding::Binding;
 use crate::clock::Time;
 use crate::debug_info::DebugInfo;
-use crate::error::HostError;
+use crate::error::{HostCode, HostError};
 use crate::fault_injection::FaultPlan;
 use quaject_esp_exec::footprint::data_bytes;
 use quaject_esp_exec::step::Checks;
@@ -74,7 +74,7 @@ impl std::str::FromStr for Memory {
         };
         let bytes = text[..digits].parse::<u64>().ok().zip(unit).and_then(|(count, unit)| count.checked_mul(unit));
         bytes.map(Memory).ok_or_else(|| {
-            HostError::usage(format!("`{text}` is no amount of memory"))
+            HostError::usage(HostCode::Argument, format!("`{text}` is no amount of memory"))
                 .help("write a number of bytes, or of K, M or G: `64M`")
         })
     }
@@ -89,6 +89,6 @@ pub(crate) fn reserve(program: &Program, settings: &Settings) -> Result<(), Host
     let megabytes = needed.div_ceil(1 << 20);
     let cause =
         format!("the program's data takes up to {megabytes} MiB, and a run may take {} MiB", settings.memory.0 >> 20);
-    Err(HostError::new(cause)
+    Err(HostError::new(HostCode::Size, cause)
         .help(format!("make its arrays, messages, pools or replicas smaller, or allow it: `--memory {megabytes}M`")))
 }

@@ -1,7 +1,7 @@
 //! Requests to stop: SIGINT and SIGTERM make a descriptor readable, for a sleep, or set a flag, for work that does not
 //! sleep. A second signal has its default action, which ends the process.
 
-use crate::error::HostError;
+use crate::error::{HostCode, HostError};
 use crate::system::SignalBell;
 use rustix::fd::BorrowedFd;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -21,8 +21,9 @@ impl Signals {
     /// # Errors
     /// What the system refuses.
     pub fn listen() -> Result<Signals, HostError> {
-        Signals::register()
-            .map_err(|error| HostError::new(format!("cannot handle signals: {}", crate::error::reason(&error))))
+        Signals::register().map_err(|error| {
+            HostError::new(HostCode::System, format!("cannot handle signals: {}", crate::error::reason(&error)))
+        })
     }
 
     fn register() -> std::io::Result<Signals> {
@@ -75,7 +76,9 @@ impl Interrupts {
                     signal_hook::flag::register_usize(signal, received, signal as usize)
                 })
                 .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupts.asked)))
-                .map_err(|error| HostError::new(format!("cannot handle signals: {}", crate::error::reason(&error))))?;
+                .map_err(|error| {
+                    HostError::new(HostCode::System, format!("cannot handle signals: {}", crate::error::reason(&error)))
+                })?;
         }
         Ok(interrupts)
     }

@@ -2,7 +2,7 @@
 //! Works in a temporary folder. Does not know the meaning of a model.
 
 use crate::compiler::{BuildDirectory, compiler};
-use crate::error::{HostError, reason};
+use crate::error::{HostCode, HostError, reason};
 use crate::system;
 use quaject_esp_gen::promela::trail::{self, Trail, VerifierFiles};
 use quaject_esp_gen::promela::{Line, Mark, Model, Property, Reduction, STUTTER};
@@ -257,7 +257,7 @@ impl Spin {
         }
         command.args(["-a", MODEL]).current_dir(directory.path(""));
         let said = self.run(&mut command, MAKING).map_err(|error| {
-            HostError::new(format!("cannot run `spin`: {}", reason(&error))).help(
+            HostError::new(HostCode::Tool, format!("cannot run `spin`: {}", reason(&error))).help(
                 "install it, as in `apt install spin`, or leave out `--engine spin`: the built-in one needs nothing",
             )
         })?;
@@ -265,11 +265,10 @@ impl Spin {
         if said.ending == PanExit::Success && !said.text.contains("rror:") {
             return Ok(());
         }
-        Err(HostError::new(format!(
-            "`spin` does not accept the model:\n{}{}",
-            said.text.trim_end(),
-            said.errors.trim_end()
-        )))
+        Err(HostError::new(
+            HostCode::ToolFailure,
+            format!("`spin` does not accept the model:\n{}{}", said.text.trim_end(), said.errors.trim_end()),
+        ))
     }
 
     fn compile(
@@ -309,14 +308,20 @@ impl Spin {
             }
         }
         let said = self.run(&mut command, MAKING).map_err(|error| {
-            HostError::new(format!("cannot run the C compiler `{}`: {}", program.display(), reason(&error)))
-                .help("Spin needs one: install it, as in `apt install gcc`, or name yours in the variable CC")
+            HostError::new(
+                HostCode::Tool,
+                format!("cannot run the C compiler `{}`: {}", program.display(), reason(&error)),
+            )
+            .help("Spin needs one: install it, as in `apt install gcc`, or name yours in the variable CC")
         })?;
         if said.ending == PanExit::Success {
             return Ok(());
         }
         let errors = said.errors.trim_end();
-        Err(HostError::new(format!("the C compiler `{}` failed on Spin's verifier:\n{errors}", program.display())))
+        Err(HostError::new(
+            HostCode::ToolFailure,
+            format!("the C compiler `{}` failed on Spin's verifier:\n{errors}", program.display()),
+        ))
     }
 
     fn pan(&self, directory: &BuildDirectory, question: Question<'_>) -> Result<PanOutput, HostError> {
@@ -328,8 +333,9 @@ impl Spin {
             Question::Refinement => command.arg("-E"),
             Question::Property(property) => command.args(["-n", "-a", "-f", "-N", &property.name]),
         };
-        self.run(&mut command, self.time)
-            .map_err(|error| HostError::new(format!("cannot run Spin's verifier: {}", reason(&error))))
+        self.run(&mut command, self.time).map_err(|error| {
+            HostError::new(HostCode::System, format!("cannot run Spin's verifier: {}", reason(&error)))
+        })
     }
 
     /// Runs a program to its end, or stops it after the time limit or an interrupt.

@@ -73,7 +73,6 @@ codes! {
     E0703 "a statement is both exit and step",
     E0704 "statements never communicate",
     E0705 "predicate is not local and pure",
-    E0706 "fast path too large",
     E0707 "`yield` to a process that cannot run",
     E0708 "fast path in C says what C decides",
     E0801 "model lacks a range",
@@ -98,10 +97,6 @@ impl quaject_diagnostic::Code for Code {
     /// Error or warning, by the code's letter.
     fn severity(self) -> Severity {
         if Code::name(self).starts_with('W') { Severity::Warning } else { Severity::Error }
-    }
-
-    fn is_explained(self) -> bool {
-        true
     }
 }
 

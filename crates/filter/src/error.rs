@@ -1,6 +1,10 @@
 //! The errors of filters: each has a code, a cause, a help text, and a location if there is one.
 
+use quaject_diagnostic::Explanations;
 use std::fmt;
+
+/// The explanation of each code of filters and rules, `F0001` to `F0105`.
+pub const EXPLANATIONS: Explanations = Explanations::new(include_str!("explanations.md"));
 
 /// Why a filter, or its insertion or removal, is an error.
 #[derive(Clone, PartialEq, Eq, Debug)]

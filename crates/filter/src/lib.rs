@@ -45,7 +45,7 @@ mod writer;
 pub mod xdp;
 
 pub use classifier::{Classifier, Reader, View};
-pub use error::Error;
+pub use error::{EXPLANATIONS, Error};
 pub use ir::{Expression, Filter, Scope};
 pub use packet::Packet;
 pub use types::{Engine, Id, Match, Stats};

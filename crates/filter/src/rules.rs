@@ -39,6 +39,8 @@ pub enum RuleCode {
     InvalidExpression,
     /// No packet matches an expression.
     Unsatisfiable,
+    /// XDP cannot run the program of an expression.
+    Unbounded,
 }
 
 impl Code for RuleCode {
@@ -48,12 +50,16 @@ impl Code for RuleCode {
             RuleCode::DuplicateName => "F0102",
             RuleCode::InvalidExpression => "F0103",
             RuleCode::Unsatisfiable => "F0104",
+            RuleCode::Unbounded => "F0105",
         }
     }
 
     fn severity(self) -> Severity {
         match self {
-            RuleCode::MissingExpression | RuleCode::DuplicateName | RuleCode::InvalidExpression => Severity::Error,
+            RuleCode::MissingExpression
+            | RuleCode::DuplicateName
+            | RuleCode::InvalidExpression
+            | RuleCode::Unbounded => Severity::Error,
             RuleCode::Unsatisfiable => Severity::Warning,
         }
     }

@@ -1,8 +1,11 @@
 //! The errors of composing and running pipes, and the codes of diagnostics about pipes in text form. Each has a code
 //! and a help text.
 
-use quaject_diagnostic::{Code, Diagnostic, Severity};
+use quaject_diagnostic::{Code, Diagnostic, Explanations, Severity};
 use std::fmt;
+
+/// The explanation of each code of pipes, `P0001` to `P0301`.
+pub const EXPLANATIONS: Explanations = Explanations::new(include_str!("explanations.md"));
 
 /// Why a pipe cannot be composed or run.
 #[derive(Debug, Clone, PartialEq, Eq)]

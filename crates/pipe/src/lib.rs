@@ -28,7 +28,7 @@ mod runner;
 mod step;
 mod text;
 
-pub use error::{Error, TextCode, TextDiagnostic};
+pub use error::{EXPLANATIONS, Error, TextCode, TextDiagnostic};
 pub use ir::UserStep;
 pub use ir::text::Definitions;
 pub use pipe::{Composer, Options, Pipe};

@@ -178,7 +178,7 @@ process p { out(askC, 1, open |> \"missing\"); in(answerC, _, _); }
         assert_eq!(output.status.code(), Some(3), "{engine}");
         assert_eq!(
             text(&output.stderr),
-            "error: cannot open `missing` in `.`: no such file or directory\n\
+            "error[H0201]: cannot open `missing` in `.`: no such file or directory\n\
              help: give the answers a case `failed: u8` to go on without it\n"
         );
     }

@@ -219,7 +219,7 @@ fn an_interface_that_is_removed_ends_the_program_with_an_error() {
             for program in [WAITER, TALKER] {
                 let said = removed(&program.replace("DRIVER", driver), engine);
                 assert!(said.starts_with("goes on\nstatus 3\n1\n"), "{engine}, {driver}: {said}");
-                let cause = "error: the interface `t0` was removed\nhelp: it was deleted";
+                let cause = "error[H0405]: the interface `t0` was removed\nhelp: it was deleted";
                 assert!(said.contains(cause), "{engine}, {driver}: {said}");
             }
         }
@@ -249,29 +249,29 @@ const REFUSED: &[(&str, &str, &str)] = &[
     (
         "low: ether proto\n",
         "union { low: bytes[<=64] }",
-        "error: sort.rules:1:17: can't parse filter expression: syntax error\n  |\n1 | low: ether proto\n  |                 ^\n",
+        "error[H0202]: sort.rules:1:17: can't parse filter expression: syntax error\n  |\n1 | low: ether proto\n  |                 ^\n",
     ),
     (
         "\nlow: ip and ip6\n",
         "union { low: bytes[<=64] }",
-        "error: sort.rules:2:6: no packet can match this expression\n  |\n2 | low: ip and ip6\n  |      ^\n",
+        "error[H0202]: sort.rules:2:6: no packet can match this expression\n  |\n2 | low: ip and ip6\n  |      ^\n",
     ),
-    ("# none\n", "union { low: bytes[<=64] }", "error: `sort.rules` has no rule\n"),
-    ("other: ip\n", "union { low: bytes[<=64] }", "error: `sort.rules`, line 1: a rule called `other`\n"),
+    ("# none\n", "union { low: bytes[<=64] }", "error[H0202]: `sort.rules` has no rule\n"),
+    ("other: ip\n", "union { low: bytes[<=64] }", "error[H0202]: `sort.rules`, line 1: a rule called `other`\n"),
     (
         "low: ip\nhigh: ip6\n",
         "union { low: bytes[<=64] }",
-        "error: channel `inC` has no case for rule `high`, sort.rules:2\n",
+        "error[H0403]: channel `inC` has no case for rule `high`, sort.rules:2\n",
     ),
     (
         "low: ip\n",
         "union { low: bytes[<=64], lwo: bytes[<=64] }",
-        "error: driver `packet` cannot serve channel `inC`, whose messages are `(union { low: bytes[<=64], lwo: bytes[<=64] })`: it has no case `lwo`, only `low`, `other`\n",
+        "error[H0403]: driver `packet` cannot serve channel `inC`, whose messages are `(union { low: bytes[<=64], lwo: bytes[<=64] })`: it has no case `lwo`, only `low`, `other`\n",
     ),
     (
         "low: ip\n",
         "int",
-        "error: driver `packet` cannot serve channel `inC`, whose messages are `(int)`: `int` is not `bytes`\n",
+        "error[H0403]: driver `packet` cannot serve channel `inC`, whose messages are `(int)`: `int` is not `bytes`\n",
     ),
 ];
 

@@ -78,7 +78,7 @@ fn a_port_in_use_is_an_error_that_names_it() {
     assert_eq!(output.status.code(), Some(1));
     let said = text(&output.stderr);
     assert!(
-        said.starts_with(&format!("error: cannot open UDP port {port} of 127.0.0.1: address already in use")),
+        said.starts_with(&format!("error[H0405]: cannot open UDP port {port} of 127.0.0.1: address already in use")),
         "{said}"
     );
 }

@@ -3,6 +3,7 @@
 //! a small counter-example (so that a check that cannot fail is noticed), then to the repository.
 #![forbid(unsafe_code)]
 
+pub mod codes;
 pub mod documents;
 pub mod editors;
 pub mod imports;

@@ -82,7 +82,7 @@ pub(crate) enum MessageForm {
     Human,
     /// One JSON object per line
     Json,
-    /// A SARIF 2.1.0 log for each program, for code hosts and editors; messages without a location are as with json
+    /// One SARIF 2.1.0 log, at the end, for code hosts and editors
     Sarif,
 }
 

@@ -3,8 +3,8 @@
 use crate::arguments::Asm;
 use crate::terminal::{CliError, Status, Terminal, print};
 use quaject_diagnostic::span::{SourceFile, SourceMap};
-use quaject_esp_run::HostError;
 use quaject_esp_run::files::read_text;
+use quaject_esp_run::{HostCode, HostError};
 use quaject_vcode::text::step::{ParameterValue, Stepper};
 use quaject_vcode::text::{Function, Listing, MACHINES, Part, TargetMachine, read};
 use quaject_vcode::{Error, Type};
@@ -18,7 +18,7 @@ pub(crate) fn asm(terminal: &Terminal, arguments: Asm) -> Result<Status, CliErro
     let (functions, diagnostics) = read(&text);
     let mut sources = SourceMap::default();
     sources.add(SourceFile::new(arguments.file.display().to_string(), text));
-    if terminal.diagnostics(&sources, &diagnostics) > 0 {
+    if terminal.print_diagnostics(&sources, &diagnostics) > 0 {
         return Ok(Status::Failed);
     }
     let mut status = Status::Done;
@@ -31,7 +31,10 @@ pub(crate) fn asm(terminal: &Terminal, arguments: Asm) -> Result<Status, CliErro
             match (target.assemble)(function) {
                 Ok(listing) => show(&mut output, target, function, &listing, arguments.hex),
                 Err(error) => {
-                    terminal.print_error(&HostError::new(format!("`{}` for {}: {error}", function.name, target.name)));
+                    terminal.print_error(&HostError::new(
+                        HostCode::Assembly,
+                        format!("`{}` for {}: {error}", function.name, target.name),
+                    ));
                     status = Status::Failed;
                 }
             }
@@ -52,7 +55,7 @@ fn targets(names: &[String]) -> Result<Vec<&'static TargetMachine>, CliError> {
             None if name == "all" => targets.extend(&MACHINES),
             None => {
                 let known: Vec<&str> = MACHINES.iter().map(|target| target.name).collect();
-                let error = HostError::usage(format!("no machine named `{name}`"));
+                let error = HostError::usage(HostCode::UnknownName, format!("no machine named `{name}`"));
                 return Err(CliError::from(error.help(format!("known machines: {}, and `all`", known.join(", ")))));
             }
         }
@@ -106,20 +109,28 @@ const MAX_STEPS: usize = 10_000;
 fn step(terminal: &Terminal, functions: &[Function], values: &[String]) -> Result<Status, CliError> {
     let Some(function) = functions.first() else { return Ok(Status::Done) };
     if values.len() != function.parameters.len() {
-        let error = HostError::usage(format!("`{}` has {} parameters", function.name, function.parameters.len()));
+        let error = HostError::usage(
+            HostCode::Argument,
+            format!("`{}` has {} parameters", function.name, function.parameters.len()),
+        );
         return Err(CliError::from(error.help("give an argument for each: `--step 5 2.5 [1,2,3]`")));
     }
     let mut arguments = Vec::new();
     for (value, ty) in values.iter().zip(&function.parameters) {
         match argument(*ty, value) {
             Some(argument) => arguments.push(argument),
-            None => return Err(CliError::from(HostError::usage(format!("`{value}` is not an argument of this type")))),
+            None => {
+                return Err(CliError::from(HostError::usage(
+                    HostCode::Argument,
+                    format!("`{value}` is not an argument of this type"),
+                )));
+            }
         }
     }
     let mut stepper = Stepper::new(function, &arguments).map_err(|error| match error {
         Error::NoCodeMemory => HostError::unsupported("`--step` executes machine code, which needs Linux")
             .help("leave it out to see the code"),
-        error => HostError::new(error.to_string()),
+        error => HostError::new(HostCode::Assembly, error.to_string()),
     })?;
     for (variable, ty) in function.variables.iter().zip(&function.parameters) {
         let value = stepper.value(&variable.name).unwrap_or_default();
@@ -143,12 +154,12 @@ fn step(terminal: &Terminal, functions: &[Function], values: &[String]) -> Resul
             Err(stuck) => {
                 let statement = function.statements.get(stuck.statement);
                 let place = statement.map_or(String::new(), |statement| format!("`{}`: ", statement.text));
-                terminal.print_error(&HostError::new(format!("{place}{}", stuck.reason)));
+                terminal.print_error(&HostError::new(HostCode::Assembly, format!("{place}{}", stuck.reason)));
                 return Ok(Status::Fault);
             }
         }
     }
-    terminal.print_error(&HostError::new(format!("stopped after {MAX_STEPS} steps")));
+    terminal.print_error(&HostError::new(HostCode::Assembly, format!("stopped after {MAX_STEPS} steps")));
     Ok(Status::Fault)
 }
 

@@ -1,13 +1,14 @@
 //! `qj build`
 
-use super::run::{DEFAULT_MODE, FAST_PATHS, checks, chosen, manual, options, paths, print_extern_help};
+use super::run::{DEFAULT_MODE, FAST_PATHS, checks, chosen, manual, options, paths};
 use super::{compile, reject_aliased_files};
 use crate::arguments::{Build, EmitForm, ModeChoice, StyleChoice, UnrollChoice};
-use crate::terminal::{CliError, Status, Terminal, print, print_message, write_output};
+use crate::terminal::{CliError, Status, Terminal, print, write_output};
+use quaject_diagnostic::{Message, Severity};
 use quaject_esp::{Dump, Dumped, Emit, Emitted, Optimiser, Options, Outputs, Unrolling};
 use quaject_esp_gen::{RUNTIME_HEADER, c};
-use quaject_esp_run::HostError;
 use quaject_esp_run::files::write_file;
+use quaject_esp_run::{HostCode, HostError};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -73,7 +74,8 @@ impl Compilation<'_> {
         let text = if self.arguments.dump.is_empty() { text } else { &dumped };
         write_output(self.arguments.output.as_deref(), text)?;
         if self.arguments.report {
-            print_message("help: `--report` describes generated C: add `--emit c`\n");
+            let note = Message::new(Severity::Note, "`--report` describes generated C, and none is generated");
+            self.terminal.print(&note.help("add `--emit c`"));
         }
         Ok(())
     }
@@ -102,7 +104,6 @@ impl Compilation<'_> {
     fn emit_executable(&self) -> Result<(), CliError> {
         let externs = &self.arguments.externs;
         let outputs = self.compile(&Options { manual: manual(externs), ..self.options(Emit::Ir)? })?;
-        print_extern_help(self.mode, &outputs);
         let path = self.arguments.output.clone().unwrap_or_else(|| PathBuf::from(&self.stem));
         let checks = checks(self.arguments.checked);
         let report = quaject_esp_run::build_executable(&outputs.ir, checks, externs, &path)?;
@@ -114,7 +115,8 @@ impl Compilation<'_> {
         if !self.arguments.report {
             return Ok(());
         }
-        let mode = chosen(self.mode, self.reason, outputs) + &paths(outputs);
+        let mode = chosen(self.mode, self.reason, outputs).into_iter().chain(paths(outputs));
+        let mode: String = mode.map(|item| item + "\n").collect();
         print(if mode.is_empty() { mode } else { mode + "\n" }.as_bytes())?;
         quaject_esp_run::measure_code(&outputs.ir, options, &mut report);
         print(report.to_string().as_bytes())
@@ -138,15 +140,15 @@ fn refuse_options_without_effect(arguments: &Build, mode: ModeChoice) -> Result<
     ];
     match options.iter().find(|(_, is_given, form, _)| *is_given && arguments.emit != *form) {
         Some((option, _, _, form)) => {
-            let error = HostError::usage(format!("`{option}` has no meaning here"));
+            let error = HostError::usage(HostCode::Conflict, format!("`{option}` has no meaning here"));
             Err(CliError::from(error.help(format!("it is for `--emit {form}`"))))
         }
         None if arguments.unroll.is_some() && !fuses(mode) => {
-            let error = HostError::usage("`--unroll` has no meaning here");
+            let error = HostError::usage(HostCode::Conflict, "`--unroll` has no meaning here");
             Err(CliError::from(error.help("it is for `--mode automata` and `--mode auto`")))
         }
         None if arguments.ring.is_some() && arguments.style != Some(StyleChoice::Post) => {
-            let error = HostError::usage("`--ring` has no meaning here");
+            let error = HostError::usage(HostCode::Conflict, "`--ring` has no meaning here");
             Err(CliError::from(error.help("it is for `--style post`, whose interrupts post messages to rings")))
         }
         None => Ok(()),
@@ -185,7 +187,7 @@ fn refuse_file(folder: &Path, stem: &str) -> Result<(), CliError> {
     };
     let cause = format!("`{}` names a file, and `--emit c` writes several into a folder", folder.display());
     let help = format!("`-o {parent}` writes `{stem}.c`, `{stem}.h` and `quaject/esp.h` there");
-    Err(CliError::from(HostError::usage(cause).help(help)))
+    Err(CliError::from(HostError::usage(HostCode::Argument, cause).help(help)))
 }
 
 /// Writes the C file, its header and the run-time header.

@@ -11,8 +11,8 @@ pub(crate) fn check(terminal: &Terminal, arguments: Check) -> Result<Status, Cli
         match open_program(file, &arguments.fast_paths) {
             Ok((source, mut disk)) => {
                 let checked = quaject_esp::check(source, &mut disk);
-                let errors = terminal.diagnostics(&checked.sources, &checked.diagnostics);
-                if errors > 0 || (arguments.verify && quick_check(file)?) {
+                let errors = terminal.print_diagnostics(&checked.sources, &checked.diagnostics);
+                if errors > 0 || (arguments.verify && quick_check(terminal, file)?) {
                     status = Status::Failed;
                 }
                 // The process ends soon; dropping a large program takes longer than checking a small one.

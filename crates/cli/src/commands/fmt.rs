@@ -1,8 +1,9 @@
 //! `qj fmt`: formats programs.
 
 use crate::arguments::Fmt;
-use crate::terminal::{CliError, Status, Terminal, print, print_message};
+use crate::terminal::{CliError, Status, Terminal, print};
 use quaject_esp_run::files::{read_bytes, write_file};
+use quaject_esp_run::{HostCode, HostError};
 use quaject_esp_syntax::check::decode;
 use quaject_esp_syntax::format::format;
 use quaject_esp_syntax::parser::{parse, parse_fast_paths};
@@ -16,8 +17,8 @@ pub(crate) fn fmt(terminal: &Terminal, arguments: Fmt) -> Result<Status, CliErro
         match format_file(terminal, file, arguments.check) {
             Ok(Status::Done) => {}
             Ok(other) => status = other,
-            Err(CliError { status: failed, code, error: Some(error) }) => {
-                terminal.print_coded_error(code, &error);
+            Err(CliError { status: failed, error: Some(error) }) => {
+                terminal.print(&error);
                 status = failed;
             }
             Err(stop) => return Err(stop),
@@ -38,21 +39,21 @@ fn format_file(terminal: &Terminal, path: &Path, check: bool) -> Result<Status, 
         parse(id, text)
     };
     if let Some(undecodable) = undecodable {
-        terminal.diagnostics(&sources, &[undecodable]);
+        terminal.print_diagnostics(&sources, &[undecodable]);
         return Ok(Status::Failed);
     }
     let formatted = match format(&parsed) {
         Ok(formatted) => formatted,
         Err(errors) => {
-            terminal.diagnostics(&sources, &errors);
+            terminal.print_diagnostics(&sources, &errors);
             return Ok(Status::Failed);
         }
     };
     match (check, standard) {
         (true, _) if formatted == *text => Ok(Status::Done),
         (true, _) => {
-            print_message(&format!("{name} is not formatted; run `qj fmt {}`\n", if standard { "-" } else { &name }));
-            Ok(Status::Failed)
+            let error = HostError::new(HostCode::Format, format!("`{name}` is not formatted"));
+            Err(CliError::from(error.help(format!("run `qj fmt {}`", if standard { "-" } else { &name }))))
         }
         (false, true) => print(formatted.as_bytes()).map(|()| Status::Done),
         (false, false) if formatted == *text => Ok(Status::Done),

@@ -4,8 +4,8 @@ use super::run::options;
 use crate::arguments::{Graph, ModeChoice};
 use crate::terminal::{CliError, Status, Terminal, write_output};
 use quaject_esp::{DrawError, Emit, Optimiser, Options};
-use quaject_esp_run::HostError;
 use quaject_esp_run::disk::open_program;
+use quaject_esp_run::{HostCode, HostError};
 
 pub(crate) fn graph(terminal: &Terminal, arguments: Graph) -> Result<Status, CliError> {
     super::reject_aliased_files(&arguments.file, arguments.output.as_deref())?;
@@ -16,7 +16,7 @@ pub(crate) fn graph(terminal: &Terminal, arguments: Graph) -> Result<Status, Cli
             options(Emit::Ir, mode, &arguments.coding, false)?;
             let (source, mut disk) = open_program(&arguments.file, &arguments.coding.fast_paths)?;
             let checked = quaject_esp::check(source, &mut disk);
-            terminal.diagnostics(&checked.sources, &checked.diagnostics);
+            terminal.print_diagnostics(&checked.sources, &checked.diagnostics);
             let Some(program) = checked.program else { return Ok(Status::Failed) };
             quaject_esp::graph(&program)
         }
@@ -32,10 +32,14 @@ fn states(terminal: &Terminal, mode: ModeChoice, arguments: &Graph) -> Result<St
     let (_, outputs) = super::compile(terminal, &arguments.file, &arguments.coding.fast_paths, &compilation)?;
     quaject_esp::states(&outputs.ir, &outputs.extractions).map_err(|error| {
         CliError::from(match error {
-            DrawError::Empty => HostError::new("no process is fused, and there is no fast path to draw")
-                .help("`qj build --emit c --report` with this mode lists the reasons"),
-            DrawError::TooLarge { states, max } => HostError::new(format!("more than {max} states, at least {states}"))
-                .help("`--growth` makes smaller ones; `qj build --emit c --report` counts them"),
+            DrawError::Empty => {
+                HostError::new(HostCode::Empty, "no process is fused, and there is no fast path to draw")
+                    .help("`qj build --emit c --report` with this mode lists the reasons")
+            }
+            DrawError::TooLarge { states, max } => {
+                HostError::new(HostCode::Size, format!("more than {max} states, at least {states}"))
+                    .help("`--growth` makes smaller ones; `qj build --emit c --report` counts them")
+            }
         })
     })
 }

@@ -2,8 +2,8 @@
 
 use crate::arguments::Init;
 use crate::terminal::{CliError, Status, print};
-use quaject_esp_run::HostError;
 use quaject_esp_run::files::write_file;
+use quaject_esp_run::{HostCode, HostError};
 use std::fs;
 use std::path::Path;
 
@@ -28,7 +28,7 @@ pub(crate) fn init(arguments: Init) -> Result<Status, CliError> {
     // Checked before the first file is written, so that either all files are written or none.
     if let Some((path, _)) = files.iter().find(|(path, _)| path.symlink_metadata().is_ok()) {
         return Err(CliError::from(
-            HostError::usage(format!("`{}` exists already", path.display()))
+            HostError::usage(HostCode::Overwrite, format!("`{}` exists already", path.display()))
                 .help("choose another folder: `qj init DIR`"),
         ));
     }

@@ -17,11 +17,12 @@ pub(crate) mod run;
 pub(crate) mod test;
 pub(crate) mod verify;
 
-use crate::terminal::{CliError, Status, Terminal, print_message};
+use crate::terminal::{CliError, Status, Terminal};
+use quaject_diagnostic::{Message, Severity};
 use quaject_esp::{CompileError, Compiled, Mode, Options, Outputs, Refusal};
-use quaject_esp_run::HostError;
 use quaject_esp_run::disk::open_program;
 use quaject_esp_run::files::is_same_file;
+use quaject_esp_run::{HostCode, HostError};
 use quaject_esp_syntax::span::SourceMap;
 use std::path::{Path, PathBuf};
 
@@ -31,7 +32,10 @@ fn reject_aliased_files(program: &Path, output: Option<&Path>) -> Result<(), Cli
     if !is_same_file(program, output) {
         return Ok(());
     }
-    let error = HostError::usage(format!("`{}` is the program: it would be overwritten", output.display()));
+    let error = HostError::usage(
+        HostCode::Overwrite,
+        format!("`{}` is the program: it would be overwritten", output.display()),
+    );
     Err(CliError::from(error.help("give the output another name")))
 }
 
@@ -44,7 +48,7 @@ fn compile(
 ) -> Result<(SourceMap, Outputs), CliError> {
     let (source, mut disk) = open_program(file, fast_paths)?;
     let Compiled { sources, diagnostics, outputs } = quaject_esp::compile(source, &mut disk, options);
-    terminal.diagnostics(&sources, &diagnostics);
+    terminal.print_diagnostics(&sources, &diagnostics);
     let outputs = outputs.map_err(|reason| compile_error(file, reason))?;
     let requested = match options.mode {
         Mode::FastPath => &outputs.extractions[..],
@@ -52,16 +56,18 @@ fn compile(
         Mode::Process | Mode::Direct | Mode::Automata | Mode::Auto => &[],
     };
     for extraction in requested {
-        extraction
-            .unreachable_statements(&outputs.ir)
-            .iter()
-            .for_each(|line| print_message(&format!("warning: {line}\n")));
+        extraction.unreachable_statements(&outputs.ir).into_iter().for_each(|line| terminal.print_warning(line));
     }
     for extraction in requested {
-        match extraction.result {
+        let warning = || Message::new(Severity::Warning, extraction.text(&outputs.ir));
+        match &extraction.result {
             // A path of fused processes is redundant.
             Ok(_) | Err(Refusal::AlreadyFused { .. }) => {}
-            Err(_) => print_message(&format!("warning: {}\n", extraction.text(&outputs.ir))),
+            Err(Refusal::ManualPath { function }) => {
+                let help = format!("give the file that defines `{function}`: `--extern FILE.c`");
+                terminal.print(&warning().help(help));
+            }
+            Err(_) => terminal.print(&warning()),
         }
     }
     Ok((sources, outputs))
@@ -72,10 +78,13 @@ fn compile_error(file: &Path, reason: CompileError) -> CliError {
     match reason {
         CompileError::Diagnostics => CliError::reported(Status::Failed),
         CompileError::TooLarge { max_instructions } => CliError::from(
-            HostError::new(format!(
-                "`{}` is too large: its text stands for more than {max_instructions} instructions",
-                file.display()
-            ))
+            HostError::new(
+                HostCode::Size,
+                format!(
+                    "`{}` is too large: its text stands for more than {max_instructions} instructions",
+                    file.display()
+                ),
+            )
             .help("read long tables from a channel, or write those of bytes as strings"),
         ),
     }

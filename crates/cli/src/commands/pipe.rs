@@ -3,9 +3,10 @@
 use crate::arguments::{Pipe as Arguments, StoreChoice};
 use crate::terminal::{CliError, Status, Terminal, print};
 use quaject_diagnostic::span::{SourceFile, SourceMap};
+use quaject_diagnostic::{Message, Severity};
 use quaject_esp_ir::text::counted;
-use quaject_esp_run::HostError;
 use quaject_esp_run::files::{NewFile, read_bytes, read_text};
+use quaject_esp_run::{HostCode, HostError};
 use quaject_pipe::{
     Composer, Definitions, Error, Options, Outcome, Pipe, Report, Step, Store, TextDiagnostic, UserStep, read_pipe,
 };
@@ -31,7 +32,7 @@ pub(crate) fn pipe(terminal: &Terminal, arguments: Arguments) -> Result<Status, 
         print(bench(&pipe, &separate).map_err(pipe_error)?.as_bytes())?;
         return Ok(Status::Done);
     }
-    run(&pipe, &arguments)
+    run(terminal, &pipe, &arguments)
 }
 
 impl From<StoreChoice> for Store {
@@ -45,7 +46,11 @@ impl From<StoreChoice> for Store {
 }
 
 fn pipe_error(error: Error) -> CliError {
-    CliError::from(HostError::usage(error.to_string()).help(error.help())).code(error.code())
+    CliError { status: Status::Usage, error: Some(message(&error)) }
+}
+
+fn message(error: &Error) -> Message {
+    Message::new(Severity::Error, error.to_string()).code(error.code()).help(error.help())
 }
 
 /// The steps of the pipe; none if the pipe or a file of steps has an error, which is reported.
@@ -61,7 +66,7 @@ fn read_steps(terminal: &Terminal, arguments: &Arguments) -> Result<Option<Vec<S
         for step in found.steps {
             if users.iter().any(|own| own.name() == step.name()) {
                 let error = format!("`{}` defines the step `{}` of an earlier file", path.display(), step.name());
-                terminal.print_error(&HostError::new(error).help("give it another name"));
+                terminal.print_error(&HostError::new(HostCode::Content, error).help("give it another name"));
                 is_duplicate = true;
             }
             users.push(step);
@@ -70,21 +75,25 @@ fn read_steps(terminal: &Terminal, arguments: &Arguments) -> Result<Option<Vec<S
     let (steps, errors) = read_pipe(&arguments.pipe, &users);
     let file = sources.add(SourceFile::new("PIPE", arguments.pipe.as_str()));
     diagnostics.extend(errors.into_iter().map(|error| error.in_file(file)));
-    terminal.diagnostics(&sources, &diagnostics);
+    terminal.print_diagnostics(&sources, &diagnostics);
     Ok((!is_duplicate && diagnostics.is_empty()).then_some(steps))
 }
 
 /// Processes a file piece by piece.
-fn run(pipe: &Pipe, arguments: &Arguments) -> Result<Status, CliError> {
+fn run(terminal: &Terminal, pipe: &Pipe, arguments: &Arguments) -> Result<Status, CliError> {
     if arguments.write.is_some() && !pipe.writes() {
-        let error = HostError::usage("this pipe writes nothing: none of its steps changes or copies data");
+        let error =
+            HostError::usage(HostCode::Conflict, "this pipe writes nothing: none of its steps changes or copies data");
         return Err(CliError::from(error.help("leave `-w` out, or add the step `copy`")));
     }
     let keys = arguments.key.iter().map(|path| read_bytes(path)).collect::<Result<Vec<_>, _>>()?;
     if keys.len() != pipe.streams() {
         let steps = counted(pipe.streams() as u64, "step");
-        let error = HostError::usage(format!("{} key files for {steps} `xor stream`", keys.len()));
-        return Err(CliError::from(error.help("give one `--key FILE` for each, in order")).code("P0203"));
+        let error = Error::Streams { wanted: pipe.streams(), given: keys.len() };
+        let error = Message::new(Severity::Error, format!("{} key files for {steps} `xor stream`", keys.len()))
+            .code(error.code())
+            .help("give one `--key FILE` for each, in order");
+        return Err(CliError { status: Status::Usage, error: Some(error) });
     }
     let (mut source, name): (Box<dyn Read>, String) = match &arguments.read {
         Some(path) if path.as_os_str() != "-" => {
@@ -105,9 +114,12 @@ fn run(pipe: &Pipe, arguments: &Arguments) -> Result<Status, CliError> {
     loop {
         let bytes =
             fill(&mut *source, &mut from).map_err(|error| CliError::from(HostError::file("read", &name, &error)))?;
-        if keys.iter().any(|key| key.len() < done + bytes) {
-            let error = HostError::new(format!("a key file has fewer bytes than `{name}`"));
-            return Err(CliError::from(error.help("give a key stream as long as the data")).code("P0204"));
+        if let Some(stream) = keys.iter().position(|key| key.len() < done + bytes) {
+            let error = Error::StreamLength { stream, length: keys[stream].len(), data: done + bytes };
+            let error = Message::new(Severity::Error, format!("a key file has fewer bytes than `{name}`"))
+                .code(error.code())
+                .help("give a key stream as long as the data");
+            return Err(CliError { status: Status::Failed, error: Some(error) });
         }
         let streams: Vec<&[u8]> = keys.iter().map(|key| &key[done..]).collect();
         let options = Options { store: arguments.store.map(Store::from), streams: &streams, ..Options::default() };
@@ -133,7 +145,7 @@ fn run(pipe: &Pipe, arguments: &Arguments) -> Result<Status, CliError> {
     }
     if data_on_output {
         // Standard output holds the data, so the results go to standard error.
-        let _ = io::stderr().write_all(text.as_bytes());
+        text.lines().for_each(|line| terminal.print_status(line));
         return Ok(Status::Done);
     }
     print(text.as_bytes())?;

@@ -3,11 +3,12 @@
 use super::run::{print_notes, report_outcome, settings};
 use super::{compile, compile_error, reject_aliased_files};
 use crate::arguments::{self, Fastpath, FastpathCommand, Suggest};
-use crate::terminal::{CliError, Status, Terminal, print_message, write_output};
+use crate::terminal::{CliError, Status, Terminal, write_output};
+use quaject_diagnostic::{Message, Severity};
 use quaject_esp::{Emit, Options, Profile, SuggestError, Suggestion, suggest};
-use quaject_esp_run::HostError;
 use quaject_esp_run::disk::open_program;
 use quaject_esp_run::files::{is_same_file, read_text, write_file};
+use quaject_esp_run::{HostCode, HostError};
 use std::path::Path;
 
 pub(crate) fn profile(terminal: &Terminal, arguments: arguments::Profile) -> Result<Status, CliError> {
@@ -18,8 +19,8 @@ pub(crate) fn profile(terminal: &Terminal, arguments: arguments::Profile) -> Res
     let (report, run) = quaject_esp_run::profile(&outputs.ir, &settings)?;
     let profile = Profile::new(&outputs.ir, &run);
     write_file(&arguments.output, profile.text().as_bytes())?;
-    print_notes(&report);
-    print_message(&format!("note: {}\n", profile.summary()));
+    print_notes(terminal, &report);
+    terminal.print_note(profile.summary());
     Ok(report_outcome(terminal, &outputs.ir, &sources, report.outcome))
 }
 
@@ -32,20 +33,22 @@ pub(crate) fn fastpath(terminal: &Terminal, arguments: Fastpath) -> Result<Statu
 fn suggest_for(terminal: &Terminal, arguments: Suggest) -> Result<Status, CliError> {
     reject_aliased_files(&arguments.file, arguments.output.as_deref())?;
     if arguments.output.as_deref().is_some_and(|output| is_same_file(&arguments.profile, output)) {
-        let error =
-            HostError::usage(format!("`{}` is the profile: it would be overwritten", arguments.profile.display()));
+        let error = HostError::usage(
+            HostCode::Overwrite,
+            format!("`{}` is the profile: it would be overwritten", arguments.profile.display()),
+        );
         return Err(CliError::from(error.help("give the output another name")));
     }
     let (source, mut disk) = open_program(&arguments.file, &[])?;
     let checked = quaject_esp::check(source.clone(), &mut disk);
-    terminal.diagnostics(&checked.sources, &checked.diagnostics);
+    terminal.print_diagnostics(&checked.sources, &checked.diagnostics);
     if checked.program.is_none() {
         return Ok(Status::Failed);
     }
     let text = read_text(&arguments.profile)?;
     let profile = Profile::parse(&text).map_err(|cause| {
         let cause = format!("`{}` is not a profile: {cause}", arguments.profile.display());
-        CliError::from(HostError::new(cause).help(profile_again_help(&arguments)))
+        CliError::from(HostError::new(HostCode::Content, cause).help(profile_again_help(&arguments)))
     })?;
     match suggest(&source, &mut disk, &profile) {
         Ok(suggestion) => {
@@ -54,7 +57,7 @@ fn suggest_for(terminal: &Terminal, arguments: Suggest) -> Result<Status, CliErr
                 write_output(output, &format!("{}\n", json(&suggestion)))?;
             } else {
                 write_output(output, &suggestion.text)?;
-                print_message(&notes(&suggestion, &arguments.file, output));
+                print_suggestion_notes(terminal, &suggestion, &arguments.file, output);
             }
             Ok(Status::Done)
         }
@@ -71,36 +74,44 @@ fn profile_again_help(arguments: &Suggest) -> String {
 fn suggestion_error(reason: &SuggestError, arguments: &Suggest) -> HostError {
     let (file, profile) = (arguments.file.display(), arguments.profile.display());
     match reason {
-        SuggestError::Compile(_) => HostError::new(format!("`{file}` has errors")),
-        SuggestError::NoCommunication => HostError::new(format!("nothing was communicated in `{profile}`"))
-            .help("profile a run with real input: `--bind CHANNEL=DRIVER:ARG`"),
-        SuggestError::UnknownOperation(operation) => HostError::new(format!(
-            "`{profile}` is of another program: `{file}` has no `{}` in `{}`",
-            operation.statement, operation.process
-        ))
+        SuggestError::Compile(_) => HostError::new(HostCode::Content, format!("`{file}` has errors")),
+        SuggestError::NoCommunication => {
+            HostError::new(HostCode::Empty, format!("nothing was communicated in `{profile}`"))
+                .help("profile a run with real input: `--bind CHANNEL=DRIVER:ARG`")
+        }
+        SuggestError::UnknownOperation(operation) => HostError::new(
+            HostCode::Content,
+            format!(
+                "`{profile}` is of another program: `{file}` has no `{}` in `{}`",
+                operation.statement, operation.process
+            ),
+        )
         .help(profile_again_help(arguments)),
-        SuggestError::NoPartner(process) => {
-            HostError::new(format!("`{process}` communicates with no other process often enough for a fast path"))
-                .help("a fast path connects several processes; profile a run in which they communicate")
-        }
-        SuggestError::PathRefused(report) => {
-            HostError::new(format!("no fast path for the most frequent iteration can be formed\n{report}"))
-                .help("write one by hand, with fewer processes: `qj build --report --mode fastpath` lists the reasons")
-        }
+        SuggestError::NoPartner(process) => HostError::new(
+            HostCode::Empty,
+            format!("`{process}` communicates with no other process often enough for a fast path"),
+        )
+        .help("a fast path connects several processes; profile a run in which they communicate"),
+        SuggestError::PathRefused(report) => HostError::new(
+            HostCode::Empty,
+            format!("no fast path for the most frequent iteration can be formed\n{report}"),
+        )
+        .help("write one by hand, with fewer processes: `qj build --report --mode fastpath` lists the reasons"),
     }
 }
 
-fn notes(suggestion: &Suggestion, file: &Path, output: Option<&Path>) -> String {
-    let mut text = String::new();
+/// Prints which processes the suggestion leaves out, and how to run with it.
+fn print_suggestion_notes(terminal: &Terminal, suggestion: &Suggestion, file: &Path, output: Option<&Path>) {
     for process in &suggestion.left_out {
-        text += &format!("note: `{process}` is left out: with it no path could be formed\n");
+        terminal.print_note(format!("`{process}` is left out: with it no path could be formed"));
     }
-    text += &format!("note: {}\n", suggestion.report.lines().next().unwrap_or_default());
-    if let Some(output) = output {
-        let (file, output) = (file.display(), output.display());
-        text += &format!("help: `qj run {file} --mode fastpath --fast-paths {output}`\n");
-    }
-    text
+    let path = Message::new(Severity::Note, suggestion.report.lines().next().unwrap_or_default());
+    terminal.print(&match output {
+        Some(output) => {
+            path.help(format!("`qj run {} --mode fastpath --fast-paths {}`", file.display(), output.display()))
+        }
+        None => path,
+    });
 }
 
 fn json(suggestion: &Suggestion) -> serde_json::Value {

@@ -2,14 +2,14 @@
 
 use super::verify::models::{choose_model_help, open_models};
 use crate::arguments::Build;
-use crate::terminal::{CliError, Status, Terminal, print_message, write_output};
+use crate::terminal::{CliError, Status, Terminal, write_output};
 use quaject_esp::{LoweredModels, ModelSelection};
 use quaject_esp_exec::observer::Observer;
 use quaject_esp_exec::step::Checks;
 use quaject_esp_gen::promela;
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_ir::text::location_text;
-use quaject_esp_run::HostError;
+use quaject_esp_run::{HostCode, HostError};
 
 /// Writes a program's model, or one of its models.
 pub(crate) fn emit_promela(terminal: &Terminal, arguments: &Build, checks: Checks) -> Result<Status, CliError> {
@@ -17,13 +17,15 @@ pub(crate) fn emit_promela(terminal: &Terminal, arguments: &Build, checks: Check
     let modelled = open_models(terminal, &arguments.file, &subject)?;
     let Some(models) = &modelled.models else { return Ok(Status::Failed) };
     let [model] = &models[..] else {
-        return Err(CliError::from(HostError::usage("the program has several models").help(choose_model_help(models))));
+        return Err(CliError::from(
+            HostError::usage(HostCode::Choice, "the program has several models").help(choose_model_help(models)),
+        ));
     };
     let Some(text) = generate(terminal, &modelled, model, checks, None) else { return Ok(Status::Failed) };
     write_output(arguments.output.as_deref(), &text.text)?;
     for approximation in &text.approximations {
         let place = location_text(&model.program, approximation.location);
-        print_message(&format!("note: {place}: {}\n", approximation.what));
+        terminal.print_note(format!("{place}: {}", approximation.what));
     }
     Ok(Status::Done)
 }
@@ -42,7 +44,7 @@ pub(super) fn generate(
         Err(refusals) => {
             let diagnostic = |refusal| quaject_esp::inexpressible(modelled, model, refusal);
             let diagnostics: Vec<_> = refusals.iter().map(diagnostic).collect();
-            terminal.diagnostics(&modelled.sources, &diagnostics);
+            terminal.print_diagnostics(&modelled.sources, &diagnostics);
             None
         }
     }

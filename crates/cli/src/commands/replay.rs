@@ -25,7 +25,7 @@ pub(crate) fn replay(terminal: &Terminal, arguments: Replay) -> Result<Status, C
     let Compiled { sources, diagnostics, outputs } = quaject_esp::compile(source, &mut disk, &Options::new(Emit::Ir));
     let errors: Vec<_> =
         diagnostics.into_iter().filter(|diagnostic| diagnostic.severity() == Severity::Error).collect();
-    terminal.diagnostics(&sources, &errors);
+    terminal.print_diagnostics(&sources, &errors);
     let outputs = outputs.map_err(|reason| super::compile_error(&arguments.file, reason))?;
 
     let mut output = BufWriter::new(io::stdout().lock());

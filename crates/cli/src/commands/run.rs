@@ -2,16 +2,16 @@
 
 use super::{compile, compile_error, reject_aliased_files};
 use crate::arguments::{self, Coding, DebugTool, ModeChoice, Run, RunOptions};
-use crate::terminal::{CliError, Status, Terminal, print_message};
+use crate::terminal::{CliError, Status, Terminal};
 use clap::ValueEnum;
-use quaject_esp::{
-    CodeGrowth, Compiled, Emit, Extraction, Limits, ManualPaths, Mode, Optimiser, Options, Outputs, Refusal,
-};
+use quaject_esp::{CodeGrowth, Compiled, Emit, Extraction, Limits, ManualPaths, Mode, Optimiser, Options, Outputs};
 use quaject_esp_exec::step::Checks;
 use quaject_esp_ir::ir::{Location, Program};
 use quaject_esp_run::disk::open_program;
 use quaject_esp_run::files::NewFile;
-use quaject_esp_run::{DebugInfo, Engine, Header, HostError, RunOutcome, RunReport, Settings, die_of, render_fault};
+use quaject_esp_run::{
+    DebugInfo, Engine, Header, HostCode, HostError, RunOutcome, RunReport, Settings, fault_diagnostic, render_fault,
+};
 use quaject_esp_syntax::span::SourceMap;
 use std::path::PathBuf;
 
@@ -23,13 +23,14 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, CliErro
     let (mode, why) = mode(&arguments);
     if let (Some(_), Engine::C) = (&arguments.record, settings.engine) {
         return Err(CliError::from(
-            HostError::usage("`--record` needs the interpreter")
+            HostError::usage(HostCode::Conflict, "`--record` needs the interpreter")
                 .help("leave out `--engine c`: all engines have the same semantics"),
         ));
     }
     if arguments.record.is_some() && mode != ModeChoice::Process {
         return Err(CliError::from(
             HostError::usage(
+                HostCode::Conflict,
                 "`--record` needs `--mode process`: a recording counts the requests of processes to the environment",
             )
             .help("leave out `--mode`"),
@@ -46,10 +47,9 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, CliErro
     let compilation = options(Emit::Ir, mode, &arguments.coding, arguments.options.checked)?;
     let compilation = Options { manual, optimiser, ..compilation };
     let (sources, outputs) = compile(terminal, &arguments.file, &arguments.coding.fast_paths, &compilation)?;
-    print_extern_help(mode, &outputs);
     let program = &outputs.ir;
     if arguments.report {
-        print_message(&report(mode, why, &outputs, settings.engine));
+        report(mode, why, &outputs, settings.engine).into_iter().for_each(|item| terminal.print_status(item));
     }
     let report = match &arguments.record {
         None => quaject_esp_run::run(program, &settings)?,
@@ -65,11 +65,10 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, CliErro
             report
         }
     };
-    print_notes(&report);
+    print_notes(terminal, &report);
     if arguments.report {
         let made = outputs.extractions.iter().filter(|extraction| extraction.result.is_ok());
-        made.zip(&report.paths)
-            .for_each(|(extraction, runs)| print_message(&format!("{}\n", extraction.run_summary(runs))));
+        made.zip(&report.paths).for_each(|(extraction, runs)| terminal.print_status(extraction.run_summary(runs)));
     }
     Ok(report_outcome(terminal, program, &sources, report.outcome))
 }
@@ -103,16 +102,16 @@ pub(super) const DEFAULT_MODE: &str = "the default";
 pub(super) const FAST_PATHS: &str = "because of `--fast-paths`";
 
 /// The mode, with the reason if the command line does not name it, and the results of fusion and unrolling.
-pub(super) fn chosen(mode: ModeChoice, why: Option<&str>, outputs: &Outputs) -> String {
+pub(super) fn chosen(mode: ModeChoice, why: Option<&str>, outputs: &Outputs) -> Vec<String> {
     let attempts = outputs.fusion_attempts.iter().map(|attempt| attempt.text(&outputs.ir));
     let unrolled = outputs.unroll_attempts.iter().map(|attempt| attempt.text(&outputs.ir));
     let mode = why.map(|why| format!("mode: {}, {why}", name(mode)));
-    mode.into_iter().chain(attempts).chain(unrolled).map(|line| line + "\n").collect()
+    mode.into_iter().chain(attempts).chain(unrolled).collect()
 }
 
 /// The results of the extraction of fast paths.
-pub(super) fn paths(outputs: &Outputs) -> String {
-    outputs.extractions.iter().map(|extraction| extraction.text(&outputs.ir) + "\n").collect()
+pub(super) fn paths(outputs: &Outputs) -> impl Iterator<Item = String> {
+    outputs.extractions.iter().map(|extraction| extraction.text(&outputs.ir))
 }
 
 /// The name of a mode on the command line.
@@ -121,15 +120,15 @@ fn name(mode: ModeChoice) -> String {
 }
 
 /// The report before a run, without the fast paths that the run counts.
-fn report(mode: ModeChoice, why: Option<&str>, outputs: &Outputs, engine: Engine) -> String {
+fn report(mode: ModeChoice, why: Option<&str>, outputs: &Outputs, engine: Engine) -> Vec<String> {
     let is_counted = |extraction: &&Extraction| extraction.result.is_ok() && engine != Engine::C;
     let paths = outputs.extractions.iter().filter(|extraction| !is_counted(extraction));
-    let paths: String = paths.map(|extraction| extraction.text(&outputs.ir) + "\n").collect();
-    let text = chosen(mode, why, outputs) + &paths;
-    match text.is_empty() && outputs.extractions.is_empty() {
-        true => format!("mode: {}, as requested\n", name(mode)),
-        false => text,
+    let mut items = chosen(mode, why, outputs);
+    items.extend(paths.map(|extraction| extraction.text(&outputs.ir)));
+    if items.is_empty() && outputs.extractions.is_empty() {
+        items.push(format!("mode: {}, as requested", name(mode)));
     }
+    items
 }
 
 /// A run that forms fast paths while it runs.
@@ -139,15 +138,15 @@ fn adaptive(terminal: &Terminal, arguments: &Run) -> Result<Status, CliError> {
     let (source, mut disk) = open_program(&arguments.file, &[])?;
     let options = options(Emit::Ir, ModeChoice::Process, &arguments.coding, arguments.options.checked)?;
     let Compiled { sources, diagnostics, outputs } = quaject_esp::compile(source.clone(), &mut disk, &options);
-    terminal.diagnostics(&sources, &diagnostics);
+    terminal.print_diagnostics(&sources, &diagnostics);
     let program = outputs.map_err(|reason| compile_error(&arguments.file, reason))?.ir;
     let mut report = |line: &str| {
         if arguments.report {
-            print_message(&format!("{line}\n"));
+            terminal.print_status(line);
         }
     };
     let report = quaject_esp_run::adapt(&program, &settings, &source, &mut disk, &mut report)?;
-    print_notes(&report);
+    print_notes(terminal, &report);
     Ok(report_outcome(terminal, &program, &sources, report.outcome))
 }
 
@@ -182,31 +181,19 @@ fn only_adaptive(arguments: &Run) -> Result<(), HostError> {
         ),
     ];
     match refusals.iter().find(|(is_given, ..)| *is_given) {
-        Some((_, cause, help)) => Err(HostError::usage(*cause).help(*help)),
+        Some((_, cause, help)) => Err(HostError::usage(HostCode::Conflict, *cause).help(*help)),
         None => Ok(()),
     }
 }
 
 /// Prints the notes of a run.
-pub(super) fn print_notes(report: &RunReport) {
-    for note in &report.notes {
-        print_message(&format!("note: {note}\n"));
-    }
+pub(super) fn print_notes(terminal: &Terminal, report: &RunReport) {
+    report.notes.iter().for_each(|note| terminal.print_note(note));
 }
 
 /// Whether fast paths that are C functions are called: these files define them.
 pub(super) fn manual(externs: &[PathBuf]) -> ManualPaths {
     if externs.is_empty() { ManualPaths::Omit } else { ManualPaths::Call }
-}
-
-/// Prints which file is missing for fast paths that are C functions; a warning has named the paths.
-pub(super) fn print_extern_help(mode: ModeChoice, outputs: &Outputs) {
-    let requested = outputs.extractions.iter().filter(|_| mode == ModeChoice::Fastpath);
-    for extraction in requested {
-        if let Err(Refusal::ManualPath { function }) = &extraction.result {
-            print_message(&format!("help: give the file that defines `{function}`: `--extern FILE.c`\n"));
-        }
-    }
 }
 
 /// The options of the compiler.
@@ -224,7 +211,7 @@ pub(crate) fn options(emit: Emit, mode: ModeChoice, coding: &Coding, checked: bo
         (None, Mode::Process | Mode::Direct | Mode::FastPath | Mode::Automata) => {}
         (Some(times), Mode::Automata | Mode::Auto) => limits.growth = CodeGrowth::Factor(times),
         (Some(_), Mode::Process | Mode::Direct | Mode::FastPath) => {
-            let error = HostError::usage("`--growth` has no meaning here");
+            let error = HostError::usage(HostCode::Conflict, "`--growth` has no meaning here");
             return Err(CliError::from(error.help("it is for `--mode automata` and `--mode auto`")));
         }
     }
@@ -241,7 +228,7 @@ fn run_settings(arguments: &Run) -> Result<Settings, CliError> {
     let debug_info = match (arguments.debug_info, settings.engine) {
         (None, _) => return Ok(settings),
         (Some(_), Engine::Interpreter | Engine::C) => {
-            let error = HostError::usage("`--debug-info` has no meaning here");
+            let error = HostError::usage(HostCode::Conflict, "`--debug-info` has no meaning here");
             let help = "it is for machine code in memory: leave out `--engine`; generated C names lines by itself";
             return Err(CliError::from(error.help(help)));
         }
@@ -285,14 +272,15 @@ pub(crate) fn report_outcome(
                 let text = &sources.files().get(place.file as usize)?.text;
                 text.lines().nth(place.line.checked_sub(1)? as usize).map(str::to_string)
             };
-            print_message(&render_fault(&fault, program, &line_of, &|word| terminal.bold_red(word)));
+            let text = render_fault(&fault, program, &line_of, &|word| terminal.bold_red(word));
+            terminal.print_fault(sources, &fault_diagnostic(&fault, program, sources), &text);
             Status::Fault
         }
         RunOutcome::Failed(error) => {
             terminal.print_error(&error);
             Status::Fault
         }
-        RunOutcome::Signal(signal) => die_of(signal),
+        RunOutcome::Signal(signal) => terminal.die_of(signal),
         RunOutcome::OutputClosed => Status::Done,
     }
 }

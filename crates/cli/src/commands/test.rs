@@ -3,8 +3,8 @@
 
 use crate::arguments::{Engine, Test};
 use crate::terminal::{CliError, Status, Terminal, print_verdict};
-use quaject_esp_run::HostError;
 use quaject_esp_run::files::{read_bytes, write_file};
+use quaject_esp_run::{HostCode, HostError};
 use similar::TextDiff;
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -54,7 +54,7 @@ pub(crate) fn test(terminal: &Terminal, arguments: Test) -> Result<Status, CliEr
         cases.iter().flat_map(|case| engines.iter().map(move |engine| (case, *engine))).collect();
     if jobs.is_empty() {
         return Err(CliError::from(
-            HostError::usage("no tests found")
+            HostError::usage(HostCode::Empty, "no tests found")
                 .help("a test is a NAME.esp with a NAME.out in the same folder; see `qj test --help`"),
         ));
     }
@@ -106,7 +106,7 @@ fn selected_cases(arguments: &Test) -> Result<Vec<Case>, CliError> {
                 let (path, expected) = (path.display(), path.with_extension("out"));
                 let cause = format!("`{path}` is no test: there is no `{}`", expected.display());
                 let help = "write the expected output to it, or run `qj test --bless`";
-                return Err(CliError::from(HostError::usage(cause).help(help)));
+                return Err(CliError::from(HostError::usage(HostCode::Empty, cause).help(help)));
             }
         }
     }
@@ -116,7 +116,7 @@ fn selected_cases(arguments: &Test) -> Result<Vec<Case>, CliError> {
 /// Runs tests in parallel, each worker taking the next job; the outcomes in the order of the jobs.
 fn run_in_parallel(jobs: &[(&Case, Engine)], arguments: &Test) -> Result<Vec<Outcome>, CliError> {
     let qj = std::env::current_exe()
-        .map_err(|error| CliError::from(HostError::new(format!("cannot find qj itself: {error}"))))?;
+        .map_err(|error| CliError::from(HostError::new(HostCode::System, format!("cannot find qj itself: {error}"))))?;
     let limit = Duration::from_secs(arguments.timeout);
     let next = AtomicUsize::new(0);
     let outcomes: Mutex<Vec<Option<Outcome>>> = Mutex::new(jobs.iter().map(|_| None).collect());
@@ -203,13 +203,15 @@ impl Case {
     fn text(&self, ending: &str) -> Result<Option<String>, HostError> {
         let path = self.file(ending);
         let bytes = read_optional(&path)?;
-        let not_text = |_| HostError::new(format!("`{}` is not UTF-8", path.display())).help("write it as text");
+        let not_text = |_| {
+            HostError::new(HostCode::Content, format!("`{}` is not UTF-8", path.display())).help("write it as text")
+        };
         bytes.map(|bytes| String::from_utf8(bytes).map_err(not_text)).transpose()
     }
 
     /// Runs the program by `qj run`.
     fn run(&self, qj: &Path, engine: Engine, limit: Duration) -> Result<RunOutput, HostError> {
-        let failed = |error: io::Error| HostError::new(format!("cannot run the program: {error}"));
+        let failed = |error: io::Error| HostError::new(HostCode::System, format!("cannot run the program: {error}"));
         let folder = match self.program.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             Some(_) | None => Path::new("."),
@@ -233,7 +235,7 @@ impl Case {
         command.stdin(input);
         command.stdout(File::create(&output).map_err(failed)?).stderr(File::create(&error).map_err(failed)?);
         let status = wait(command.spawn().map_err(failed)?, limit).map_err(failed)?.ok_or_else(|| {
-            HostError::new(format!("stopped after {} seconds", limit.as_secs()))
+            HostError::new(HostCode::Size, format!("stopped after {} seconds", limit.as_secs()))
                 .help("a test must terminate; `--timeout SECONDS` sets the limit")
         })?;
         let mut channels = Vec::new();
@@ -279,7 +281,8 @@ impl Case {
     /// Writes the output of a run as the expected output.
     fn bless(&self, produced: RunOutput) -> Outcome {
         // Status 2 is an error of `qj run` only with its message: a program may `exit(2)`.
-        if produced.status == "2" && produced.error.starts_with(b"error: ") {
+        if produced.status == "2" && [&b"error: "[..], b"error["].iter().any(|title| produced.error.starts_with(title))
+        {
             let message = String::from_utf8_lossy(&produced.error).into_owned();
             return Ok(["`qj run` rejects the files of the test:"]
                 .into_iter()
@@ -311,7 +314,7 @@ fn open_optional(path: &Path) -> Result<Option<File>, HostError> {
     match path.metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Ok(metadata) if !metadata.is_file() => {
-            Err(HostError::new(format!("`{}` is not a file", path.display()))
+            Err(HostError::new(HostCode::File, format!("`{}` is not a file", path.display()))
                 .help("replace it by a file, or remove it"))
         }
         Ok(_) | Err(_) => File::open(path).map(Some).map_err(|error| HostError::file("read", path.display(), &error)),

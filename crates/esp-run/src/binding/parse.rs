@@ -1,7 +1,7 @@
 //! The syntax of bindings and drivers.
 
 use super::{Binding, CanEndpoint, Choice, DeviceEndpoint, Driver, Interface, Ring, SocketEndpoint, StreamEndpoint};
-use crate::error::HostError;
+use crate::error::{HostCode, HostError};
 use quaject_queue::shared::SLOT_BYTES;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -18,10 +18,10 @@ impl std::str::FromStr for Binding {
     fn from_str(text: &str) -> Result<Binding, HostError> {
         let form = "write `--bind CHANNEL=DRIVER:ARGUMENT`, as in `--bind linesC=text:in.txt`";
         let Some((channel, driver)) = text.split_once('=') else {
-            return Err(HostError::usage(format!("`{text}` names no driver")).help(form));
+            return Err(HostError::usage(HostCode::Driver, format!("`{text}` names no driver")).help(form));
         };
         if channel.is_empty() {
-            return Err(HostError::usage(format!("`{text}` names no channel")).help(form));
+            return Err(HostError::usage(HostCode::Driver, format!("`{text}` names no channel")).help(form));
         }
         let choice = match driver.split_once(':') {
             Some(("data", endpoint)) => Choice::Data(parse_endpoint(driver, "data", endpoint)?),
@@ -52,7 +52,7 @@ impl std::str::FromStr for Driver {
             "packet" => Ok(Driver::Device(DeviceEndpoint::Packet(interface(text, argument)?))),
             "can" => Ok(Driver::Device(DeviceEndpoint::Can(bus(text, argument)?))),
             "ring" => Ok(Driver::Device(DeviceEndpoint::Ring(ring(text, argument)?))),
-            _ => Err(HostError::usage(format!("there is no driver `{name}`")).help(DRIVERS)),
+            _ => Err(HostError::usage(HostCode::Driver, format!("there is no driver `{name}`")).help(DRIVERS)),
         }
     }
 }
@@ -60,7 +60,7 @@ impl std::str::FromStr for Driver {
 /// An argument that is required.
 fn named(text: &str, argument: &str, what: &str) -> Result<String, HostError> {
     if argument.is_empty() {
-        return Err(HostError::usage(format!("driver `{text}` does not name {what}")).help(DRIVERS));
+        return Err(HostError::usage(HostCode::Driver, format!("driver `{text}` does not name {what}")).help(DRIVERS));
     }
     Ok(argument.to_string())
 }
@@ -73,7 +73,7 @@ fn socket_endpoint(driver: &str, argument: &str) -> Result<SocketEndpoint, HostE
         None => argument.parse().ok().map(|port| (Ipv4Addr::LOCALHOST, port)),
     };
     let (address, port) = parsed.ok_or_else(|| {
-        HostError::usage(format!("`{driver}:{argument}` names no port")).help(format!(
+        HostError::usage(HostCode::Driver, format!("`{driver}:{argument}` names no port")).help(format!(
             "write `{driver}:PORT` for this machine's own use, `{driver}:0.0.0.0:PORT` for every network it is in"
         ))
     })?;
@@ -87,7 +87,7 @@ fn interface(text: &str, argument: &str) -> Result<Interface, HostError> {
     let path = more.map(|more| more.strip_prefix("rules=").filter(|path| !path.is_empty()).ok_or(more)).transpose();
     let rules = path.map_err(|more| {
         let kind = text.split(':').next().unwrap_or_default();
-        HostError::usage(format!("driver `{text}`: `{more}` says nothing about an interface"))
+        HostError::usage(HostCode::Driver, format!("driver `{text}`: `{more}` says nothing about an interface"))
             .help(format!("write `{kind}:{name}`, or `{kind}:{name},rules=FILE` to have its frames sorted by rules"))
     })?;
     Ok(Interface { name, rules: rules.map(PathBuf::from) })
@@ -101,7 +101,7 @@ fn bus(text: &str, argument: &str) -> Result<CanEndpoint, HostError> {
     }
     match argument.parse() {
         Ok(port) if port > 0 => Ok(CanEndpoint::Loopback(port)),
-        Ok(_) | Err(_) => Err(HostError::usage(format!("`{text}` names no port"))
+        Ok(_) | Err(_) => Err(HostError::usage(HostCode::Driver, format!("`{text}` names no port"))
             .help("write `can:NAME` for an interface, `can:43113` for a bus of this machine at that UDP port")),
     }
 }
@@ -112,7 +112,7 @@ fn ring(text: &str, argument: &str) -> Result<Ring, HostError> {
     let path = named(text, path, "a path")?;
     let wrong = || {
         let largest = (SLOT_BYTES << Ring::MAX_SLOTS_LOG2) >> 20;
-        HostError::usage(format!("driver `{text}`: that is no size of a ring")).help(format!(
+        HostError::usage(HostCode::Driver, format!("driver `{text}`: that is no size of a ring")).help(format!(
             "write bytes, or K or M of them, {SLOT_BYTES} to {largest}M: `ring:{path},size=256K`; it is rounded up to a power of two"
         ))
     };
@@ -135,7 +135,7 @@ fn ring(text: &str, argument: &str) -> Result<Ring, HostError> {
 /// `/dev/ttyUSB0` or `/dev/ttyUSB0,19200`.
 fn serial(argument: &str) -> Result<Driver, HostError> {
     let wrong = || {
-        HostError::usage(format!("`serial:{argument}` is no serial line"))
+        HostError::usage(HostCode::Driver, format!("`serial:{argument}` is no serial line"))
             .help("write its device and, if it shall be set, its speed: `serial:/dev/ttyUSB0,19200`")
     };
     let (path, speed) = match argument.split_once(',') {
@@ -152,7 +152,7 @@ fn serial(argument: &str) -> Result<Driver, HostError> {
 /// The argument of `text:`, `bytes:` and `data:`.
 fn parse_endpoint(text: &str, driver: &str, argument: &str) -> Result<StreamEndpoint, HostError> {
     match argument {
-        "" => Err(HostError::usage(format!("driver `{text}` names no file"))
+        "" => Err(HostError::usage(HostCode::Driver, format!("driver `{text}` names no file"))
             .help(format!("write `{driver}:PATH`, or `{driver}:-` for standard input or output"))),
         "-" => Ok(StreamEndpoint::Standard),
         path => Ok(StreamEndpoint::Path(PathBuf::from(path))),
@@ -162,7 +162,7 @@ fn parse_endpoint(text: &str, driver: &str, argument: &str) -> Result<StreamEndp
 /// `10ms`, or `10ms,5` for five messages.
 fn timer(argument: &str) -> Result<Driver, HostError> {
     let wrong = || {
-        HostError::usage(format!("`timer:{argument}` is no timer"))
+        HostError::usage(HostCode::Driver, format!("`timer:{argument}` is no timer"))
             .help("write a period and, if the channel shall close, a number of ticks: `timer:10ms` or `timer:2s,5`; units are ns, us, ms and s")
     };
     let (period, limit) = match argument.split_once(',') {

@@ -2,7 +2,7 @@
 
 use super::parse::DRIVERS;
 use super::{Binding, Choice, DeviceEndpoint, Driver, StreamEndpoint};
-use crate::error::HostError;
+use crate::error::{HostCode, HostError};
 use quaject_esp_ir::ir::{Boundary, ChannelId, Program};
 
 /// The driver of every external channel, in order of channels; `None` for internal ones.
@@ -19,7 +19,7 @@ pub(crate) fn resolve(program: &Program, bindings: &[Binding]) -> Result<Vec<Opt
                     Ok(driver) => Some(driver),
                     Err(_) if replaced => Some(Driver::Text(StreamEndpoint::Standard)),
                     Err(error) => {
-                        return Err(HostError::new(format!("channel `{}`: {}", channel.name, error.cause))
+                        return Err(HostError::new(error.code, format!("channel `{}`: {}", channel.name, error.cause))
                             .help(format!("choose another with `--bind {}=DRIVER`; {DRIVERS}", channel.name)));
                     }
                 }
@@ -30,7 +30,7 @@ pub(crate) fn resolve(program: &Program, bindings: &[Binding]) -> Result<Vec<Opt
     for binding in bindings {
         let index = external_channel(program, &binding.channel)?;
         if std::mem::replace(&mut bound[index], true) {
-            return Err(HostError::usage(format!("channel `{}` is bound twice", binding.channel)));
+            return Err(HostError::usage(HostCode::Binding, format!("channel `{}` is bound twice", binding.channel)));
         }
         drivers[index] = Some(match (&binding.choice, &drivers[index]) {
             (Choice::Driver(driver), _) => driver.clone(),
@@ -42,8 +42,11 @@ pub(crate) fn resolve(program: &Program, bindings: &[Binding]) -> Result<Vec<Opt
     }
     for (channel, driver) in program.channels.iter().zip(&drivers) {
         if let (Boundary::ToEnvironment, Some(Driver::Timer { .. })) = (channel.boundary, driver) {
-            return Err(HostError::usage(format!("channel `{}`: a timer cannot take messages", channel.name))
-                .help("the program writes this channel: bind it to `text:PATH` or `bytes:PATH`"));
+            return Err(HostError::usage(
+                HostCode::Binding,
+                format!("channel `{}`: a timer cannot take messages", channel.name),
+            )
+            .help("the program writes this channel: bind it to `text:PATH` or `bytes:PATH`"));
         }
     }
     copy_rules(program, &mut drivers);
@@ -100,10 +103,13 @@ fn check_devices(program: &Program, drivers: &[Option<Driver>]) -> Result<(), Ho
         for (other, other_driver) in &devices[..at] {
             if driver == other_driver && channel.boundary == other.boundary {
                 let name = driver.as_ref().map_or("", Driver::name);
-                return Err(HostError::usage(format!(
-                    "channels `{}` and `{}` share one `{name}` driver in the same direction",
-                    other.name, channel.name
-                ))
+                return Err(HostError::usage(
+                    HostCode::Binding,
+                    format!(
+                        "channels `{}` and `{}` share one `{name}` driver in the same direction",
+                        other.name, channel.name
+                    ),
+                )
                 .help("one channel that the program reads and one that it writes may share it"));
             }
         }
@@ -123,13 +129,15 @@ fn external_channel(program: &Program, name: &str) -> Result<usize, HostError> {
         names => format!("its external channels are `{}`", names.join("`, `")),
     };
     let Some(index) = program.channels.iter().position(|channel| channel.name == name) else {
-        return Err(HostError::usage(format!("the program has no channel `{name}`")).help(list));
+        return Err(HostError::usage(HostCode::UnknownName, format!("the program has no channel `{name}`")).help(list));
     };
     match program.channels[index].boundary {
         Boundary::ToEnvironment | Boundary::FromEnvironment => Ok(index),
-        Boundary::Internal => {
-            Err(HostError::usage(format!("channel `{name}` is not external, so no driver can serve it")).help(list))
-        }
+        Boundary::Internal => Err(HostError::usage(
+            HostCode::Binding,
+            format!("channel `{name}` is not external, so no driver can serve it"),
+        )
+        .help(list)),
     }
 }
 
@@ -143,10 +151,10 @@ fn check_standard_input(program: &Program, drivers: &[Option<Driver>]) -> Result
         }
         if let Some(first) = first {
             let first = &program.channels[first.0 as usize].name;
-            return Err(HostError::usage(format!(
-                "channels `{first}` and `{}` would both read standard input",
-                channel.name
-            ))
+            return Err(HostError::usage(
+                HostCode::Binding,
+                format!("channels `{first}` and `{}` would both read standard input", channel.name),
+            )
             .help(format!("bind one of them elsewhere, as in `--bind {}=text:PATH`", channel.name)));
         }
         first = Some(ChannelId(index as u32));

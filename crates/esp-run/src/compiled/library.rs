@@ -8,7 +8,7 @@ use super::batch::Batch;
 use super::watchdog::StepCounter;
 use super::{GUARDED, HEADER_NAME, guard};
 use crate::compiler::{BuildDirectory, Product};
-use crate::error::{HostError, root_cause};
+use crate::error::{HostCode, HostError, root_cause};
 use crate::externs::check_files;
 use crate::fault::{name_at, waits_of};
 use crate::outcome::{RunOutcome, WakeReason};
@@ -46,7 +46,7 @@ impl Library {
         let output = directory.path("program.so");
         directory.build(Product::Library, &inputs, GUARDED, &output)?;
         let unloadable = |error: libloading::Error| {
-            HostError::new(format!("cannot load the compiled program: {}", root_cause(&error)))
+            HostError::new(HostCode::ToolFailure, format!("cannot load the compiled program: {}", root_cause(&error)))
         };
         // SAFETY: Loading runs the library's initialisers: generated code has none, extern functions are the user's.
         let handle = unsafe { libloading::Library::new(&output) }.map_err(unloadable)?;
@@ -61,7 +61,10 @@ impl Library {
         let expected = (ABI, program.instance_count(), abi.sources.len() as u32, abi.sinks.len() as u32);
         let found = (exported.abi, exported.instances, exported.sources, exported.sinks);
         if expected != found {
-            return Err(HostError::new(format!("the compiled program is {found:?}, expected was {expected:?}")));
+            return Err(HostError::new(
+                HostCode::Defect,
+                format!("the compiled program is {found:?}, expected was {expected:?}"),
+            ));
         }
         Ok(Library { exported, take_step, leave_step, abi, handle })
     }
@@ -110,7 +113,10 @@ impl Library {
                 Ok(WakeReason::Event) => {}
                 Ok(WakeReason::Signal(signal)) => return RunOutcome::Signal(signal),
                 Ok(WakeReason::Never) => {
-                    return RunOutcome::Failed(HostError::new("the compiled program waits for nothing"));
+                    return RunOutcome::Failed(HostError::new(
+                        HostCode::Defect,
+                        "the compiled program waits for nothing",
+                    ));
                 }
                 Err(error) => return RunOutcome::Failed(error),
             }
@@ -263,7 +269,7 @@ fn after_step(step: &Step, ports: &mut Ports<'_>, signals: &Signals) -> Result<W
     match step.status {
         ESP_SLEEP => {}
         ESP_AGAIN => return Ok(signals.pending().map_or(WakeReason::Event, WakeReason::Signal)),
-        other => return Err(HostError::new(format!("the compiled program answers {other}"))),
+        other => return Err(HostError::new(HostCode::Defect, format!("the compiled program answers {other}"))),
     }
     match step.progress {
         // The drivers may have messages for the room that there is now.

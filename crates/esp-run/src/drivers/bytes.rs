@@ -2,7 +2,7 @@
 //! and the message that ends the stream.
 
 use crate::drivers::type_name;
-use crate::error::HostError;
+use crate::error::{HostCode, HostError};
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Channel, IntType, Program, Type, TypeId};
 
@@ -38,11 +38,14 @@ impl Shape {
         };
         shape.ok_or_else(|| {
             let types: Vec<String> = channel.payload.iter().map(|ty| type_name(program, *ty)).collect();
-            HostError::usage(format!(
-                "driver `{driver}` cannot serve channel `{}`: its messages, `({})`, are not bytes",
-                channel.name,
-                types.join(", ")
-            ))
+            HostError::usage(
+                HostCode::Type,
+                format!(
+                    "driver `{driver}` cannot serve channel `{}`: its messages, `({})`, are not bytes",
+                    channel.name,
+                    types.join(", ")
+                ),
+            )
             .help(format!(
                 "use `--bind {}=text:PATH`, or a channel of one integer that holds 0 to 255, of `bytes`, or of a union \
                  with such a case and `{END_CASE}`",

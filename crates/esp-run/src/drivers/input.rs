@@ -5,7 +5,7 @@ use super::endpoints::{Directions, OpenEndpoints};
 use super::stream::{Filled, Reader};
 use crate::binding::Driver;
 use crate::drivers::type_name;
-use crate::error::HostError;
+use crate::error::{HostCode, HostError};
 use quaject_esp_exec::datum::{self, Datum};
 use quaject_esp_ir::ir::{Channel, Program, Type};
 use rustix::fd::BorrowedFd;
@@ -214,7 +214,7 @@ impl Text {
     }
 
     fn error(&self, column: u32, cause: String) -> HostError {
-        HostError::new(format!("{}:{}:{column}: {cause}", self.reader.name, self.line))
+        HostError::new(HostCode::Message, format!("{}:{}:{column}: {cause}", self.reader.name, self.line))
     }
 }
 
@@ -293,7 +293,7 @@ fn counter(program: &Program, channel: &Channel) -> Result<Option<quaject_esp_ir
     match channel.payload.as_slice() {
         [] => Ok(None),
         [ty] if let Type::Int(int) = program.types.get(*ty) => Ok(Some(*int)),
-        _ => Err(HostError::usage(format!("driver `timer` cannot serve channel `{}`", channel.name))
+        _ => Err(HostError::usage(HostCode::Type, format!("driver `timer` cannot serve channel `{}`", channel.name))
             .help("a timer's channel carries nothing, `()`, or one integer, the number of the tick")),
     }
 }

@@ -3,7 +3,7 @@
 //! `(peerT, bytes[<=512])` and one record of all three are equal to a device. Knows no device.
 
 use super::type_name;
-use crate::error::HostError;
+use crate::error::{HostCode, HostError};
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Channel, IntType, Program, Type, TypeId};
 
@@ -119,11 +119,14 @@ impl MessageCodec {
             Ok(parts) => Ok(MessageCodec { parts }),
             Err(mismatch) => {
                 let types: Vec<String> = channel.payload.iter().map(|ty| type_name(program, *ty)).collect();
-                Err(HostError::usage(format!(
-                    "driver `{driver}` cannot serve channel `{}`, whose messages are `({})`: {mismatch}",
-                    channel.name,
-                    types.join(", ")
-                ))
+                Err(HostError::usage(
+                    HostCode::Type,
+                    format!(
+                        "driver `{driver}` cannot serve channel `{}`, whose messages are `({})`: {mismatch}",
+                        channel.name,
+                        types.join(", ")
+                    ),
+                )
                 .help(format!("declare it `channel {}{example}; records of the same values fit, too", channel.name)))
             }
         }

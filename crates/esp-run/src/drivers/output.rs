@@ -4,7 +4,7 @@ use super::bytes::{Outcome, Shape};
 use super::endpoints::{Directions, OpenEndpoints};
 use super::stream::Writer;
 use crate::binding::{Driver, StreamEndpoint};
-use crate::error::HostError;
+use crate::error::{HostCode, HostError};
 use quaject_esp_exec::datum::{self, Datum};
 use quaject_esp_ir::ir::{Channel, Program};
 
@@ -81,7 +81,11 @@ impl Output {
                     Outcome::NotBytes => {
                         let text = datum::print_message(program, &channel.payload, message);
                         let cause = if *ended { "comes after the end of its bytes" } else { "is not a byte" };
-                        Err(HostError::new(format!("`{text}` on channel `{}` {cause}", channel.name)).help(
+                        Err(HostError::new(
+                            HostCode::Message,
+                            format!("`{text}` on channel `{}` {cause}", channel.name),
+                        )
+                        .help(
                             "the `bytes` driver writes 0 to 255, then once -1 or `eos`, as it reads them; \
                              `text:` writes any message",
                         ))

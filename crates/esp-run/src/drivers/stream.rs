@@ -2,7 +2,7 @@
 
 use super::endpoints::{Directions, OpenEndpoints};
 use crate::binding::StreamEndpoint;
-use crate::error::HostError;
+use crate::error::{HostCode, HostError};
 use crate::system::{ByteInput, ByteOutput};
 use rustix::fd::BorrowedFd;
 use std::io::{self, Read, Write};
@@ -41,7 +41,8 @@ impl Reader {
         let (input, name) = endpoints.reader(endpoint, directions)?;
         if input.is_directory() {
             // It opens for reading, but cannot be read: reported here instead of at the first message.
-            return Err(HostError::new(format!("cannot read `{name}`: it is a directory")).help("name a file in it"));
+            return Err(HostError::new(HostCode::File, format!("cannot read `{name}`: it is a directory"))
+                .help("name a file in it"));
         }
         Ok(Reader { input, name, buffer: Vec::new(), start: 0, ended: false })
     }

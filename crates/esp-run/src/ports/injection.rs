@@ -3,7 +3,7 @@
 use super::{Port, Ports};
 use crate::binding::Driver;
 use crate::drivers::input::InputState;
-use crate::error::HostError;
+use crate::error::{HostCode, HostError};
 use crate::fault_injection::{self, FaultInjector, FaultPlan};
 use quaject_esp_ir::ir::{ChannelId, Program};
 
@@ -86,10 +86,10 @@ pub(super) fn injectors(
             }
         }
         if !found {
-            return Err(HostError::usage(format!(
-                "no channel is called `{0}` or bound to a driver `{0}`",
-                faults.selector
-            ))
+            return Err(HostError::usage(
+                HostCode::UnknownName,
+                format!("no channel is called `{0}` or bound to a driver `{0}`", faults.selector),
+            )
             .help("faults are those of a driver or of an external channel, as in `--fault udp:loss=5%`"));
         }
     }

@@ -103,15 +103,13 @@ impl<'p> Ports<'p> {
             channels.push(match driver {
                 None => Port::Internal,
                 Some(driver) => opening.open_port(channel, driver).map_err(|error| HostError {
-                    cause: error.cause,
-                    kind: error.kind,
-                    code: error.code,
                     help: error.help.or_else(|| {
                         Some(format!(
                             "channel `{0}` is bound to it; choose another with `--bind {0}=DRIVER`",
                             channel.name
                         ))
                     }),
+                    ..error
                 })?,
             });
         }

@@ -4,7 +4,7 @@ use super::{Port, Ports};
 use crate::clock::Clock;
 use crate::drivers::devices::Device;
 use crate::drivers::stream::Writer;
-use crate::error::{HostError, reason};
+use crate::error::{HostCode, HostError, reason};
 use crate::fault_injection::FaultInjector;
 use crate::outcome::WakeReason;
 use crate::poller::{Interest, Lifetime};
@@ -127,7 +127,9 @@ impl Ports<'_> {
         match count {
             // An interrupted wait is repeated; the signal, if it was one of `signals`, is pending.
             Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => self.fail(HostError::new(format!("cannot wait for input: {}", reason(&error.into())))),
+            Err(error) => {
+                self.fail(HostError::new(HostCode::System, format!("cannot wait for input: {}", reason(&error.into()))))
+            }
         }
         if let Some(signal) = signals.pending() {
             return WakeReason::Signal(signal);

@@ -196,7 +196,7 @@ impl<'a> Checker<'a> {
     pub(super) fn report(&mut self, diagnostic: Diagnostic) {
         let reported = match diagnostic.severity() {
             Severity::Error | Severity::Fault => &mut self.errors,
-            Severity::Warning => &mut self.warnings,
+            Severity::Warning | Severity::Note => &mut self.warnings,
         };
         *reported += 1;
         if *reported <= MAX_REPORTED {

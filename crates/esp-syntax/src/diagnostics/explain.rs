@@ -2,6 +2,7 @@
 //! The texts are Markdown, one file per code; tests check that the programs do what they are said to do.
 
 use super::Code;
+use quaject_diagnostic::Explanation;
 
 macro_rules! explanations {
     ($($code:ident)*) => {
@@ -20,7 +21,7 @@ explanations! {
     E0209 E0301 E0302 E0303 E0304 E0305 E0306 E0307 E0308 E0309
     E0401 E0402 E0403 E0404 E0405 E0406 E0407 E0408 E0409 E0501
     E0502 E0503 E0504 E0505 E0506 E0507 E0601 E0602 E0701 E0702
-    E0703 E0704 E0705 E0706 E0707 E0708
+    E0703 E0704 E0705 E0707 E0708
     E0801 E0802 E0803 E0804 W0901 W0902 W0903 W0904 W0905
     W0906 W0907 W0908
 }
@@ -36,4 +37,9 @@ impl Code {
     pub fn from_name(name: &str) -> Option<Code> {
         Code::ALL.iter().copied().find(|code| code.name().eq_ignore_ascii_case(name))
     }
+}
+
+/// The explanation of each code, ascending.
+pub fn explanations() -> impl Iterator<Item = Explanation> {
+    Code::ALL.iter().map(|code| Explanation { code: code.name(), title: code.title(), text: code.explanation() })
 }

@@ -52,9 +52,9 @@ fn complaints(program: &str) -> (Vec<Diagnostic>, String) {
     (diagnostics, screen)
 }
 
-/// Codes reported by the extraction of fast paths, the verifier and the back end for Spin, which know more than the
+/// Codes reported by the verifier and the back end for Spin, which know more than the
 /// analysis.
-const LATER: [Code; 3] = [Code::E0706, Code::E0802, Code::E0804];
+const LATER: [Code; 2] = [Code::E0802, Code::E0804];
 
 #[test]
 fn calls_and_variables_do_not_size_types_but_local_constants_do() {

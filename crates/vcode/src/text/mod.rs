@@ -22,7 +22,7 @@ mod read;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 pub mod step;
 
-use quaject_diagnostic::{Code, Diagnostic, Severity};
+use quaject_diagnostic::{Code, Diagnostic, Explanations, Severity};
 use std::string::String;
 use std::vec::Vec;
 
@@ -32,6 +32,9 @@ pub use read::read;
 use crate::frame::Kind;
 use crate::instruction::Instruction;
 use crate::signature::Type;
+
+/// The explanation of each [`TextCode`].
+pub const EXPLANATIONS: Explanations = Explanations::new(include_str!("explanations.md"));
 
 /// The kinds of diagnostics about a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

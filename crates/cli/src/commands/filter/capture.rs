@@ -1,7 +1,7 @@
 //! Opens and creates captures by name, with errors that name them. The formats are in `quaject_filter::capture`.
 
-use quaject_esp_run::HostError;
 use quaject_esp_run::files::NewFile;
+use quaject_esp_run::{HostCode, HostError};
 use quaject_filter::capture::{
     CaptureError, CaptureProblem, CapturedPacket, VisitError, each_packet, write_header, write_packet,
 };
@@ -31,15 +31,16 @@ pub(crate) fn read_capture(
 
 fn described(name: &str, error: &CaptureError) -> HostError {
     match error.problem {
-        CaptureProblem::UnknownFormat => {
-            HostError::new(format!("`{name}` is no capture: it does not begin as pcap and pcapng files do"))
-                .help("`tcpdump -w FILE` and Wireshark write such files")
-        }
+        CaptureProblem::UnknownFormat => HostError::new(
+            HostCode::Content,
+            format!("`{name}` is no capture: it does not begin as pcap and pcapng files do"),
+        )
+        .help("`tcpdump -w FILE` and Wireshark write such files"),
         CaptureProblem::UndescribedInterface
         | CaptureProblem::Damaged
         | CaptureProblem::Truncated
         | CaptureProblem::OversizedBlock
-        | CaptureProblem::Unreadable => HostError::new(format!("`{name}` {error}"))
+        | CaptureProblem::Unreadable => HostError::new(HostCode::Content, format!("`{name}` {error}"))
             .help("the packets before were read; `editcap` and `pcapfix` repair captures"),
     }
 }

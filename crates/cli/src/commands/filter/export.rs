@@ -2,8 +2,8 @@
 
 use super::RuleSets;
 use crate::terminal::{CliError, Status, print};
-use quaject_esp_run::HostError;
 use quaject_esp_run::files::{NewFile, write_file};
+use quaject_esp_run::{HostCode, HostError};
 use quaject_filter::xdp;
 use std::io::Write;
 use std::path::Path;
@@ -13,13 +13,16 @@ use std::process::{Command, Stdio};
 const ETHERNET: i32 = 1;
 
 pub(super) fn xdp(rule_sets: &mut RuleSets<'_>, output: Option<&Path>) -> Result<Status, CliError> {
-    let file = rule_sets.file.display().to_string();
+    let (terminal, sources) = (rule_sets.terminal, rule_sets.sources);
     let set = rule_sets.set(ETHERNET)?;
     let rules: Vec<_> = set.compiled.iter().map(|own| (own.rule.name.as_str(), &own.filter)).collect();
-    let source = xdp::source(&rules).map_err(|error| {
-        let rule = &set.compiled[error.filter].rule;
-        CliError::from(HostError::new(format!("{file}:{}: `{}`: {error}", rule.line, rule.name)).help(error.help()))
-    })?;
+    let source = match xdp::source(&rules) {
+        Ok(source) => source,
+        Err(error) => {
+            terminal.print_diagnostics(sources, &[error.diagnostic(&set.compiled[error.filter].rule)]);
+            return Ok(Status::Failed);
+        }
+    };
     match output {
         None => print(source.as_bytes())?,
         Some(path) if path.extension().is_some_and(|ending| ending == "o") => compile(&source, path)?,
@@ -31,10 +34,11 @@ pub(super) fn xdp(rule_sets: &mut RuleSets<'_>, output: Option<&Path>) -> Result
 /// Compiles with clang to an object file, which is renamed to `path` once it is complete.
 fn compile(source: &str, path: &Path) -> Result<(), HostError> {
     let failed = |error: std::io::Error| {
-        HostError::new(format!("cannot run `clang`, which compiles programs for XDP: {error}"))
+        HostError::new(HostCode::Tool, format!("cannot run `clang`, which compiles programs for XDP: {error}"))
             .help("install it, or write C with `-o FILE.c` and compile that elsewhere")
     };
-    let folder = tempfile::tempdir().map_err(|error| HostError::new(format!("no temporary folder: {error}")))?;
+    let folder = tempfile::tempdir()
+        .map_err(|error| HostError::new(HostCode::System, format!("no temporary folder: {error}")))?;
     let object = folder.path().join("rules.o");
     let mut clang = Command::new("clang");
     clang.args(["-O2", "-g", "-target", "bpfel", "-x", "c", "-", "-c", "-o"]).arg(&object);
@@ -49,7 +53,9 @@ fn compile(source: &str, path: &Path) -> Result<(), HostError> {
         let first = messages.lines().find(|line| line.contains("error")).unwrap_or("it prints no error").to_owned();
         let help = "more rules than the kernel allows, or no headers: `apt install linux-libc-dev`; `-o FILE.c` writes \
                     the program";
-        return Err(HostError::new(format!("clang cannot compile the rules: {first}")).help(help));
+        return Err(
+            HostError::new(HostCode::ToolFailure, format!("clang cannot compile the rules: {first}")).help(help)
+        );
     }
     let bytes = std::fs::read(&object).map_err(|error| HostError::file("read", object.display(), &error))?;
     let mut file = NewFile::create(path)?;

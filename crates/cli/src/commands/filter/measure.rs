@@ -2,7 +2,7 @@
 
 use super::{PacketSource, RuleSets};
 use crate::terminal::{CliError, Status, print};
-use quaject_esp_run::HostError;
+use quaject_esp_run::{HostCode, HostError};
 use quaject_filter::capture::CapturedPacket;
 use quaject_filter::{Match, Packet};
 use std::fmt::Write as _;
@@ -26,7 +26,7 @@ pub(super) fn measure(rule_sets: &mut RuleSets<'_>, source: PacketSource<'_>) ->
         Ok(())
     })?;
     let Some(link_type) = link_type else {
-        return Err(CliError::from(HostError::new("the source has no packets")));
+        return Err(CliError::from(HostError::new(HostCode::Empty, "the source has no packets")));
     };
     let packets: Vec<Packet<'_>> = kept.iter().map(|(data, wire)| Packet::captured(data, *wire)).collect();
     let pcap = rule_sets.pcap;

@@ -10,15 +10,16 @@ mod other;
 mod sources;
 
 use crate::arguments::{Emit, Filter as Arguments, FilterCommand};
-use crate::terminal::{CliError, Status, Terminal, print, print_message, print_verdict};
+use crate::terminal::{CliError, Status, Terminal, print, print_verdict};
 use capture::{CaptureFile, read_capture};
 #[cfg(target_os = "linux")]
 use linux::{InterfaceCapture, corpus, fuzz};
 #[cfg(not(target_os = "linux"))]
 use other::{InterfaceCapture, corpus, fuzz};
 use quaject_diagnostic::span::{SourceFile, SourceMap};
-use quaject_esp_run::HostError;
+use quaject_diagnostic::{Message, Severity};
 use quaject_esp_run::files::read_text;
+use quaject_esp_run::{HostCode, HostError};
 use quaject_filter::capture::{CapturedPacket, data_link};
 use quaject_filter::pcap::{Pcap, Prepared};
 use quaject_filter::rules::{Compiled, Rule, RuleDiagnostic, compile, read};
@@ -41,16 +42,13 @@ pub(crate) fn filter(terminal: &Terminal, arguments: Arguments) -> Result<Status
     let mut sources = SourceMap::default();
     sources.add(SourceFile::new(file.display().to_string(), text));
     let sets = BTreeMap::new();
-    let mut rule_sets = RuleSets { terminal, file, sources: &sources, pcap: &pcap, rules: &rules, sets };
-    // Without errors the report follows with those of the compilation: one log for both.
-    if !diagnostics.is_empty() {
-        rule_sets.report(&diagnostics)?;
-    }
+    let mut rule_sets = RuleSets { terminal, sources: &sources, pcap: &pcap, rules: &rules, sets };
+    rule_sets.report(&diagnostics)?;
     let packets = match (&arguments.read, &arguments.interface) {
         (Some(capture), _) => Some(PacketSource::Capture(capture)),
         (None, Some(name)) => {
             let access = if arguments.xdp { Access::Exclusive } else { Access::Shared };
-            let interface = InterfaceCapture::open(&pcap, name, access, arguments.packets)?;
+            let interface = InterfaceCapture::open(terminal, &pcap, name, access, arguments.packets)?;
             // Reports errors in rules before the first packet.
             rule_sets.set(interface.link_type())?;
             Some(PacketSource::Interface(Box::new(interface)))
@@ -70,7 +68,7 @@ pub(crate) fn filter(terminal: &Terminal, arguments: Arguments) -> Result<Status
             Ok(Status::Done)
         }
         (_, Some(_)) => Err(CliError::from(
-            HostError::usage("no operation on the packets is selected")
+            HostError::usage(HostCode::Choice, "no operation on the packets is selected")
                 .help("add --count, --split DIR, --check or --bench"),
         )),
     }
@@ -100,7 +98,6 @@ impl RuleSet {
 /// The rules, compiled for each link type on demand.
 struct RuleSets<'w> {
     terminal: &'w Terminal,
-    file: &'w Path,
     sources: &'w SourceMap,
     pcap: &'w Pcap,
     rules: &'w [Rule],
@@ -110,7 +107,7 @@ struct RuleSets<'w> {
 impl RuleSets<'_> {
     /// Prints diagnostics; an error if a rule cannot be used.
     fn report(&self, diagnostics: &[RuleDiagnostic]) -> Result<(), CliError> {
-        match self.terminal.diagnostics(self.sources, diagnostics) {
+        match self.terminal.print_diagnostics(self.sources, diagnostics) {
             0 => Ok(()),
             _ => Err(CliError::reported(Status::Failed)),
         }
@@ -142,7 +139,7 @@ impl RuleSets<'_> {
                 Err(other) => {
                     // Any error ends the reading; `stop` replaces it below.
                     stop = Some(other);
-                    Err(HostError::new("the rules have errors"))
+                    Err(HostError::new(HostCode::Content, "the rules have errors"))
                 }
             }
         };
@@ -150,7 +147,7 @@ impl RuleSets<'_> {
             PacketSource::Capture(capture) => read_capture(capture, take),
             PacketSource::Interface(mut interface) => interface.each(take).map(|lost| {
                 if lost > 0 {
-                    terminal.print_warning(&format!("{lost} packets were lost"), None);
+                    terminal.print_warning(format!("{lost} packets were lost"));
                 }
             }),
         };
@@ -167,7 +164,8 @@ fn insert(classifier: &Classifier, compiled: &[Compiled]) -> Result<Vec<Id>, Cli
     classifier.insert_all(filters).map_err(|error| {
         let text = error.to_string();
         let cause = text.strip_prefix(&format!("{}: ", error.code())).unwrap_or(&text);
-        CliError::from(HostError::new(cause).help(error.help())).code(error.code())
+        let message = Message::new(Severity::Error, cause).code(error.code()).help(error.help());
+        CliError { status: Status::Failed, error: Some(message) }
     })
 }
 
@@ -197,7 +195,7 @@ fn count(rule_sets: &mut RuleSets<'_>, source: PacketSource<'_>) -> Result<Statu
         let _ = writeln!(text, "{count:>width$}  {}", rule.name);
     }
     print(text.as_bytes())?;
-    print_message(&format!("{packets} packets, {none} that no filter matches\n"));
+    rule_sets.terminal.print_status(format!("{packets} packets, {none} that no filter matches"));
     outcome.map(|()| Status::Done)
 }
 
@@ -229,11 +227,9 @@ fn split(rule_sets: &mut RuleSets<'_>, source: PacketSource<'_>, folder: &Path) 
         };
         if file.link_type != packet.link_type {
             let number = packet.number;
-            return Err(HostError::new(format!(
-                "packet {number} has another link type than others for `{}`",
-                names[rule]
-            ))
-            .help("pcap files have one link type; split the capture by interface first"));
+            let cause = format!("packet {number} has another link type than others for `{}`", names[rule]);
+            return Err(HostError::new(HostCode::Content, cause)
+                .help("pcap files have one link type; split the capture by interface first"));
         }
         file.write(packet)
     });
@@ -323,10 +319,13 @@ fn check(rule_sets: &mut RuleSets<'_>, source: PacketSource<'_>) -> Result<Statu
             let tests = compiled.filter.matches(packet);
             if run != tests || theirs.is_some_and(|theirs| theirs != run) {
                 differences += 1;
-                terminal.print_error(&HostError::new(format!(
-                    "packet {}, `{}`: bpf_filter {theirs:?}, program {run}, tests {tests}",
-                    recorded.number, compiled.rule.name
-                )));
+                terminal.print_error(&HostError::new(
+                    HostCode::Defect,
+                    format!(
+                        "packet {}, `{}`: bpf_filter {theirs:?}, program {run}, tests {tests}",
+                        recorded.number, compiled.rule.name
+                    ),
+                ));
             }
             if run {
                 matches += 1;
@@ -342,10 +341,13 @@ fn check(rule_sets: &mut RuleSets<'_>, source: PacketSource<'_>) -> Result<Statu
             let all: Vec<Id> = found.iter().filter_map(|found| found.id()).collect();
             if first != expected.first().copied() || all != expected {
                 differences += 1;
-                terminal.print_error(&HostError::new(format!(
-                    "packet {}: {name} finds {first:?} and {all:?}, separate filters find {expected:?}",
-                    recorded.number
-                )));
+                terminal.print_error(&HostError::new(
+                    HostCode::Defect,
+                    format!(
+                        "packet {}: {name} finds {first:?} and {all:?}, separate filters find {expected:?}",
+                        recorded.number
+                    ),
+                ));
             }
         }
         Ok(())

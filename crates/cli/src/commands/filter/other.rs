@@ -3,7 +3,7 @@
 use super::sources::Access;
 use crate::arguments::{FilterCorpus, FilterFuzz};
 use crate::terminal::{CliError, Status, Terminal};
-use quaject_esp_run::HostError;
+use quaject_esp_run::{HostCode, HostError};
 use quaject_filter::capture::CapturedPacket;
 use quaject_filter::pcap::Pcap;
 use std::convert::Infallible;
@@ -25,7 +25,13 @@ pub(super) fn corpus(_: &Terminal, _: &FilterCorpus) -> Result<Status, CliError>
 pub(super) struct InterfaceCapture<'p>(Infallible, PhantomData<&'p Pcap>);
 
 impl<'p> InterfaceCapture<'p> {
-    pub(super) fn open(_: &'p Pcap, _: &str, _: Access, _: Option<u64>) -> Result<InterfaceCapture<'p>, HostError> {
+    pub(super) fn open(
+        _: &Terminal,
+        _: &'p Pcap,
+        _: &str,
+        _: Access,
+        _: Option<u64>,
+    ) -> Result<InterfaceCapture<'p>, HostError> {
         Err(needs_linux("`--interface`"))
     }
 

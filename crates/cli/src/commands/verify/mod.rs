@@ -16,7 +16,7 @@ use crate::terminal::{CliError, Status, Terminal};
 use models::{choose_model_help, open_models};
 use options::{refuse_options_without_effect, search_options, subject};
 use quaject_esp_check::{Engine, Options};
-use quaject_esp_run::{HostError, Interrupts, die_of};
+use quaject_esp_run::{HostCode, HostError, Interrupts};
 use report::report_verdict;
 use search::{unwrap_or_report, with_progress};
 
@@ -28,12 +28,15 @@ pub(crate) fn verify(terminal: &Terminal, arguments: Verify) -> Result<Status, C
     let modelled = open_models(terminal, &arguments.file, &subject(&arguments))?;
     let Some(models) = &modelled.models else { return Ok(Status::Failed) };
     if models.len() > 1 && (arguments.trace.is_some() || arguments.chart.is_some()) {
-        let error = HostError::usage("`--trace` and `--chart` keep one run, and the program has several models");
+        let error = HostError::usage(
+            HostCode::Choice,
+            "`--trace` and `--chart` keep one run, and the program has several models",
+        );
         return Err(CliError::from(error.help(choose_model_help(models))));
     }
-    verify_each(&arguments, models.iter(), |model, options| match arguments.engine {
+    verify_each(terminal, &arguments, models.iter(), |model, options| match arguments.engine {
         VerifyEngine::Builtin => {
-            let checked = with_progress(|progress| quaject_esp_check::check(model, options, progress));
+            let checked = with_progress(terminal, |progress| quaject_esp_check::check(model, options, progress));
             match unwrap_or_report(terminal, &modelled, model, checked)? {
                 Some(report) => report_verdict(&modelled, model, options, &report, &arguments, Engine::Builtin),
                 None => Ok(Status::Failed),
@@ -46,6 +49,7 @@ pub(crate) fn verify(terminal: &Terminal, arguments: Verify) -> Result<Status, C
 /// Verifies each model in turn and combines the statuses: a violation outweighs an open question. A signal ends the
 /// process after the verdict that it interrupted.
 fn verify_each<T>(
+    terminal: &Terminal,
     arguments: &Verify,
     models: impl Iterator<Item = T>,
     mut verify_model: impl FnMut(T, &Options) -> Result<Status, CliError>,
@@ -59,7 +63,7 @@ fn verify_each<T>(
             combined = status;
         }
         if let (Status::Unfinished, Some(signal)) = (status, interrupts.signal()) {
-            die_of(signal);
+            terminal.die_of(signal);
         }
     }
     Ok(combined)

@@ -3,8 +3,8 @@
 use crate::terminal::{CliError, Terminal};
 use quaject_esp::{LoweredModels, ModelSelection, UnknownName};
 use quaject_esp_ir::model::ModelProgram;
-use quaject_esp_run::HostError;
 use quaject_esp_run::disk::open_program;
+use quaject_esp_run::{HostCode, HostError};
 use std::path::Path;
 
 /// Reads a program with its models and prints its diagnostics.
@@ -15,7 +15,7 @@ pub(crate) fn open_models(
 ) -> Result<LoweredModels, CliError> {
     let (source, mut disk) = open_program(file, &[])?;
     let modelled = quaject_esp::models(source, &mut disk, subject).map_err(unknown_name)?;
-    terminal.diagnostics(&modelled.sources, &modelled.diagnostics);
+    terminal.print_diagnostics(&modelled.sources, &modelled.diagnostics);
     Ok(modelled)
 }
 
@@ -28,7 +28,8 @@ pub(crate) fn choose_model_help(models: &[ModelProgram]) -> String {
 
 /// The error of a model or process that the program does not have.
 pub(crate) fn unknown_name(missing: UnknownName) -> CliError {
-    let error = HostError::usage(format!("the program has no {} `{}`", missing.what, missing.name));
+    let error =
+        HostError::usage(HostCode::UnknownName, format!("the program has no {} `{}`", missing.what, missing.name));
     CliError::from(match &missing.known[..] {
         [] => error,
         known => error.help(format!("there is `{}`", known.join("`, `"))),

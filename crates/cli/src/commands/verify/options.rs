@@ -4,7 +4,7 @@ use crate::arguments::{Verify, VerifyEngine};
 use crate::terminal::CliError;
 use quaject_esp::{ModelSelection, PartSelection};
 use quaject_esp_check::{Compaction, Interrupt, Limits, Liveness, Options, Reduction, Symmetry, Timer};
-use quaject_esp_run::{HostError, Interrupts, monotonic_time};
+use quaject_esp_run::{HostCode, HostError, Interrupts, monotonic_time};
 
 /// Rejects options that the engine or the kind of check would ignore.
 pub(super) fn refuse_options_without_effect(arguments: &Verify) -> Result<(), CliError> {
@@ -20,13 +20,13 @@ pub(super) fn refuse_options_without_effect(arguments: &Verify) -> Result<(), Cl
     if arguments.engine == VerifyEngine::Spin
         && let Some(option) = first(&[&search[..], &[max_states]].concat())
     {
-        let error = HostError::usage(format!("`{option}` has no effect with Spin"));
+        let error = HostError::usage(HostCode::Conflict, format!("`{option}` has no effect with Spin"));
         return Err(CliError::from(error.help("the built-in engine supports it: leave out `--engine spin`")));
     }
     if arguments.fastpath
         && let Some(option) = first(&[&search[..], &output].concat())
     {
-        let error = HostError::usage(format!("`{option}` has no effect with `--fastpath`"));
+        let error = HostError::usage(HostCode::Conflict, format!("`{option}` has no effect with `--fastpath`"));
         return Err(CliError::from(
             error.help("leave it out; without `--fastpath` it applies to the program without fast paths"),
         ));

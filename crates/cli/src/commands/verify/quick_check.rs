@@ -1,7 +1,7 @@
 //! `qj check --verify`: a search of some milliseconds in addition to the other checks.
 
 use super::models::unknown_name;
-use crate::terminal::{CliError, print_message, print_verdict};
+use crate::terminal::{CliError, Terminal, print_verdict};
 use quaject_esp::ModelSelection;
 use quaject_esp_check::{Limits, Options, Timer, Verdict};
 use quaject_esp_run::disk::open_program;
@@ -15,7 +15,7 @@ const QUICK_CHECK_MS: u64 = 100;
 const QUICK_CHECK_BYTES: u64 = 256_000_000;
 
 /// Verifies a program within a short time; true if a run has a violation, which is printed.
-pub(crate) fn quick_check(file: &Path) -> Result<bool, CliError> {
+pub(crate) fn quick_check(terminal: &Terminal, file: &Path) -> Result<bool, CliError> {
     let started = Instant::now();
     let (source, mut disk) = open_program(file, &[])?;
     let modelled = quaject_esp::models(source, &mut disk, &ModelSelection::default()).map_err(unknown_name)?;
@@ -43,7 +43,7 @@ pub(crate) fn quick_check(file: &Path) -> Result<bool, CliError> {
         }
     }
     if let (false, Some(what)) = (is_violated, undecided.first()) {
-        print_message(&format!("note: {}: not verified in {QUICK_CHECK_MS} ms; `qj verify` {what}\n", file.display()));
+        terminal.print_note(format!("{}: not verified in {QUICK_CHECK_MS} ms; `qj verify` {what}", file.display()));
     }
     Ok(is_violated)
 }

@@ -5,28 +5,29 @@ use super::report::print_record;
 use super::search::{unwrap_or_report, with_progress};
 use super::{spin_refinement, verify_each};
 use crate::arguments::{Verify, VerifyEngine};
-use crate::terminal::{CliError, Status, Terminal, print_message, print_verdict};
+use crate::terminal::{CliError, Status, Terminal, print_verdict};
 use quaject_esp::{Limits, LoweredModels, ModelSelection, RefinementModel, refinement_models};
 use quaject_esp_check::{Options, RefinementInput, RefinementVerdict, refine};
 use quaject_esp_ir::model::ModelProgram;
-use quaject_esp_run::HostError;
 use quaject_esp_run::disk::open_program;
+use quaject_esp_run::{HostCode, HostError};
 
 pub(super) fn verify_refinement(terminal: &Terminal, arguments: &Verify) -> Result<Status, CliError> {
     let (source, mut disk) = open_program(&arguments.file, &arguments.fast_paths)?;
     let subject = ModelSelection { model: arguments.model.clone(), scope: None };
     let compared = refinement_models(source, &mut disk, &subject, Limits::default()).map_err(unknown_name)?;
     let modelled = &compared.modelled;
-    terminal.diagnostics(&modelled.sources, &modelled.diagnostics);
+    terminal.print_diagnostics(&modelled.sources, &modelled.diagnostics);
     let (Some(models), Some(fast)) = (&modelled.models, &compared.models) else { return Ok(Status::Failed) };
     if fast.iter().all(|fast| fast.extractions.is_empty() && fast.left_out.is_empty()) {
-        let error = HostError::new(format!("`{}` has no fast paths to compare", arguments.file.display()));
+        let error =
+            HostError::new(HostCode::Empty, format!("`{}` has no fast paths to compare", arguments.file.display()));
         return Err(CliError::from(
             error
                 .help("write one, name its file with `--fast-paths FILE.fp`, or have one found: `qj fastpath suggest`"),
         ));
     }
-    verify_each(arguments, models.iter().zip(fast), |(model, fast), options| {
+    verify_each(terminal, arguments, models.iter().zip(fast), |(model, fast), options| {
         verify_model(terminal, modelled, model, fast, options, arguments)
     })
 }
@@ -41,14 +42,17 @@ fn verify_model(
     arguments: &Verify,
 ) -> Result<Status, CliError> {
     for extraction in fast.extractions.iter().filter(|extraction| extraction.result.is_err()) {
-        print_message(&format!("warning: {}\n", extraction.text(&fast.implementation)));
+        terminal.print_warning(extraction.text(&fast.implementation));
     }
     for (path, process) in &fast.left_out {
-        print_message(&format!("warning: no fast path {path}: the model leaves out `{process}`\n"));
+        terminal.print_warning(format!("no fast path {path}: the model leaves out `{process}`"));
     }
     if fast.implementation.paths.is_empty() {
         let of = model.name.as_ref().map_or_else(String::new, |name| format!(" of model `{name}`"));
-        let error = HostError::new(format!("no fast path{of} could be formed, so that nothing can be compared"));
+        let error = HostError::new(
+            HostCode::Empty,
+            format!("no fast path{of} could be formed, so that nothing can be compared"),
+        );
         return Err(CliError::from(error.help("the warnings above give the reasons; `qj build --report` has details")));
     }
     let input = RefinementInput {
@@ -58,7 +62,7 @@ fn verify_model(
     };
     match arguments.engine {
         VerifyEngine::Builtin => {
-            let checked = with_progress(|progress| refine(input, &options.limits, progress));
+            let checked = with_progress(terminal, |progress| refine(input, &options.limits, progress));
             let Some(report) = unwrap_or_report(terminal, modelled, model, checked)? else { return Ok(Status::Failed) };
             if arguments.json {
                 print_record(&report.record(model))?;

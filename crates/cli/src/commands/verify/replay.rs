@@ -7,15 +7,15 @@ use crate::terminal::{CliError, Status, Terminal, print_verdict};
 use quaject_esp::{ModelSelection, PartSelection};
 use quaject_esp_check::Options;
 use quaject_esp_check::counterexample_file::{CounterexampleFile, ExploredPart, ParseError};
-use quaject_esp_run::HostError;
 use quaject_esp_run::disk::open_recorded;
+use quaject_esp_run::{HostCode, HostError};
 use std::io::{self, IsTerminal};
 
 /// Replays a counterexample on its program.
 pub(crate) fn replay_counterexample(terminal: &Terminal, name: &str, text: &str) -> Result<Status, CliError> {
     let malformed = |error: ParseError| {
         CliError::from(
-            HostError::new(format!("{name}:{}: {}", error.line, error.message))
+            HostError::new(HostCode::Content, format!("{name}:{}: {}", error.line, error.message))
                 .help("counterexamples are made by `qj verify --trace FILE`; make this one again"),
         )
     };
@@ -28,15 +28,19 @@ pub(crate) fn replay_counterexample(terminal: &Terminal, name: &str, text: &str)
     let subject = ModelSelection { model: file.model.clone(), scope };
     let modelled = quaject_esp::models_with_variables(source, &mut disk, &subject).map_err(unknown_name)?;
     let Some(models) = &modelled.models else {
-        terminal.diagnostics(&modelled.sources, &modelled.diagnostics);
+        terminal.print_diagnostics(&modelled.sources, &modelled.diagnostics);
         return Ok(Status::Failed);
     };
     let Some(model) = models.first() else { return Ok(Status::Failed) };
-    let replayed = file.configurations(model).map_err(|error| CliError::from(HostError::new(error.to_string())))?;
+    let replayed = file
+        .configurations(model)
+        .map_err(|error| CliError::from(HostError::new(HostCode::Replay, error.to_string())))?;
     let (found, configurations) = replayed.map_err(malformed)?;
     if io::stdin().is_terminal() && io::stdout().is_terminal() {
         let shown = stepper::step_through(model, &found, &configurations);
-        shown.map_err(|error| CliError::from(HostError::new(format!("the terminal cannot be used: {error}"))))?;
+        shown.map_err(|error| {
+            CliError::from(HostError::new(HostCode::System, format!("the terminal cannot be used: {error}")))
+        })?;
     }
     print_verdict(found.text(model).as_bytes())?;
     if let Some(concretization) = concretize(&modelled, model, &found, &Options::default()) {

@@ -1,26 +1,25 @@
 //! Runs a search with a progress line, and reports why a model cannot be checked.
 
-use crate::terminal::{CliError, Terminal, print_message};
+use crate::terminal::{CliError, Terminal, show_progress};
 use quaject_esp::LoweredModels;
 use quaject_esp_check::{MAX_FAIR_INSTANCES, Progress, Refusal};
 use quaject_esp_ir::model::ModelProgram;
-use quaject_esp_run::HostError;
-use std::io::{self, IsTerminal};
+use quaject_esp_run::{HostCode, HostError};
 use std::time::Duration;
 
 /// Runs a search; on a terminal, with a progress line after a second.
-pub(super) fn with_progress<T>(search: impl FnOnce(&mut dyn FnMut(Progress)) -> T) -> T {
-    let is_terminal = io::stderr().is_terminal();
+pub(super) fn with_progress<T>(terminal: &Terminal, search: impl FnOnce(&mut dyn FnMut(Progress)) -> T) -> T {
+    let shows_progress = terminal.shows_progress();
     let mut is_shown = false;
     let mut progress = |now: Progress| {
-        if is_terminal && now.elapsed > Duration::from_secs(1) {
+        if shows_progress && now.elapsed > Duration::from_secs(1) {
             is_shown = true;
-            print_message(&progress_line(&now));
+            show_progress(&progress_line(&now));
         }
     };
     let result = search(&mut progress);
     if is_shown {
-        print_message("\r\x1b[K");
+        show_progress("");
     }
     result
 }
@@ -28,7 +27,7 @@ pub(super) fn with_progress<T>(search: impl FnOnce(&mut dyn FnMut(Progress)) -> 
 fn progress_line(now: &Progress) -> String {
     let rate = now.states as f64 / now.elapsed.as_secs_f64();
     let megabytes = now.bytes as f64 / 1e6;
-    format!("\r{} states, {rate:.0}/s, {megabytes:.0} MB, depth {}\x1b[K", now.states, now.depth)
+    format!("{} states, {rate:.0}/s, {megabytes:.0} MB, depth {}", now.states, now.depth)
 }
 
 /// The result of a search; none if the model is incomplete or a property is malformed, which is reported.
@@ -41,18 +40,18 @@ pub(super) fn unwrap_or_report<T>(
     match checked {
         Ok(report) => Ok(Some(report)),
         Err(Refusal::TooLarge(error)) => Err(CliError::from(
-            HostError::new(error.to_string())
+            HostError::new(HostCode::Size, error.to_string())
                 .help("make its arrays, messages, pools or replicas smaller in the model, or allow it: `--max-memory`"),
         )),
         Err(Refusal::TooMany(instances)) => Err(CliError::from(too_many_instances(instances))),
         Err(Refusal::Property(bad)) => {
             let program = modelled.program.as_ref().expect("there are models of it");
-            terminal.diagnostics(&modelled.sources, &[quaject_esp::invalid_property(program, model, &bad)]);
+            terminal.print_diagnostics(&modelled.sources, &[quaject_esp::invalid_property(program, model, &bad)]);
             Ok(None)
         }
         Err(Refusal::Unbounded(missing)) => {
             let program = modelled.program.as_ref().expect("there are models of it");
-            terminal.diagnostics(&modelled.sources, &quaject_esp::missing_ranges(program, model, &missing));
+            terminal.print_diagnostics(&modelled.sources, &quaject_esp::missing_ranges(program, model, &missing));
             Ok(None)
         }
     }
@@ -60,8 +59,11 @@ pub(super) fn unwrap_or_report<T>(
 
 /// The error of a program with more instances than a check of liveness supports.
 pub(super) fn too_many_instances(instances: u32) -> HostError {
-    HostError::new(format!(
-        "properties and `--progress` are for {MAX_FAIR_INSTANCES} instances at most, and there are {instances}"
-    ))
+    HostError::new(
+        HostCode::Size,
+        format!(
+            "properties and `--progress` are for {MAX_FAIR_INSTANCES} instances at most, and there are {instances}"
+        ),
+    )
     .help("a `model` with fewer replicas, or with `slice`, explores a smaller part")
 }

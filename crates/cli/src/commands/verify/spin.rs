@@ -5,7 +5,7 @@ use super::report::{print_record, report_verdict};
 use super::search::too_many_instances;
 use crate::arguments::Verify;
 use crate::commands::promela::generate;
-use crate::terminal::{CliError, Status, Terminal, print_message, print_verdict};
+use crate::terminal::{CliError, Status, Terminal, print_verdict};
 use quaject_esp::LoweredModels;
 use quaject_esp_check::{
     Answer, Compaction, Counterexample, Deadlocks, Engine, Leaks, Limit, Options, Refusal, ReplayOutcome, Report,
@@ -15,8 +15,8 @@ use quaject_esp_exec::step::Checks;
 use quaject_esp_gen::promela::{self, Reduction};
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_ir::text::{counted, location_text};
-use quaject_esp_run::HostError;
 use quaject_esp_run::spin::{Found, Incomplete, Question, Search, Spin};
+use quaject_esp_run::{HostCode, HostError};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ pub(super) fn verify_model(
         Reduction::Unsound => quaject_esp_check::Reduction::Off,
     };
     let Answers { search, properties, violated } = ask(spin, text, model)?;
-    let (verdict, doubt) = match judge(model, &search.found, violated, options)? {
+    let (verdict, doubt) = match judge(terminal, model, &search.found, violated, options)? {
         Judgement::Verdict(verdict) => (verdict, None),
         Judgement::Doubtful(doubt) => (Verdict::Unfinished(Limit::Engine), Some(doubt)),
     };
@@ -124,6 +124,7 @@ enum Doubt {
 
 /// Replays the run that Spin has found, on the program.
 fn judge(
+    terminal: &Terminal,
     model: &ModelProgram,
     found: &Found,
     violated: Option<usize>,
@@ -132,7 +133,7 @@ fn judge(
     let replayed = match found {
         Found::Nothing => return Ok(Judgement::Verdict(Verdict::Holds)),
         Found::NothingSoFar(why) => {
-            print_message(&format!("spin: {}\n", why.text()));
+            terminal.print_status(format!("spin: {}", why.text()));
             return Ok(Judgement::Verdict(Verdict::Unfinished(limit_of(why))));
         }
         Found::Property(trail) => {
@@ -162,16 +163,18 @@ pub(super) fn limit_of(why: &Incomplete) -> Limit {
 
 fn refusal_error(refusal: Refusal) -> CliError {
     match refusal {
-        Refusal::TooLarge(error) => CliError::from(HostError::new(error.to_string())),
+        Refusal::TooLarge(error) => CliError::from(HostError::new(HostCode::Size, error.to_string())),
         Refusal::TooMany(instances) => CliError::from(too_many_instances(instances)),
         Refusal::Property(bad) => {
-            let error = HostError::new(bad.message);
+            let error = HostError::new(HostCode::Content, bad.message);
             CliError::from(match bad.help {
                 Some(help) => error.help(help),
                 None => error,
             })
         }
-        Refusal::Unbounded(_) => CliError::from(HostError::new("the model lacks ranges of what its environment sends")),
+        Refusal::Unbounded(_) => {
+            CliError::from(HostError::new(HostCode::Content, "the model lacks ranges of what its environment sends"))
+        }
     }
 }
 

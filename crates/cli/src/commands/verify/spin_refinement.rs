@@ -19,8 +19,8 @@ use quaject_esp_gen::promela::{Approximation, Model};
 use quaject_esp_ir::ir::Program;
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_ir::text::{counted, location_text};
-use quaject_esp_run::HostError;
 use quaject_esp_run::spin::{Found, Question, Search};
+use quaject_esp_run::{HostCode, HostError};
 
 /// Checks one model's program.
 pub(super) fn verify_model(
@@ -60,7 +60,10 @@ pub(super) fn verify_model(
 fn observer_or_report(model: &ModelProgram, outcome: ObserverOutcome) -> Result<Option<Observer>, CliError> {
     let subject = subject(model);
     let unsupported = |message: String| {
-        Err(CliError::from(HostError::new(message).help("the built-in engine supports it: leave out `--engine spin`")))
+        Err(CliError::from(
+            HostError::new(HostCode::Conflict, message)
+                .help("the built-in engine supports it: leave out `--engine spin`"),
+        ))
     };
     match outcome {
         ObserverOutcome::Automaton(observer) => Ok(Some(observer)),

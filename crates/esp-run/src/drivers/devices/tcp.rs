@@ -19,7 +19,7 @@ use crate::binding::SocketEndpoint;
 use crate::drivers::failure::Failure;
 use crate::drivers::message_codec::FieldKind::{Bytes, Cases, Id, Number};
 use crate::drivers::message_codec::{Case, MessageCodec, Value};
-use crate::error::{HostError, reason};
+use crate::error::{HostCode, HostError, reason};
 use crate::poller::{Interest, Lifetime};
 use crate::system::{self, is_ready};
 use quaject_esp_exec::datum::Datum;
@@ -111,12 +111,18 @@ impl Tcp {
             .map(|channel| MessageCodec::of_channel(program, channel, "tcp", &[Id, Cases(REQUESTS)], REQUESTS_EXAMPLE))
             .transpose()?;
         let (Some(events), Some(requests)) = (events, requests) else {
-            return Err(HostError::usage("driver `tcp` serves two channels, and only one is bound to it")
-                .help("bind the channel of events and the channel of requests to the same `tcp:ADDRESS`"));
+            return Err(HostError::usage(
+                HostCode::Binding,
+                "driver `tcp` serves two channels, and only one is bound to it",
+            )
+            .help("bind the channel of events and the channel of requests to the same `tcp:ADDRESS`"));
         };
         if events.instances() != requests.instances() {
-            return Err(HostError::usage("the two channels of one `tcp` driver name different processes")
-                .help("let both begin with the same `pid(...)`, or with integers"));
+            return Err(HostError::usage(
+                HostCode::Type,
+                "the two channels of one `tcp` driver name different processes",
+            )
+            .help("let both begin with the same `pid(...)`, or with integers"));
         }
         let listener = place.map(listen).transpose()?;
         let max_connections = events.largest_id().min(requests.largest_id()).saturating_add(1);
@@ -171,7 +177,12 @@ impl Tcp {
                 Err(error) => match error.kind() {
                     ErrorKind::WouldBlock => return Ok(()),
                     ErrorKind::Interrupted | ErrorKind::ConnectionAborted => continue,
-                    _ => return Err(HostError::new(format!("cannot accept a connection: {}", reason(&error)))),
+                    _ => {
+                        return Err(HostError::new(
+                            HostCode::Device,
+                            format!("cannot accept a connection: {}", reason(&error)),
+                        ));
+                    }
                 },
             };
             let prepared = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
@@ -300,7 +311,10 @@ fn listen(place: SocketEndpoint) -> Result<TcpListener, HostError> {
     let listener = TcpListener::bind(SocketAddrV4::new(place.address, place.port));
     let listener = listener.and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
     listener.map_err(|error| {
-        HostError::new(format!("cannot listen at TCP port {} of {}: {}", place.port, place.address, reason(&error)))
+        HostError::new(
+            HostCode::Device,
+            format!("cannot listen at TCP port {} of {}: {}", place.port, place.address, reason(&error)),
+        )
     })
 }
 
@@ -351,8 +365,11 @@ impl Device for Tcp {
                 self.connect(id, SocketAddrV4::new(Ipv4Addr::from(address), port));
             }
             (CONNECT, Some(_)) => {
-                return Err(HostError::new(format!("connection {id} is made while there is one of this number"))
-                    .help("`close` it first"));
+                return Err(HostError::new(
+                    HostCode::Message,
+                    format!("connection {id} is made while there is one of this number"),
+                )
+                .help("`close` it first"));
             }
             // The connection was not established: its data is dropped, as that of a broken one.
             (SEND, None | Some(ConnectionState::Broken | ConnectionState::Closing)) => {}

@@ -9,7 +9,7 @@ use super::platform::dropped_datagrams;
 use super::{Device, Ends, PollThrottle, Received, readable};
 use crate::binding::SocketEndpoint;
 use crate::drivers::message_codec::{FieldKind, MessageCodec, Value, begins_with_pid};
-use crate::error::{HostError, reason};
+use crate::error::{HostCode, HostError, reason};
 use crate::poller::Interest;
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Channel, Program};
@@ -63,8 +63,11 @@ impl Udp {
         let owners = |codec: &Option<MessageCodec>| codec.as_ref().map(|codec| codec.instances().map(<[u32]>::to_vec));
         let owners = match (owners(&input), owners(&output)) {
             (Some(one), Some(other)) if one != other => {
-                return Err(HostError::usage("the two channels of one `udp` driver name different processes")
-                    .help("let both begin with the same `pid(...)`, or neither"));
+                return Err(HostError::usage(
+                    HostCode::Type,
+                    "the two channels of one `udp` driver name different processes",
+                )
+                .help("let both begin with the same `pid(...)`, or neither"));
             }
             (Some(owners), _) | (None, Some(owners)) => owners,
             (None, None) => None,
@@ -144,13 +147,19 @@ fn bind(endpoint: SocketEndpoint, number: usize) -> Result<UdpSocket, HostError>
         first => u16::try_from(number).ok().and_then(|number| first.checked_add(number)),
     };
     let Some(port) = port else {
-        return Err(HostError::usage(format!("driver `udp:{endpoint}` needs more ports than there are"))
-            .help("write `udp:0`: the system then chooses them"));
+        return Err(HostError::usage(
+            HostCode::Driver,
+            format!("driver `udp:{endpoint}` needs more ports than there are"),
+        )
+        .help("write `udp:0`: the system then chooses them"));
     };
     let address = SocketAddrV4::new(endpoint.address, port);
     let opened = UdpSocket::bind(address).and_then(|socket| socket.set_nonblocking(true).map(|()| socket));
     opened.map_err(|error| {
-        HostError::new(format!("cannot open UDP port {port} of {}: {}", endpoint.address, reason(&error)))
+        HostError::new(
+            HostCode::Device,
+            format!("cannot open UDP port {port} of {}: {}", endpoint.address, reason(&error)),
+        )
     })
 }
 

@@ -7,7 +7,7 @@ mod bidirectional;
 mod unsupported;
 
 use crate::binding::{Driver, StreamEndpoint};
-use crate::error::HostError;
+use crate::error::{HostCode, HostError};
 use crate::files::is_same_file;
 use crate::system::{ByteInput, ByteOutput};
 use quaject_esp_ir::ir::{Boundary, Program};
@@ -49,7 +49,8 @@ pub(crate) fn reject_aliased_files(program: &Program, drivers: &[Option<Driver>]
         } else {
             continue;
         };
-        return Err(HostError::usage(cause).help(format!("bind it to another file with `--bind {written}=DRIVER`")));
+        return Err(HostError::usage(HostCode::Binding, cause)
+            .help(format!("bind it to another file with `--bind {written}=DRIVER`")));
     }
     Ok(())
 }

@@ -5,8 +5,8 @@ use super::guard;
 use crate::arguments::FilterCorpus;
 use crate::commands::filter::capture::read_capture;
 use crate::commands::filter::sources::load;
-use crate::terminal::{CliError, Status, Terminal, print_message, print_verdict};
-use quaject_esp_run::HostError;
+use crate::terminal::{CliError, Status, Terminal, print_verdict};
+use quaject_esp_run::{HostCode, HostError};
 use quaject_filter::Packet;
 use quaject_filter::bpf::Program;
 use quaject_filter::candidates::candidates;
@@ -45,21 +45,21 @@ pub(crate) fn corpus(terminal: &Terminal, arguments: &FilterCorpus) -> Result<St
     }
     if found.packets.is_empty() || found.expressions.is_empty() {
         let missing = if found.packets.is_empty() { "packet" } else { "expression" };
-        let error = HostError::new(format!("no file in `{}` has a {missing}", arguments.folder.display()));
+        let error =
+            HostError::new(HostCode::Empty, format!("no file in `{}` has a {missing}", arguments.folder.display()));
         return Err(CliError::from(error.help("captures are pcap or pcapng files; see `qj help filter corpus`")));
     }
     let Corpus { captures, broken, packets, expressions } = found;
-    print_message(&format!(
-        "{captures} captures ({broken} broken), {} expressions; {}\n",
+    terminal.print_status(format!(
+        "{captures} captures ({broken} broken), {} expressions; {}",
         expressions.len(),
         pcap.version()
     ));
     let disagrees = |program: &Program, packet: Packet<'_>, verdict: u32| {
         Some(pcap.prepare(program)?.run(packet)).filter(|other| *other != verdict)
     };
-    let kernel = Kernel::new()
-        .map_err(|error| terminal.print_warning(&format!("the kernel is not compared: {error}"), None))
-        .ok();
+    let kernel =
+        Kernel::new().map_err(|error| terminal.print_warning(format!("the kernel is not compared: {error}"))).ok();
     let (turn, interval) = (Cell::new(0_usize), Cell::new(1_usize));
     let kernel_disagrees = |program: &Program, packet: Packet<'_>, verdict: u32| {
         turn.set(turn.get().wrapping_add(1));
@@ -78,19 +78,22 @@ pub(crate) fn corpus(terminal: &Terminal, arguments: &FilterCorpus) -> Result<St
         match fuzz::corpus(&filters, packets, arguments.sets, &mut guard, &mut random, &oracles) {
             Ok(counts) => {
                 let Counts { filters, packets, evaluations, .. } = counts;
-                print_message(&format!(
-                    "link type {link_type}: {packets} packets, {filters} filters, {evaluations} evaluations\n"
+                terminal.print_status(format!(
+                    "link type {link_type}: {packets} packets, {filters} filters, {evaluations} evaluations"
                 ));
                 total += counts;
             }
             Err(disagreement) => {
-                terminal.print_error(&HostError::new(format!("engines disagree on packets of link type {link_type}")));
+                terminal.print_error(&HostError::new(
+                    HostCode::Defect,
+                    format!("engines disagree on packets of link type {link_type}"),
+                ));
                 print_verdict(disagreement.to_string().as_bytes())?;
                 return Ok(Status::Fault);
             }
         }
     }
-    print_message(&format!("{} verdicts of the kernel\n", kernel.as_ref().map_or(0, Kernel::verdicts)));
+    terminal.print_status(format!("{} verdicts of the kernel", kernel.as_ref().map_or(0, Kernel::verdicts)));
     let Counts { rounds, filters, packets, evaluations, matches } = total;
     let text = format!(
         "{packets} packets, {filters} filters, {evaluations} evaluations, {matches} matches, {rounds} merged sets, \

@@ -2,7 +2,9 @@
 
 use super::guard;
 use crate::arguments::FilterFuzz;
-use crate::terminal::{CliError, Status, Terminal, print_message, print_verdict};
+use crate::terminal::{CliError, Status, Terminal, print_verdict};
+use quaject_diagnostic::{Message, Severity};
+use quaject_esp_run::{HostCode, HostError};
 use quaject_filter::Packet;
 use quaject_filter::bpf::Program;
 use quaject_filter::fuzz::{Counts, Kernel, Oracle, fingerprints, one_program, round};
@@ -11,14 +13,18 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 pub(crate) fn fuzz(terminal: &Terminal, arguments: &FilterFuzz) -> Result<Status, CliError> {
-    let pcap = Pcap::load().map_err(|absent| terminal.print_warning(&absent.to_string(), Some(absent.help()))).ok();
+    let pcap = Pcap::load()
+        .map_err(|absent| {
+            let warning = Message::new(Severity::Warning, absent.to_string());
+            terminal.print(&warning.help(absent.help()));
+        })
+        .ok();
     let disagrees = |program: &Program, packet: Packet<'_>, verdict: u32| {
         Some(pcap.as_ref()?.prepare(program)?.run(packet)).filter(|other| *other != verdict)
     };
     let oracles = [Oracle { name: "bpf_filter", disagrees: &disagrees }];
-    let kernel = Kernel::new()
-        .map_err(|error| terminal.print_warning(&format!("the kernel is not compared: {error}"), None))
-        .ok();
+    let kernel =
+        Kernel::new().map_err(|error| terminal.print_warning(format!("the kernel is not compared: {error}"))).ok();
     let kernel_disagrees =
         |program: &Program, packet: Packet<'_>, verdict: u32| kernel.as_ref()?.disagrees(program, packet, verdict);
     let kernels = [Oracle { name: "the kernel", disagrees: &kernel_disagrees }];
@@ -44,7 +50,10 @@ pub(crate) fn fuzz(terminal: &Terminal, arguments: &FilterFuzz) -> Result<Status
             }
             Err(disagreement) => {
                 print_verdict(disagreement.to_string().as_bytes())?;
-                print_message(&format!("help: `qj filter fuzz --seed {seed} --rounds 1` reproduces it\n"));
+                let error = HostError::new(HostCode::Defect, format!("engines disagree in round {seed}"));
+                terminal.print_error(
+                    &error.help(format!("`qj filter fuzz --seed {seed} --rounds 1` reproduces it; report it")),
+                );
                 return Ok(Status::Fault);
             }
         }
@@ -56,6 +65,6 @@ pub(crate) fn fuzz(terminal: &Terminal, arguments: &FilterFuzz) -> Result<Status
         distinct.len()
     );
     print_verdict(text.as_bytes())?;
-    print_message(&format!("{} verdicts of the kernel\n", kernel.as_ref().map_or(0, Kernel::verdicts)));
+    terminal.print_status(format!("{} verdicts of the kernel", kernel.as_ref().map_or(0, Kernel::verdicts)));
     Ok(Status::Done)
 }

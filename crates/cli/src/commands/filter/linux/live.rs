@@ -1,8 +1,8 @@
 //! Captures the packets of an interface.
 
 use crate::commands::filter::sources::Access;
-use crate::terminal::print_message;
-use quaject_esp_run::{HostError, Signals};
+use crate::terminal::Terminal;
+use quaject_esp_run::{HostCode, HostError, Signals};
 use quaject_filter::af_xdp::AfXdp;
 use quaject_filter::capture::{CapturedPacket, link_type};
 use quaject_filter::pcap::{Live, Pcap, PcapError};
@@ -74,6 +74,7 @@ pub(crate) struct InterfaceCapture<'p> {
 impl<'p> InterfaceCapture<'p> {
     /// Opens a socket on an interface.
     pub(crate) fn open(
+        terminal: &Terminal,
         pcap: &'p Pcap,
         name: &str,
         access: Access,
@@ -83,7 +84,7 @@ impl<'p> InterfaceCapture<'p> {
         let (receiver, link_type, operation) = match access {
             Access::Shared => {
                 let live = pcap.listen(name).map_err(|error: PcapError| {
-                    HostError::new(format!("cannot listen to `{name}`: {error}")).help(
+                    HostError::new(HostCode::Device, format!("cannot listen to `{name}`: {error}")).help(
                         "`ip link` lists the interfaces; listening requires root, or `setcap cap_net_raw+ep` on `qj`",
                     )
                 })?;
@@ -92,13 +93,14 @@ impl<'p> InterfaceCapture<'p> {
             }
             Access::Exclusive => {
                 let own = AfXdp::open(name).map_err(|error| {
-                    HostError::new(format!("cannot receive the packets of `{name}`: {error}")).help(error.help())
+                    HostError::new(HostCode::Device, format!("cannot receive the packets of `{name}`: {error}"))
+                        .help(error.help())
                 })?;
                 let operation = if own.is_in_driver() { "taking, in the driver, all of" } else { "taking all of" };
                 (Receiver::Xdp(own), ETHERNET, operation)
             }
         };
-        print_message(&format!("{operation} {name}\n"));
+        terminal.print_status(format!("{operation} {name}"));
         Ok(InterfaceCapture { name: name.to_owned(), receiver, link_type, signals, max_packets })
     }
 
@@ -117,7 +119,7 @@ impl<'p> InterfaceCapture<'p> {
         while self.max_packets.is_none_or(|max| number < max) && self.signals.pending().is_none() {
             let next = self.receiver.next_packet(number, self.link_type);
             match next.map_err(|error| {
-                HostError::new(format!("`{}` after packet {number}: {error}", self.name))
+                HostError::new(HostCode::Device, format!("`{}` after packet {number}: {error}", self.name))
                     .help("the packets before were processed; `ip link` lists the interfaces and their states")
             })? {
                 Some(packet) => {
@@ -131,7 +133,12 @@ impl<'p> InterfaceCapture<'p> {
                     ];
                     match poll(&mut ready, None) {
                         Ok(_) | Err(Errno::INTR) => {}
-                        Err(error) => return Err(HostError::new(format!("cannot wait for `{}`: {error}", self.name))),
+                        Err(error) => {
+                            return Err(HostError::new(
+                                HostCode::System,
+                                format!("cannot wait for `{}`: {error}", self.name),
+                            ));
+                        }
                     }
                 }
             }

@@ -9,10 +9,11 @@ pub(super) use fuzz::fuzz;
 pub(super) use live::InterfaceCapture;
 
 use crate::terminal::CliError;
-use quaject_esp_run::HostError;
+use quaject_esp_run::{HostCode, HostError};
 use quaject_filter::fuzz::Guard;
 
 /// A buffer that ends at an inaccessible page.
 fn guard() -> Result<Guard, CliError> {
-    Guard::new().map_err(|error| CliError::from(HostError::new(format!("cannot allocate memory: {error}"))))
+    Guard::new()
+        .map_err(|error| CliError::from(HostError::new(HostCode::System, format!("cannot allocate memory: {error}"))))
 }

@@ -11,7 +11,7 @@ use super::platform::{CanInterface, dropped_datagrams};
 use super::{Device, Ends, Received};
 use crate::binding::CanEndpoint;
 use crate::drivers::message_codec::{FieldKind, MessageCodec, Value};
-use crate::error::{HostError, reason};
+use crate::error::{HostCode, HostError, reason};
 use crate::poller::Interest;
 use crate::system;
 use frame::{CAN_EFF_FLAG, CAN_EFF_MASK, CAN_ERR_FLAG, CAN_SFF_MASK, CanFrame, MAX_DATA_BYTES};
@@ -61,7 +61,7 @@ impl Can {
         let output = ends.output.map(codec).transpose()?;
         let bus = match name {
             CanEndpoint::Interface(interface) => CanInterface::open(interface).map(Bus::Interface).map_err(|os_error| {
-                let error = HostError::new(format!("cannot open the CAN interface `{interface}`: {}", reason(&os_error)));
+                let error = HostError::new(HostCode::Device, format!("cannot open the CAN interface `{interface}`: {}", reason(&os_error)));
                 if os_error.kind() == ErrorKind::Unsupported || os_error.raw_os_error() == Some(libc::EAFNOSUPPORT) {
                     error.help(
                         "this system has no SocketCAN; `can:43113` is a bus of this machine that other programs can join",
@@ -71,7 +71,7 @@ impl Can {
                 }
             })?,
             CanEndpoint::Loopback(port) => open_loopback(*port).map_err(|error| {
-                HostError::new(format!("cannot open the CAN bus at UDP port {port} of {GROUP}: {}", reason(&error)))
+                HostError::new(HostCode::Device, format!("cannot open the CAN bus at UDP port {port} of {GROUP}: {}", reason(&error)))
                     .help("the loopback interface must be up: `ip link set lo up`")
             })?,
         };
@@ -155,8 +155,9 @@ fn open_loopback(port: u16) -> Result<Bus, Error> {
 impl Device for Can {
     fn receive(&mut self) -> Result<Received, HostError> {
         loop {
-            let frame =
-                self.next().map_err(|error| HostError::new(format!("cannot read from the bus: {}", reason(&error))))?;
+            let frame = self.next().map_err(|error| {
+                HostError::new(HostCode::Device, format!("cannot read from the bus: {}", reason(&error)))
+            })?;
             let Some(frame) = frame else { return Ok(Received::Nothing) };
             let Some(codec) = &self.input else { continue };
             match codec.encode(vec![Value::Number(i128::from(frame.id)), Value::Bytes(frame.data)]) {

@@ -20,7 +20,7 @@ use crate::drivers::devices::{Device, Ends, Received};
 use crate::drivers::failure::Failure;
 use crate::drivers::message_codec::FieldKind::{Bytes, Cases, Id, Number};
 use crate::drivers::message_codec::{Case, MessageCodec, TooLarge, Value};
-use crate::error::HostError;
+use crate::error::{HostCode, HostError};
 use crate::poller::Interest;
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Channel, Program};
@@ -236,15 +236,18 @@ fn complete(requests: &MessageCodec, answers: &MessageCodec, channel: &Channel) 
     for (asked, answer) in pairs {
         let Some(request) = asked.iter().find(|request| requests.has(**request)) else { continue };
         if !answers.has(answer) {
-            return Err(HostError::usage(format!(
-                "driver `file` cannot answer `{}` on channel `{}`: its union has no case `{}`",
-                REQUESTS[*request].name, channel.name, ANSWERS[answer].name
-            ))
+            return Err(HostError::usage(
+                HostCode::Type,
+                format!(
+                    "driver `file` cannot answer `{}` on channel `{}`: its union has no case `{}`",
+                    REQUESTS[*request].name, channel.name, ANSWERS[answer].name
+                ),
+            )
             .help(format!("declare it `channel {}{ANSWERS_EXAMPLE}", channel.name)));
         }
     }
     if requests.instances() != answers.instances() {
-        return Err(HostError::usage("the two channels of one `file` driver name different processes")
+        return Err(HostError::usage(HostCode::Type, "the two channels of one `file` driver name different processes")
             .help("let both begin with the same `pid(...)`, or with integers"));
     }
     Ok(())
@@ -295,12 +298,12 @@ impl Device for Files {
         match text_bound {
             Some(room) => match self.answer(id, FAILED, failure.values(room)) {
                 Ok(()) => Ok(()),
-                Err(TooLarge) => Err(HostError::new("the answer `failed` does not hold its code")),
+                Err(TooLarge) => Err(HostError::new(HostCode::Type, "the answer `failed` does not hold its code")),
             },
-            None => Err(HostError::new(format!(
-                "cannot {}{subject} in `{}`: {}",
-                REQUESTS[case].name, self.name, failure.reason
-            ))
+            None => Err(HostError::new(
+                HostCode::File,
+                format!("cannot {}{subject} in `{}`: {}", REQUESTS[case].name, self.name, failure.reason),
+            )
             .help("give the answers a case `failed: u8` to go on without it")),
         }
     }

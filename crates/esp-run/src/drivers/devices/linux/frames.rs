@@ -16,7 +16,7 @@ use super::sorting::Sorting;
 use crate::binding::Interface;
 use crate::drivers::devices::{Device, Ends, Received};
 use crate::drivers::message_codec::{FieldKind, MessageCodec, Value};
-use crate::error::{HostError, reason};
+use crate::error::{HostCode, HostError, reason};
 use crate::poller::Interest;
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Channel, Program};
@@ -61,7 +61,7 @@ impl Frames {
         let codecs = Codecs::of(program, "tap", interface, ends)?;
         let interface = interface.name.as_str();
         let opened = open_tap(interface).map_err(|error| {
-            HostError::new(format!("cannot open the TAP interface `{interface}`: {}", reason(&error)))
+            HostError::new(HostCode::Device, format!("cannot open the TAP interface `{interface}`: {}", reason(&error)))
                 .help(format!("make one that you own: `ip tuntap add mode tap user $USER name {interface}`, as root"))
         })?;
         Ok(Frames::of(interface, opened, None, codecs))
@@ -71,7 +71,7 @@ impl Frames {
         let codecs = Codecs::of(program, "packet", interface, ends)?;
         let interface = interface.name.as_str();
         let (opened, shared) = open_packet(interface).map_err(|error| {
-            HostError::new(format!("cannot open the interface `{interface}`: {}", reason(&error)))
+            HostError::new(HostCode::Device, format!("cannot open the interface `{interface}`: {}", reason(&error)))
                 .help("this needs the capability CAP_NET_RAW; `ip link` names the interfaces")
         })?;
         Ok(Frames::of(interface, opened, Some(shared), codecs))
@@ -128,7 +128,7 @@ impl Frames {
     }
 
     fn removed(&self) -> HostError {
-        HostError::new(format!("the interface `{}` was removed", self.name)).help(
+        HostError::new(HostCode::Device, format!("the interface `{}` was removed", self.name)).help(
             "it was deleted, or moved to another network namespace, while the program used it; `ip link` lists the interfaces",
         )
     }
@@ -227,9 +227,10 @@ impl Device for Frames {
         loop {
             let read = self.next().map_err(|error| match Errno::from_io_error(&error) {
                 Some(errno) if INTERFACE_REMOVED.contains(&errno) => self.removed(),
-                Some(_) | None => {
-                    HostError::new(format!("cannot read from the interface `{}`: {}", self.name, reason(&error)))
-                }
+                Some(_) | None => HostError::new(
+                    HostCode::Device,
+                    format!("cannot read from the interface `{}`: {}", self.name, reason(&error)),
+                ),
             })?;
             let (Some(length), Some(codec)) = (read, &self.input) else { return Ok(Received::Nothing) };
             let frame = &self.buffer[..length];

@@ -11,7 +11,7 @@
 //! it is dropped. A channel of `bytes` receives the frames that any rule matches.
 
 use crate::drivers::message_codec::{Case, FieldKind, MessageCodec, Value};
-use crate::error::HostError;
+use crate::error::{HostCode, HostError};
 use crate::files::read_text;
 use quaject_diagnostic::excerpt;
 use quaject_esp_ir::ir::{Channel, Program, Type};
@@ -57,7 +57,7 @@ impl Sorting {
         let classifier = Classifier::new();
         let filters = compiled.iter().zip((0..=u32::MAX).rev()).map(|(own, priority)| (&own.filter, priority));
         let ids = classifier.insert_all(filters).map_err(|error| {
-            HostError::new(format!("`{}`: {error}", rules.display())).help(error.help().to_string())
+            HostError::new(HostCode::Content, format!("`{}`: {error}", rules.display())).help(error.help().to_string())
         })?;
         let cases = ids.into_iter().enumerate().map(|(case, id)| (id, case)).collect();
         Ok((Sorting { reader: classifier.reader(), cases, kind }, codec))
@@ -95,10 +95,10 @@ fn carried(
     let codec = MessageCodec::of_channel(program, channel, driver, &[FieldKind::Cases(&cases)], &example)?;
     if let Some(missing) = (0..other).find(|case| !codec.has(*case)) {
         let (name, line, path) = (cases[missing].name, compiled[missing].rule.line, rules.display());
-        return Err(HostError::usage(format!(
-            "channel `{}` has no case for rule `{name}`, {path}:{line}",
-            channel.name
-        ))
+        return Err(HostError::usage(
+            HostCode::Type,
+            format!("channel `{}` has no case for rule `{name}`, {path}:{line}", channel.name),
+        )
         .help(format!("add `{name}: bytes[<=1514]` to its union, or give the rule the name of one of its cases")));
     }
     let kind = SortedMessage::Union { other: codec.has(other).then_some(other) };
@@ -116,17 +116,16 @@ fn begins_with_union(program: &Program, channel: &Channel) -> bool {
 /// The rules of a file, checked.
 fn compiled(path: &Path) -> Result<Vec<Compiled>, HostError> {
     let text = read_text(path)?;
-    let pcap = Pcap::load().map_err(|absent| HostError::new(absent.to_string()).help(absent.help()))?;
+    let pcap = Pcap::load().map_err(|absent| HostError::new(HostCode::Tool, absent.to_string()).help(absent.help()))?;
     let (rules, mut mistakes) = read(&text);
     if mistakes.is_empty() {
         let (compiled, more) = compile(&pcap, &rules, ETHERNET);
         mistakes = more;
         if let Some(own) = compiled.iter().find(|own| own.rule.name == OTHER) {
-            return Err(HostError::new(format!(
-                "`{}`, line {}: a rule called `{OTHER}`",
-                path.display(),
-                own.rule.line
-            ))
+            return Err(HostError::new(
+                HostCode::Content,
+                format!("`{}`, line {}: a rule called `{OTHER}`", path.display(), own.rule.line),
+            )
             .help("that is the case of frames that no rule matches; give the rule another name"));
         }
         if mistakes.is_empty() && !compiled.is_empty() {
@@ -136,7 +135,7 @@ fn compiled(path: &Path) -> Result<Vec<Compiled>, HostError> {
     // A rule that can never match is an error: its port would wait forever.
     match mistakes.first() {
         Some(mistake) => Err(shown(path, &text, mistake)),
-        None => Err(HostError::new(format!("`{}` has no rule", path.display()))
+        None => Err(HostError::new(HostCode::Content, format!("`{}` has no rule", path.display()))
             .help("write a rule in a line, as in `web: tcp port 80`")),
     }
 }
@@ -147,7 +146,7 @@ fn shown(path: &Path, text: &str, diagnostic: &RuleDiagnostic) -> HostError {
     let content = text.lines().nth(line as usize - 1).unwrap_or_default();
     let place = format!("{}:{line}:{column}", path.display());
     let excerpt = excerpt(line, content, column);
-    let error = HostError::new(format!("{place}: {}\n{}", diagnostic.message, excerpt.trim_end()));
+    let error = HostError::new(HostCode::Content, format!("{place}: {}\n{}", diagnostic.message, excerpt.trim_end()));
     match &diagnostic.help {
         Some(help) => error.help(help.clone()),
         None => error,

@@ -17,7 +17,7 @@
 //! Nothing here blocks but that lock, for a bounded time.
 
 use crate::binding::Ring as RingEndpoint;
-use crate::error::{HostError, reason};
+use crate::error::{HostCode, HostError, reason};
 use crate::poller::Interest;
 use quaject_queue::shared::{Ring, bytes_needed};
 use quaject_queue::{Mapping, Single};
@@ -216,7 +216,7 @@ impl RingLink {
                 Role::Reader => "reader",
                 Role::Writer => "writer",
             };
-            return Err(HostError::new(format!("ring `{path}` has a {role} already"))
+            return Err(HostError::new(HostCode::Device, format!("ring `{path}` has a {role} already"))
                 .help("a ring is from one writer to one reader; choose another name for another pair"));
         }
         let memory =
@@ -258,7 +258,7 @@ impl RingLink {
 }
 
 fn no_ring(path: &Path) -> HostError {
-    HostError::new(format!("`{}` is no ring", path.display())).help(
+    HostError::new(HostCode::Device, format!("`{}` is no ring", path.display())).help(
         "a ring has a name of its own, which exists until both sides have connected; remove the file, or choose another name",
     )
 }
@@ -268,7 +268,7 @@ fn connect_or_listen(name: &RingEndpoint, role: Role) -> Result<LinkState, HostE
     let path = &name.path;
     let failed = |error: Errno| HostError::file("connect at", path.display(), &error.into());
     let address = SocketAddrUnix::new(path.as_path()).map_err(|_| {
-        HostError::new(format!("cannot connect at `{}`: the name is too long", path.display()))
+        HostError::new(HostCode::Device, format!("cannot connect at `{}`: the name is too long", path.display()))
             .help("names of sockets have at most 107 bytes; a relative one is shorter")
     })?;
     let _lock = lock(path)?;
@@ -290,13 +290,17 @@ fn connect_or_listen(name: &RingEndpoint, role: Role) -> Result<LinkState, HostE
         },
         Err(Errno::PROTOTYPE) => return Err(no_ring(path)),
         Err(Errno::AGAIN) => {
-            return Err(HostError::new(format!("too many processes wait at ring `{}`", path.display()))
-                .help("a ring is from one writer to one reader; choose another name for another pair"));
+            return Err(HostError::new(
+                HostCode::Device,
+                format!("too many processes wait at ring `{}`", path.display()),
+            )
+            .help("a ring is from one writer to one reader; choose another name for another pair"));
         }
         Err(error) => return Err(failed(error)),
     }
     let memory = Mapping::new(bytes_needed(name.slots_log2));
-    let memory = memory.map_err(|error| HostError::new(format!("cannot make a ring: {}", reason(&error))))?;
+    let memory =
+        memory.map_err(|error| HostError::new(HostCode::Device, format!("cannot make a ring: {}", reason(&error))))?;
     let ring = Shared::create(memory, name.slots_log2, OWNER).expect("the memory was made for it");
     bind(&socket, &address).map_err(failed)?;
     let listener = Listener { socket, path: path.clone() };
@@ -319,8 +323,11 @@ fn lock(path: &Path) -> Result<File, HostError> {
             Err(error) => return Err(failed(error.into())),
         }
     }
-    Err(HostError::new(format!("cannot connect at `{}`: another process has locked its folder", path.display()))
-        .help("choose a name in another folder"))
+    Err(HostError::new(
+        HostCode::Device,
+        format!("cannot connect at `{}`: another process has locked its folder", path.display()),
+    )
+    .help("choose a name in another folder"))
 }
 
 /// The state of a connection that was accepted.

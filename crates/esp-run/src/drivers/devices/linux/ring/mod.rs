@@ -21,7 +21,7 @@ pub(super) use writer::RingWriter;
 use super::{Device, Ends};
 use crate::binding::Ring as RingEndpoint;
 use crate::drivers::bytes::Shape;
-use crate::error::HostError;
+use crate::error::{HostCode, HostError};
 use quaject_esp_ir::ir::Program;
 
 /// Opens the program's end of a stream.
@@ -33,10 +33,10 @@ pub(super) fn open(program: &Program, name: &RingEndpoint, ends: Ends<'_>) -> Re
         (None, Some(output)) => {
             Ok(Box::new(RingWriter::open(name, &output.name, Shape::of(program, output, "ring")?)?))
         }
-        (Some(input), Some(output)) => Err(HostError::usage(format!(
-            "channels `{}` and `{}` share one ring, which has one direction",
-            input.name, output.name
-        ))
+        (Some(input), Some(output)) => Err(HostError::usage(
+            HostCode::Binding,
+            format!("channels `{}` and `{}` share one ring, which has one direction", input.name, output.name),
+        )
         .help("name a ring for each direction")),
         (None, None) => unreachable!("a device is opened for a channel"),
     }
@@ -44,6 +44,6 @@ pub(super) fn open(program: &Program, name: &RingEndpoint, ends: Ends<'_>) -> Re
 
 /// The error for content that violates the protocol.
 fn broken(path: &str) -> HostError {
-    HostError::new(format!("ring `{path}` holds what no peer writes"))
+    HostError::new(HostCode::Device, format!("ring `{path}` holds what no peer writes"))
         .help("its other side must be a driver `ring:` or keep to `quaject/ring_stream.h`")
 }

@@ -6,7 +6,7 @@ use super::link::{RingLink, Role, Shared};
 use crate::binding::Ring as RingEndpoint;
 use crate::drivers::bytes::Shape;
 use crate::drivers::devices::{Device, Received};
-use crate::error::HostError;
+use crate::error::{HostCode, HostError};
 use crate::poller::{Interest, Lifetime};
 use quaject_esp_exec::datum::Datum;
 use quaject_queue::shared::Ring;
@@ -74,11 +74,12 @@ impl RingReader {
                         Ok(Some(frame)) => break Ok(Some(frame)),
                         Err(SlotError::NoFrame) => break Err(broken(&self.path)),
                         Err(SlotError::TooLong(length)) => {
-                            break Err(HostError::new(format!(
-                                "ring `{}` holds a message of {length} bytes, and channel `{}` takes at most {bound}",
-                                self.path, self.channel
-                            ))
-                            .help("let its type hold as much as the writer sends"));
+                            let (path, channel) = (&self.path, &self.channel);
+                            let cause = format!(
+                                "ring `{path}` holds a message of {length} bytes, and channel `{channel}` takes at most {bound}"
+                            );
+                            break Err(HostError::new(HostCode::Message, cause)
+                                .help("let its type hold as much as the writer sends"));
                         }
                     }
                 }
@@ -105,10 +106,10 @@ impl RingReader {
         let frame = self.frame()?;
         if frame.is_none() && is_disconnected {
             if self.assembly.is_open() {
-                return Err(HostError::new(format!(
-                    "the writer of ring `{}` has disconnected in the middle of a message",
-                    self.path
-                ))
+                return Err(HostError::new(
+                    HostCode::Device,
+                    format!("the writer of ring `{}` has disconnected in the middle of a message", self.path),
+                )
                 .help("it was killed, or stopped early; start both again"));
             }
             return Ok(Some(Frame::End));
@@ -120,12 +121,15 @@ impl RingReader {
     fn message(&self, content: &[u8]) -> Result<Vec<Datum>, HostError> {
         let mut message = Vec::new();
         if !self.shape.holds(content) {
-            return Err(HostError::new(format!(
-                "ring `{}` holds a message of {} bytes, and those of channel `{}` are one byte each",
-                self.path,
-                content.len(),
-                self.channel
-            ))
+            return Err(HostError::new(
+                HostCode::Message,
+                format!(
+                    "ring `{}` holds a message of {} bytes, and those of channel `{}` are one byte each",
+                    self.path,
+                    content.len(),
+                    self.channel
+                ),
+            )
             .help("let its type be `bytes`"));
         }
         self.shape.message(content, &mut message);

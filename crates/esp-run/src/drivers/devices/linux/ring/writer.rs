@@ -6,7 +6,7 @@ use super::link::{RingLink, Role, Shared};
 use crate::binding::Ring as RingEndpoint;
 use crate::drivers::bytes::{Outcome, Shape};
 use crate::drivers::devices::{Device, Received};
-use crate::error::HostError;
+use crate::error::{HostCode, HostError};
 use crate::poller::{Interest, Lifetime};
 use quaject_esp_exec::datum::Datum;
 use quaject_queue::shared::{Message as Slot, Ring};
@@ -84,8 +84,11 @@ impl RingWriter {
     /// Messages that are not in the ring when the reader has disconnected can never be read.
     fn check_reader(&self) -> Result<(), HostError> {
         if self.link.is_disconnected() && self.is_holding() {
-            return Err(HostError::new(format!("the reader of ring `{}` has disconnected", self.path))
-                .help("what it has not read is lost; start both again"));
+            return Err(HostError::new(
+                HostCode::Device,
+                format!("the reader of ring `{}` has disconnected", self.path),
+            )
+            .help("what it has not read is lost; start both again"));
         }
         Ok(())
     }
@@ -111,8 +114,11 @@ impl Device for RingWriter {
             }
             Outcome::NotBytes => {
                 let cause = if self.ended { "comes after the end of its bytes" } else { "is not a byte" };
-                return Err(HostError::new(format!("a message on channel `{}` {cause}", self.channel))
-                    .help("the `ring` driver writes bytes, then once -1 or `eos`, as it reads them"));
+                return Err(HostError::new(
+                    HostCode::Message,
+                    format!("a message on channel `{}` {cause}", self.channel),
+                )
+                .help("the `ring` driver writes bytes, then once -1 or `eos`, as it reads them"));
             }
         };
         self.held.push_back(frame.slots());
