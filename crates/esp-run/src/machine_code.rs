@@ -2,7 +2,7 @@
 //! returns to the interpreter before an operation that it does not have.
 
 use crate::debug_info::DebugInfo;
-use crate::error::{HostCode, HostError};
+use crate::error::HostError;
 use crate::settings::{Engine, Settings};
 use quaject_esp_exec::step::Checks;
 use quaject_esp_ir::ir::Program;
@@ -10,6 +10,7 @@ use quaject_esp_ir::ir::Program;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
 mod native {
     use super::*;
+    use crate::error::HostCode;
     use quaject_esp_exec::native::{Cell, Extents, Native, NativeFrame};
     use quaject_esp_gen::jit;
     use quaject_esp_ir::ir::ProcessId;

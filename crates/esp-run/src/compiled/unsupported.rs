@@ -1,6 +1,6 @@
 //! The engine `c` on a system that is not Unix: refused.
 
-use crate::error::{HostCode, HostError};
+use crate::error::HostError;
 use crate::outcome::RunOutcome;
 use crate::ports::Ports;
 use crate::signals::Signals;

@@ -3,7 +3,7 @@
 use super::sources::Access;
 use crate::arguments::{FilterCorpus, FilterFuzz};
 use crate::terminal::{CliError, Status, Terminal};
-use quaject_esp_run::{HostCode, HostError};
+use quaject_esp_run::HostError;
 use quaject_filter::capture::CapturedPacket;
 use quaject_filter::pcap::Pcap;
 use std::convert::Infallible;

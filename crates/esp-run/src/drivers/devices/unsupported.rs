@@ -2,7 +2,7 @@
 
 use super::{Device, Ends};
 use crate::binding::DeviceEndpoint;
-use crate::error::{HostCode, HostError};
+use crate::error::HostError;
 use quaject_esp_ir::ir::Program;
 use rustix::fd::BorrowedFd;
 use std::io;
