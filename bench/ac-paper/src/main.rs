@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use quaject_ac as _;
 use quaject_bench_harness::median;
 
-type Whole = unsafe extern "C" fn(n: i64) -> u64;
-type Each = unsafe extern "C" fn(n: i64, each: *mut u64) -> u64;
+type RoundFunction = unsafe extern "C" fn(n: i64) -> u64;
+type EventFunction = unsafe extern "C" fn(n: i64, each: *mut u64) -> u64;
 type Messages = unsafe extern "C" fn(n: i64, window: i64) -> u64;
 
 #[derive(Default)]
@@ -112,7 +112,7 @@ fn tsc() -> u64 {
 }
 
 /// Per event; the events come in rounds so short that few of them are interrupted, and the median round speaks.
-fn whole(function: Whole) -> f64 {
+fn median_cycles(function: RoundFunction) -> f64 {
     let events = EVENTS / ROUNDS;
     // SAFETY: any count will do.
     let rounds: Vec<f64> = (0..=ROUNDS).map(|_| unsafe { function(events) } as f64 / events as f64).collect();
@@ -120,7 +120,7 @@ fn whole(function: Whole) -> f64 {
 }
 
 /// Every event alone, sorted.
-fn each(function: Each) -> Vec<u64> {
+fn cycles_per_event(function: EventFunction) -> Vec<u64> {
     let mut each = vec![0; EVENTS as usize];
     // SAFETY: there is room for as many.
     let count = unsafe { function(EVENTS, each.as_mut_ptr()) };
@@ -131,20 +131,20 @@ fn each(function: Each) -> Vec<u64> {
 
 fn table_1() {
     println!("\nTable 1, context switch by number, average      ours    paper");
-    let rows: [(&str, Whole, u32); 4] = [
+    let rows: [(&str, RoundFunction, u32); 4] = [
         ("lazy", lazy_switch_dispatch, 95),
         ("lazy, no dispatch", lazy_switch_no_dispatch, 80),
         ("eager", eager_switch_dispatch, 83),
         ("eager, no dispatch", eager_switch_no_dispatch, 71),
     ];
     for (name, function, paper) in rows {
-        println!("  {name:<44} {:>6.1}   {paper:>6}", whole(function));
+        println!("  {name:<44} {:>6.1}   {paper:>6}", median_cycles(function));
     }
 }
 
 /// Least, median, 99th percentile and greatest, without the clock's own time.
-fn bounds(name: &str, function: Each, clock: &Clock, paper: &str) {
-    let each = each(function);
+fn bounds(name: &str, function: EventFunction, clock: &Clock, paper: &str) {
+    let each = cycles_per_event(function);
     let at = |share: usize| each[(each.len() - 1) * share / 1000];
     let min = at(0).saturating_sub(clock.min);
     let middle = at(500) as f64 - clock.average;
@@ -168,14 +168,14 @@ fn table_3(clock: &Clock) {
 
 fn table_5() {
     println!("\nTable 5, creation and tear down           lazy    eager    paper lazy, eager");
-    let rows: [(&str, Whole, Whole, &str); 4] = [
+    let rows: [(&str, RoundFunction, RoundFunction, &str); 4] = [
         ("empty invocation", lazy_empty_call, eager_empty_call, "6, 6"),
         ("empty invocation in ASYNC", lazy_empty_async, eager_empty_async, "26, 74"),
         ("blocking function (THCYield)", lazy_blocking_yield, eager_blocking_yield, "335, 330"),
         ("blocking function (THCYieldTo)", lazy_blocking_yield_to, eager_blocking_yield_to, "326, 260"),
     ];
     for (name, lazy, eager, paper) in rows {
-        println!("  {name:<36} {:>8.1} {:>8.1}    {paper:>16}", whole(lazy), whole(eager));
+        println!("  {name:<36} {:>8.1} {:>8.1}    {paper:>16}", median_cycles(lazy), median_cycles(eager));
     }
 }
 

@@ -9,7 +9,7 @@ mod rules;
 
 use limit::{Limit, Tuple};
 use quaject_bench_harness::median;
-use quaject_filter::pcap::Pcap;
+use quaject_filter::pcap::{Pcap, Prepared};
 use quaject_filter::{Classifier, Expression, Filter, Match, Packet, Reader, Scope, View};
 use std::hint::black_box;
 use std::time::Instant;
@@ -185,43 +185,9 @@ fn packets(pcap: &Pcap, workload: Workload, filters: usize) {
     add_limit(&mut contenders, &limit, &pointers);
     add_classifier(&mut contenders, &views, one, many, burst, &mut matches);
     // Peers that test one filter after the other run only with filter counts at which they end in time.
-    if filters <= 1000 {
-        contenders.push((
-            "bpf_filter, one after the other".to_owned(),
-            Box::new(|found| {
-                for (packet, found) in views.iter().zip(found) {
-                    *found = oracles.iter().position(|own| own.run(*packet) != 0).map_or(0, |at| at as u32 + 1);
-                }
-            }),
-        ));
-    }
-    if let Some(merged) = &merged {
-        contenders.push((
-            "libpcap, one expression (yes or no)".to_owned(),
-            Box::new(|found| {
-                for ((packet, found), expected) in views.iter().zip(found).zip(&expected) {
-                    *found = if merged.run(*packet) != 0 { *expected } else { 0 };
-                }
-            }),
-        ));
-    }
-    if let Some(jit) = &jit {
-        contenders.push((
-            "rte_bpf, one after the other".to_owned(),
-            Box::new(|found| jit.classify(&pointers, LENGTH as u32, found)),
-        ));
-    }
-    if let Some(rbpf) = &mut rbpf {
-        contenders.push(("rbpf, one after the other".to_owned(), Box::new(|found| rbpf.classify(found))));
-    }
-    for batch in [1, 32, 128] {
-        let acl = &acl;
-        let pointers = &pointers;
-        contenders.push((
-            format!("rte_acl, batches of {batch}"),
-            Box::new(move |found| acl.classify(pointers, found, batch)),
-        ));
-    }
+    let oracles = if filters <= 1000 { &oracles[..] } else { &[] };
+    add_libpcap(&mut contenders, &views, oracles, merged.as_ref(), &expected);
+    add_packet_libraries(&mut contenders, &pointers, jit.as_ref(), rbpf.as_mut(), &acl);
     println!(
         "\n{workload:?}, {filters} filters: nanoseconds per packet, median of {ROUNDS} (best), ratio to the limit"
     );
@@ -292,6 +258,61 @@ fn add_classifier<'p>(
             }
         }),
     ));
+}
+
+/// libpcap: the filters one after the other, and one expression for all of them.
+fn add_libpcap<'p>(
+    contenders: &mut Vec<(String, Pass<'p>)>,
+    views: &'p [Packet<'p>],
+    oracles: &'p [Prepared<'p>],
+    merged: Option<&'p Prepared<'p>>,
+    expected: &'p [u32],
+) {
+    if !oracles.is_empty() {
+        contenders.push((
+            "bpf_filter, one after the other".to_owned(),
+            Box::new(move |found| {
+                for (packet, found) in views.iter().zip(found) {
+                    *found = oracles.iter().position(|own| own.run(*packet) != 0).map_or(0, |at| at as u32 + 1);
+                }
+            }),
+        ));
+    }
+    if let Some(merged) = merged {
+        contenders.push((
+            "libpcap, one expression (yes or no)".to_owned(),
+            Box::new(move |found| {
+                for ((packet, found), expected) in views.iter().zip(found).zip(expected) {
+                    *found = if merged.run(*packet) != 0 { *expected } else { 0 };
+                }
+            }),
+        ));
+    }
+}
+
+/// DPDK and rbpf.
+fn add_packet_libraries<'p>(
+    contenders: &mut Vec<(String, Pass<'p>)>,
+    pointers: &'p [*const u8],
+    jit: Option<&'p peers::Bpf>,
+    rbpf: Option<&'p mut ebpf::Rbpf>,
+    acl: &'p peers::Acl,
+) {
+    if let Some(jit) = jit {
+        contenders.push((
+            "rte_bpf, one after the other".to_owned(),
+            Box::new(move |found| jit.classify(pointers, LENGTH as u32, found)),
+        ));
+    }
+    if let Some(rbpf) = rbpf {
+        contenders.push(("rbpf, one after the other".to_owned(), Box::new(move |found| rbpf.classify(found))));
+    }
+    for batch in [1, 32, 128] {
+        contenders.push((
+            format!("rte_acl, batches of {batch}"),
+            Box::new(move |found| acl.classify(pointers, found, batch)),
+        ));
+    }
 }
 
 /// Runs contenders in turn and prints what they took.

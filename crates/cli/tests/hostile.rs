@@ -330,7 +330,7 @@ fn a_text_that_is_too_dense_is_refused() {
     let end = qj(&["run"], &file);
     assert_bears("a dense text", "run", &end, text.len());
     assert_eq!(end.status, Some(1), "{}", end.complaint);
-    assert!(end.complaint.contains("is too large: its text stands for more than 2125"), "{}", end.complaint);
+    assert!(end.complaint.contains("is too large: its text expands to more than 2125"), "{}", end.complaint);
 }
 
 #[test]

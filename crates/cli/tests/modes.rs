@@ -1,4 +1,4 @@
-//! How processes become code: what is fused, what is left out and why, and that faults name the processes as written.
+//! How processes become code: what is fused, what is excluded and why, and that faults name the processes as written.
 
 mod support;
 
@@ -366,7 +366,7 @@ fn messages_that_one_receiver_does_not_take_are_for_the_other() {
         .qj("build a.esp --emit c --mode automata --report -o out")
         .assert()
         .success()
-        .stdout_eq("left out: r: [..]\nfused: w: [..]\n...\n");
+        .stdout_eq("excluded: r: [..]\nfused: w: [..]\n...\n");
 }
 
 #[test]
@@ -407,7 +407,7 @@ fn fused_processes_observe_timeouts() {
 }
 
 #[test]
-fn batches_are_made_reported_and_left_out() {
+fn batches_are_made_reported_and_excluded() {
     let row = "channel i(bytes[<=100]) external out;\nchannel c(int);\nchannel o(array[64] of u8) external in;\n\
         process read { in(i, $row); for at in 0..row.len { out(c, int(row[at])); } out(c, -1); }\n\
         process write { var all: #array of u8 = #[0; 64], n: u32 = 0; \

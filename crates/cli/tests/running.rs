@@ -173,7 +173,7 @@ fault[deadlock]: `P`, `Q` are blocked forever, channel `a`
       for `Q` to write `a`
   `Q` waits at a.esp:4:13
       for `P` to write `b`
-help: where a process may rest for ever, write `idle in(..)` or `idle alt { .. }`
+help: where a process may rest forever, write `idle in(..)` or `idle alt { .. }`
 
 "#]]);
     }
@@ -335,7 +335,7 @@ fn a_signal_ends_the_program_with_its_output_written() {
             for (mut child, what) in children.into_iter().zip(["interp", "c", "executable"]) {
                 let mut answer = [0; 2];
                 let output = child.stdout.as_mut().expect("it is piped");
-                output.read_exact(&mut answer).expect("output is not kept for ever");
+                output.read_exact(&mut answer).expect("output is not kept forever");
                 signal(&child, name);
                 let status = child.wait().expect("it ends");
                 assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(number), "{what} {file}");

@@ -69,7 +69,7 @@ impl Automaton {
     }
 
     /// Approximate memory.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub(crate) fn memory_bytes(&self) -> u64 {
         self.bytes
     }
 
@@ -97,7 +97,7 @@ impl Automaton {
             postponed_set: self.postponed_sets.number(&obligations.postponed),
         };
         let steps: Rc<[AutomatonStep]> = alternatives.iter().map(number).collect();
-        self.bytes += 100 + alternatives.iter().map(Obligations::bytes).sum::<u64>();
+        self.bytes += 100 + alternatives.iter().map(Obligations::memory_bytes).sum::<u64>();
         self.steps.insert((state, atoms), Rc::clone(&steps));
         Ok(steps)
     }
@@ -117,7 +117,7 @@ impl Obligations {
         Obligations { next: Vec::new(), postponed: Vec::new() }
     }
 
-    fn bytes(&self) -> u64 {
+    fn memory_bytes(&self) -> u64 {
         (size_of::<Obligations>() + 4 * (self.next.len() + self.postponed.len())) as u64
     }
 
@@ -183,7 +183,10 @@ impl WorkBudget<'_> {
 
 /// Adds an alternative, unless another one covers it.
 fn add(alternatives: &mut Vec<Obligations>, obligations: Obligations, work: &mut WorkBudget<'_>) -> Result<(), Limit> {
-    work.spend(1 + alternatives.len() + obligations.next.len() + obligations.postponed.len(), obligations.bytes())?;
+    work.spend(
+        1 + alternatives.len() + obligations.next.len() + obligations.postponed.len(),
+        obligations.memory_bytes(),
+    )?;
     if !alternatives.iter().any(|known| known.covers(&obligations)) {
         alternatives.retain(|known| !obligations.covers(known));
         alternatives.push(obligations);

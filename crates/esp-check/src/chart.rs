@@ -8,7 +8,7 @@
 //!      |               x  waits here
 //! ```
 
-use crate::counterexample::{Counterexample, Problem, TraceStep};
+use crate::counterexample::{Counterexample, TraceStep, ViolationKind};
 use crate::report::{MAX_CALLS, message_text};
 use quaject_esp_exec::step::Step;
 use quaject_esp_ir::model::ModelProgram;
@@ -39,26 +39,26 @@ struct Row {
 }
 
 /// Draws a run.
-pub fn chart(model: &ModelProgram, found: &Counterexample) -> String {
+pub fn chart(model: &ModelProgram, counterexample: &Counterexample) -> String {
     let program = &model.program;
     let environment = program.instance_count() as usize;
     let mut rows = Vec::new();
     let mut cycle = None;
-    for (index, traced) in found.steps.iter().enumerate() {
-        if found.cycle == Some(index) {
+    for (index, traced) in counterexample.steps.iter().enumerate() {
+        if counterexample.cycle == Some(index) {
             cycle = Some(rows.len());
         }
-        let is_violation = index + 1 == found.steps.len() && found.problem.is_step();
+        let is_violation = index + 1 == counterexample.steps.len() && counterexample.violation.is_step();
         rows.extend(row(model, traced, environment, is_violation));
     }
-    let violating = violating_instances(&found.problem);
+    let violating = violating_instances(&counterexample.violation);
     let mut columns: Vec<usize> = rows.iter().flat_map(|row| [row.from, row.to]).chain(violating.clone()).collect();
     columns.sort_unstable();
     columns.dedup();
-    let problem = found.problem.text(program);
+    let violation = counterexample.violation.text(program);
     let bottom = MARGIN + HEAD + ROW * (rows.len() as f64 + 1.0);
     let width = 2.0 * MARGIN + COLUMN * columns.len().max(1) as f64;
-    let height = bottom + ROW + 16.0 * problem.lines().count() as f64 + MARGIN;
+    let height = bottom + ROW + 16.0 * violation.lines().count() as f64 + MARGIN;
     let svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\">\n\
          <style>{STYLE}</style>\n"
@@ -78,7 +78,7 @@ pub fn chart(model: &ModelProgram, found: &Counterexample) -> String {
     if let Some(first) = cycle {
         drawing.cycle(first);
     }
-    drawing.violation(&violating, &problem);
+    drawing.violation(&violating, &violation);
     drawing.svg + "</svg>\n"
 }
 
@@ -136,13 +136,13 @@ impl Drawing {
         self.put(&format!("<path class=\"cycle\" d=\"M{m} {bottom} H{l} V{top} H{m}\"/>"));
     }
 
-    fn violation(&mut self, instances: &[usize], problem: &str) {
+    fn violation(&mut self, instances: &[usize], violation: &str) {
         let bottom = self.bottom;
         for instance in instances {
             let x = self.x(*instance);
             self.put(&format!("<circle class=\"violation\" cx=\"{x}\" cy=\"{bottom}\" r=\"8\"/>"));
         }
-        for (number, line) in problem.lines().enumerate() {
+        for (number, line) in violation.lines().enumerate() {
             let y = bottom + ROW + 16.0 * number as f64;
             self.put(&format!(
                 "<text class=\"error\" style=\"text-anchor:start\" x=\"{MARGIN}\" y=\"{y}\">{}</text>",
@@ -179,16 +179,16 @@ fn row(model: &ModelProgram, traced: &TraceStep, environment: usize, is_violatio
 }
 
 /// The instances that the violation names.
-fn violating_instances(problem: &Problem) -> Vec<usize> {
-    let mut instances: Vec<usize> = match problem {
-        Problem::Fault(report) if report.waits.is_empty() => vec![report.instance as usize],
-        Problem::Fault(report) => report.waits.iter().map(|wait| wait.instance as usize).collect(),
-        Problem::NonTermination { instance, .. }
-        | Problem::Starvation { instance, .. }
-        | Problem::Leak { instance, .. } => {
+fn violating_instances(violation: &ViolationKind) -> Vec<usize> {
+    let mut instances: Vec<usize> = match violation {
+        ViolationKind::Fault(report) if report.waits.is_empty() => vec![report.instance as usize],
+        ViolationKind::Fault(report) => report.waits.iter().map(|wait| wait.instance as usize).collect(),
+        ViolationKind::NonTermination { instance, .. }
+        | ViolationKind::Starvation { instance, .. }
+        | ViolationKind::Leak { instance, .. } => {
             vec![*instance as usize]
         }
-        Problem::Property { .. } => Vec::new(),
+        ViolationKind::Property { .. } => Vec::new(),
     };
     instances.dedup();
     instances

@@ -1,7 +1,7 @@
 //! The driver: checks a model for safety, then its properties, then progress, and reports the first violation with a
 //! short run that shows it.
 
-use crate::counterexample::{Counterexample, Problem};
+use crate::counterexample::{Counterexample, ViolationKind};
 use crate::exploration_plan::{ExplorationPlan, SuccessorMode};
 use crate::instance_set::{instance_bit, participant_set};
 use crate::liveness::{self, ForcedPrefix, Goal, LassoOutcome};
@@ -11,7 +11,7 @@ use crate::options::{Limits, Liveness, Options, Progress, Reduction, Symmetry};
 use crate::reconstruct::{ResolvedStep, annotate, location_after, run_to_state, violation_in};
 use crate::refusal::{MAX_FAIR_INSTANCES, Refusal};
 use crate::report::{Answer, Deadlocks, Leaks, Report, Verdict, restrictions};
-use crate::search::{self, LocatedViolation, Violation};
+use crate::search::{self, LocatedViolation, SafetyViolation};
 use crate::store::Store;
 use crate::successors::TransitionOutcome;
 use crate::timer::Stopwatch;
@@ -38,7 +38,7 @@ pub fn check(model: &ModelProgram, options: &Options, progress: &mut dyn FnMut(P
     let outcome = search::search(&plan, &store, options, &|_| true, progress)?;
     let mut verdict = match (&outcome.violation, outcome.limit) {
         (Some(violation), _) => Verdict::Violated(safety_counterexample(&plan, &store, violation)?),
-        (None, Some(limit)) => Verdict::Unfinished(limit),
+        (None, Some(limit)) => Verdict::Unfinished(limit.into()),
         (None, None) => Verdict::Holds,
     };
     let mut properties: Vec<(String, Answer)> =
@@ -62,7 +62,7 @@ pub fn check(model: &ModelProgram, options: &Options, progress: &mut dyn FnMut(P
         states: store.count() as u64,
         transitions: outcome.transitions,
         depth: outcome.depth,
-        bytes: outcome.bytes as u64,
+        bytes: outcome.memory_bytes as u64,
         elapsed: started.elapsed(),
         unreached,
         restrictions: restrictions(model),
@@ -107,48 +107,50 @@ fn check_liveness(
     }
     let lasso = match liveness::search(plan, goal, ForcedPrefix::NONE, limits, progress)? {
         LassoOutcome::None => return Ok(Verdict::Holds),
-        LassoOutcome::Unfinished(limit) => return Ok(Verdict::Unfinished(limit)),
+        LassoOutcome::Unfinished(limit) => return Ok(Verdict::Unfinished(limit.into())),
         LassoOutcome::Found(lasso) => lasso,
     };
     let steps = annotate(plan, &lasso.steps)?;
-    let problem = match lasso.starved {
-        Some(instance) => Problem::Starvation { instance, location: location_after(plan, &lasso.steps, instance)? },
-        None => Problem::Property { property: property.to_string() },
+    let violation = match lasso.starved {
+        Some(instance) => {
+            ViolationKind::Starvation { instance, location: location_after(plan, &lasso.steps, instance)? }
+        }
+        None => ViolationKind::Property { property: property.to_string() },
     };
-    Ok(Verdict::Violated(Counterexample { problem, cycle: Some(lasso.cycle), steps }))
+    Ok(Verdict::Violated(Counterexample { violation, cycle: Some(lasso.cycle), steps }))
 }
 
 /// A short run that ends in a violation of safety.
 fn safety_counterexample(
     plan: &ExplorationPlan<'_>,
     store: &Store,
-    found: &LocatedViolation,
+    located: &LocatedViolation,
 ) -> Result<Counterexample, TooLarge> {
-    let (mut run, mut generator, numbers) = run_to_state(plan, store, found.state)?;
-    let violation = violation_in(&mut generator, &numbers, &found.violation);
-    if let Violation::Transition(transition) = &violation {
+    let (mut run, mut generator, state_vector) = run_to_state(plan, store, located.state)?;
+    let violation = violation_in(&mut generator, &state_vector, &located.violation);
+    if let SafetyViolation::Transition(transition) = &violation {
         run.push(ResolvedStep::of(transition));
     }
     let (run, violation) = minimize(plan, run, violation)?;
     let steps = annotate(plan, &run)?;
-    let problem = match violation {
-        Violation::Deadlock(report) => Problem::Fault(report),
-        Violation::Leak(pool) => {
+    let violation = match violation {
+        SafetyViolation::Deadlock(report) => ViolationKind::Fault(report),
+        SafetyViolation::Leak(pool) => {
             let pool = plan.model.program.types.pool(pool).name.to_string();
-            Problem::Leak { pool, instance: last_holder(&run) }
+            ViolationKind::Leak { pool, instance: last_holder(&run) }
         }
-        Violation::Transition(transition) => match transition.outcome {
-            TransitionOutcome::Faults(report) => Problem::Fault(report),
+        SafetyViolation::Transition(transition) => match transition.outcome {
+            TransitionOutcome::Faults(report) => ViolationKind::Fault(report),
             TransitionOutcome::NonTerminating(instance) => {
                 let last = steps.last().and_then(|step| step.locations.first());
-                Problem::NonTermination { instance, location: last.copied().unwrap_or_default() }
+                ViolationKind::NonTermination { instance, location: last.copied().unwrap_or_default() }
             }
-            TransitionOutcome::Continues | TransitionOutcome::Exits => {
+            TransitionOutcome::Continues | TransitionOutcome::Terminates => {
                 unreachable!("such a transition is no violation")
             }
         },
     };
-    Ok(Counterexample { problem, steps, cycle: None })
+    Ok(Counterexample { violation, steps, cycle: None })
 }
 
 /// The instance that lost an object in the last step of a run: the actor of the last step, except an instance that has

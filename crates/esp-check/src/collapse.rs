@@ -1,5 +1,5 @@
 //! COLLAPSE compression (Holzmann, "State Compression in SPIN", 1997): each component state (one instance, or what all
-//! instances share) is stored once and has a number. A state is a vector of such numbers, one per slot. The tables are
+//! instances share) is stored once and has a number. A state is a vector of such numbers. The tables are
 //! shared by the threads of a search.
 
 use quaject_esp_ir::ir::ProcessId;
@@ -14,7 +14,7 @@ pub(crate) type ComponentId = u32;
 /// too, since all of them but one have at least a byte, and only 256 have just one.
 const MAX_TABLE_BYTES: usize = u32::MAX as usize;
 
-/// All component states so far, one table per kind of slot.
+/// All component states so far, one table per kind of component.
 #[derive(Debug)]
 pub(crate) struct ComponentTables {
     tables: Vec<RwLock<ComponentTable>>,
@@ -27,7 +27,7 @@ struct ComponentTable {
     /// Where each component ends in `bytes`.
     ends: Vec<u32>,
     /// Open-addressing hash table of numbers plus one; 0 is empty. Its length is a power of two.
-    slots: Vec<u32>,
+    buckets: Vec<u32>,
 }
 
 impl ComponentTable {
@@ -38,11 +38,11 @@ impl ComponentTable {
     }
 
     fn find(&self, component: &[u8]) -> Result<ComponentId, usize> {
-        let mask = self.slots.len().wrapping_sub(1);
+        let mask = self.buckets.len().wrapping_sub(1);
         let mut at = hash(component) as usize & mask;
-        while let Some(slot) = self.slots.get(at).copied().filter(|slot| *slot != 0) {
-            if self.get(slot - 1) == component {
-                return Ok(slot - 1);
+        while let Some(entry) = self.buckets.get(at).copied().filter(|entry| *entry != 0) {
+            if self.get(entry - 1) == component {
+                return Ok(entry - 1);
             }
             at = (at + 1) & mask;
         }
@@ -51,15 +51,15 @@ impl ComponentTable {
 
     /// The number of a component; adds it if it is new. None if the table would exceed `max_bytes`.
     fn add(&mut self, component: &[u8], max_bytes: usize) -> Option<ComponentId> {
-        if self.ends.len() * 4 >= self.slots.len() * 3 {
-            self.slots = vec![0; (self.slots.len() * 2).max(16)];
+        if self.ends.len() * 4 >= self.buckets.len() * 3 {
+            self.buckets = vec![0; (self.buckets.len() * 2).max(16)];
             for id in 0..self.ends.len() as u32 {
-                let mask = self.slots.len() - 1;
+                let mask = self.buckets.len() - 1;
                 let mut at = hash(self.get(id)) as usize & mask;
-                while self.slots[at] != 0 {
+                while self.buckets[at] != 0 {
                     at = (at + 1) & mask;
                 }
-                self.slots[at] = id + 1;
+                self.buckets[at] = id + 1;
             }
         }
         match self.find(component) {
@@ -68,7 +68,7 @@ impl ComponentTable {
             Err(at) => {
                 self.bytes.extend_from_slice(component);
                 self.ends.push(self.bytes.len() as u32);
-                self.slots[at] = self.ends.len() as u32;
+                self.buckets[at] = self.ends.len() as u32;
                 Some(self.ends.len() as u32 - 1)
             }
         }
@@ -107,10 +107,10 @@ impl ComponentTables {
     }
 
     /// Memory of all tables.
-    pub(crate) fn bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         let sizes = self.tables.iter().map(|table| {
             let table = table.read().expect("no thread panics with a table");
-            table.bytes.capacity() + 4 * (table.ends.capacity() + table.slots.capacity())
+            table.bytes.capacity() + 4 * (table.ends.capacity() + table.buckets.capacity())
         });
         sizes.sum()
     }

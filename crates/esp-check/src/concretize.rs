@@ -3,12 +3,12 @@
 //! abstractions lose values. Its counterexample is replayed on the program itself; if that fails, the program is
 //! searched for the same violation.
 
-use crate::counterexample::{Counterexample, Problem};
+use crate::counterexample::{Counterexample, ViolationKind};
 use crate::exploration_plan::{ExplorationPlan, SuccessorMode};
 use crate::liveness::{ForcedPrefix, Goal, LassoOutcome};
 use crate::options::{Limits, Options, Reduction, Symmetry};
 use crate::replay_external::{ReplayOutcome, replay_external};
-use crate::search::Violation;
+use crate::search::SafetyViolation;
 use crate::spuriousness::{Concretization, Spuriousness};
 use crate::store::Store;
 use crate::successors::TransitionOutcome;
@@ -22,16 +22,16 @@ use quaject_esp_ir::model::ModelProgram;
 pub fn concretize(
     program_model: &ModelProgram,
     model: &ModelProgram,
-    found: &Counterexample,
+    counterexample: &Counterexample,
     limits: &Limits,
 ) -> Result<Concretization, Refusal> {
-    let mut concretization = Concretization::unchecked(model, found);
+    let mut concretization = Concretization::unchecked(model, counterexample);
     // The steps of a model of all processes are steps of the program; those of a slice are not.
-    let steps: Vec<Step> = found.steps.iter().map(|traced| traced.step).collect();
+    let steps: Vec<Step> = counterexample.steps.iter().map(|traced| traced.step).collect();
     let mut has_this_run = true;
-    if let (Problem::Fault(report), false) = (&found.problem, concretization.is_slice) {
+    if let (ViolationKind::Fault(report), false) = (&counterexample.violation, concretization.is_slice) {
         match replay_external(program_model, &steps, limits)? {
-            ReplayOutcome::Reproduced(Counterexample { problem: Problem::Fault(other), .. })
+            ReplayOutcome::Reproduced(Counterexample { violation: ViolationKind::Fault(other), .. })
                 if is_same_fault(report, &other) =>
             {
                 concretization.decide(Spuriousness::Real);
@@ -41,12 +41,12 @@ pub fn concretize(
             ReplayOutcome::Infeasible => has_this_run = false,
         }
     }
-    let spuriousness = match &found.problem {
-        Problem::Fault(_) | Problem::NonTermination { .. } | Problem::Leak { .. } => {
-            explore(program_model, found, limits)?
+    let spuriousness = match &counterexample.violation {
+        ViolationKind::Fault(_) | ViolationKind::NonTermination { .. } | ViolationKind::Leak { .. } => {
+            explore(program_model, counterexample, limits)?
         }
-        Problem::Property { property } => check_property(program_model, property, limits)?,
-        Problem::Starvation { instance, .. } => check_starvation(program_model, *instance, limits)?,
+        ViolationKind::Property { property } => check_property(program_model, property, limits)?,
+        ViolationKind::Starvation { instance, .. } => check_starvation(program_model, *instance, limits)?,
     };
     concretization.decide(match spuriousness {
         Spuriousness::Unknown(limit) if !has_this_run => Spuriousness::SpuriousRun(limit),
@@ -56,7 +56,11 @@ pub fn concretize(
 }
 
 /// Searches the reachable states of the program for the violation.
-fn explore(program_model: &ModelProgram, found: &Counterexample, limits: &Limits) -> Result<Spuriousness, Refusal> {
+fn explore(
+    program_model: &ModelProgram,
+    counterexample: &Counterexample,
+    limits: &Limits,
+) -> Result<Spuriousness, Refusal> {
     let plan =
         ExplorationPlan::new(program_model, SuccessorMode::EagerLocal, Symmetry::Off).map_err(Refusal::Unbounded)?;
     // Partial-order reduction would allow another violation of the same run in place of this one.
@@ -67,7 +71,7 @@ fn explore(program_model: &ModelProgram, found: &Counterexample, limits: &Limits
         &plan,
         &store,
         &options,
-        &|violation| is_same_violation(program_model, &found.problem, violation),
+        &|violation| is_same_violation(program_model, &counterexample.violation, violation),
         &mut |_| {},
     )?;
     Ok(match (outcome.violation, outcome.limit) {
@@ -107,26 +111,32 @@ fn check_liveness(plan: &ExplorationPlan<'_>, goal: Goal, limits: &Limits) -> Re
     })
 }
 
-fn is_same_violation(program_model: &ModelProgram, problem: &Problem, violation: &Violation) -> bool {
-    match (problem, violation) {
-        (Problem::Fault(report), Violation::Deadlock(other)) => is_same_fault(report, other),
-        (Problem::Fault(report), Violation::Transition(found)) => match &found.outcome {
+fn is_same_violation(program_model: &ModelProgram, kind: &ViolationKind, violation: &SafetyViolation) -> bool {
+    match (kind, violation) {
+        (ViolationKind::Fault(report), SafetyViolation::Deadlock(other)) => is_same_fault(report, other),
+        (ViolationKind::Fault(report), SafetyViolation::Transition(transition)) => match &transition.outcome {
             TransitionOutcome::Faults(other) => is_same_fault(report, other),
-            TransitionOutcome::Continues | TransitionOutcome::Exits | TransitionOutcome::NonTerminating(_) => false,
+            TransitionOutcome::Continues | TransitionOutcome::Terminates | TransitionOutcome::NonTerminating(_) => {
+                false
+            }
         },
-        (Problem::NonTermination { instance, .. }, Violation::Transition(found)) => match &found.outcome {
-            TransitionOutcome::NonTerminating(other) => instance == other,
-            TransitionOutcome::Continues | TransitionOutcome::Exits | TransitionOutcome::Faults(_) => false,
-        },
-        (Problem::Leak { pool, .. }, Violation::Leak(other)) => *program_model.program.types.pool(*other).name == *pool,
+        (ViolationKind::NonTermination { instance, .. }, SafetyViolation::Transition(transition)) => {
+            match &transition.outcome {
+                TransitionOutcome::NonTerminating(other) => instance == other,
+                TransitionOutcome::Continues | TransitionOutcome::Terminates | TransitionOutcome::Faults(_) => false,
+            }
+        }
+        (ViolationKind::Leak { pool, .. }, SafetyViolation::Leak(other)) => {
+            *program_model.program.types.pool(*other).name == *pool
+        }
         (
-            Problem::NonTermination { .. }
-            | Problem::Property { .. }
-            | Problem::Starvation { .. }
-            | Problem::Leak { .. },
+            ViolationKind::NonTermination { .. }
+            | ViolationKind::Property { .. }
+            | ViolationKind::Starvation { .. }
+            | ViolationKind::Leak { .. },
             _,
         )
-        | (Problem::Fault(_), Violation::Leak(_)) => false,
+        | (ViolationKind::Fault(_), SafetyViolation::Leak(_)) => false,
     }
 }
 

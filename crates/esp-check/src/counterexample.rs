@@ -11,7 +11,7 @@ use quaject_esp_ir::text::fault_name;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Counterexample {
     /// The violation.
-    pub problem: Problem,
+    pub violation: ViolationKind,
     /// Every step. The last one is the violation itself if the violation is a step.
     pub steps: Vec<TraceStep>,
     /// For an infinite run: the first step of the cycle.
@@ -20,7 +20,7 @@ pub struct Counterexample {
 
 /// A violation.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Problem {
+pub enum ViolationKind {
     /// The run ends in a fault, or in a deadlock.
     Fault(Box<FaultReport>),
     /// Local code of an instance does not terminate.
@@ -64,24 +64,24 @@ pub struct TraceStep {
     pub locations: Vec<Location>,
 }
 
-impl Problem {
+impl ViolationKind {
     /// Its word in messages and JSON.
     pub fn name(&self) -> &'static str {
         match self {
-            Problem::Fault(report) => fault_name(report.fault),
-            Problem::NonTermination { .. } => "nontermination",
-            Problem::Property { .. } => "property",
-            Problem::Starvation { .. } => "starvation",
-            Problem::Leak { .. } => "leak",
+            ViolationKind::Fault(report) => fault_name(report.fault),
+            ViolationKind::NonTermination { .. } => "nontermination",
+            ViolationKind::Property { .. } => "property",
+            ViolationKind::Starvation { .. } => "starvation",
+            ViolationKind::Leak { .. } => "leak",
         }
     }
 
     /// Whether the last step of the run is the violation.
     pub fn is_step(&self) -> bool {
         match self {
-            Problem::Fault(report) => report.fault != Fault::Deadlock,
-            Problem::NonTermination { .. } => true,
-            Problem::Property { .. } | Problem::Starvation { .. } | Problem::Leak { .. } => false,
+            ViolationKind::Fault(report) => report.fault != Fault::Deadlock,
+            ViolationKind::NonTermination { .. } => true,
+            ViolationKind::Property { .. } | ViolationKind::Starvation { .. } | ViolationKind::Leak { .. } => false,
         }
     }
 }

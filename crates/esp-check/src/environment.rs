@@ -26,7 +26,7 @@ impl EnvironmentValues {
         let mut messages = Vec::new();
         for (index, channel) in model.program.channels.iter().enumerate() {
             let id = ChannelId(index as u32);
-            messages.push(match (channel.boundary, is_read(model, id)) {
+            messages.push(match (channel.boundary, is_used(model, id)) {
                 (Boundary::FromEnvironment, true) => domain::messages(model, id).unwrap_or_else(|unbounded| {
                     missing.push(unbounded);
                     Vec::new()
@@ -51,8 +51,8 @@ impl EnvironmentValues {
     }
 }
 
-/// Whether a process reads a channel.
-pub(crate) fn is_read(model: &ModelProgram, channel: ChannelId) -> bool {
+/// Whether a process has an operation on a channel.
+pub(crate) fn is_used(model: &ModelProgram, channel: ChannelId) -> bool {
     model.program.processes.iter().flat_map(|process| &process.sites).any(|site| site.channel == channel)
 }
 
@@ -68,12 +68,14 @@ fn called_functions(model: &ModelProgram) -> FxHashSet<ExternId> {
     called
 }
 
-/// Whether every channel offers a message. With the probe on, the classification of a quiescent state finds the
-/// instances that the environment could wake.
+/// Which messages the environment offers. With [`QuiescenceProbe::AllChannelsOffer`], the classification of a quiescent
+/// state finds the instances that the environment could wake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum QuiescenceProbe {
-    Yes,
-    No,
+    /// Every channel from the environment offers its first message.
+    AllChannelsOffer,
+    /// Only the offered message is available.
+    Actual,
 }
 
 /// The most general environment, as one step observes it.
@@ -100,7 +102,7 @@ impl OpenEnvironment {
         OpenEnvironment {
             environment_values,
             offered: None,
-            probe: QuiescenceProbe::No,
+            probe: QuiescenceProbe::Actual,
             choices: Vec::new(),
             used: 0,
             widths: Vec::new(),
@@ -191,8 +193,8 @@ impl Environment for OpenEnvironment {
                 Offer::Message(&self.environment_values.messages[channel.0 as usize][number])
             }
             Some(_) | None => match (self.probe, self.environment_values.messages[channel.0 as usize].first()) {
-                (QuiescenceProbe::Yes, Some(message)) => Offer::Message(message),
-                (QuiescenceProbe::Yes, None) | (QuiescenceProbe::No, _) => Offer::Pending,
+                (QuiescenceProbe::AllChannelsOffer, Some(message)) => Offer::Message(message),
+                (QuiescenceProbe::AllChannelsOffer, None) | (QuiescenceProbe::Actual, _) => Offer::Pending,
             },
         }
     }

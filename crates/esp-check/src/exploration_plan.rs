@@ -2,7 +2,7 @@
 //! between instances, and how successors are generated.
 //!
 //! ```text
-//!   slots of a state:   one per instance | what all instances share, if there are pools | one per bounded channel
+//!   state vector:   one component per instance | what all instances share, if there are pools | one per bounded channel
 //! ```
 
 use crate::collapse::{ComponentTables, table_of_instances};
@@ -41,19 +41,19 @@ pub(crate) struct ExplorationPlan<'m> {
     pub(crate) model: &'m ModelProgram,
     pub(crate) environment_values: Arc<EnvironmentValues>,
     pub(crate) components: ComponentTables,
-    /// Per slot that holds a component: its table.
-    pub(crate) table_of_slot: Vec<usize>,
+    /// Per component index with a component state: its table.
+    pub(crate) table_of_component: Vec<usize>,
     pub(crate) instances: usize,
-    /// The slot of what all instances share.
+    /// The component index of what all instances share.
     pub(crate) shared: Option<u32>,
-    /// Bounded channels, each with the slot that counts its messages, and the bound.
+    /// Bounded channels, each with the component index that counts its messages, and the bound.
     counters: Vec<(ChannelId, u32, u64)>,
-    /// Number of slots of a state.
+    /// Length of a state vector.
     pub(crate) width: usize,
     pub(crate) successor_mode: SuccessorMode,
     /// Per instance: the instances that read an internal channel that it writes.
     pub(crate) receivers: Vec<Vec<u32>>,
-    /// Groups of interchangeable slots: their order in a state is irrelevant.
+    /// Groups of interchangeable components: their order in a state is irrelevant.
     pub(crate) groups: Vec<std::ops::Range<usize>>,
     /// The atomic propositions of the property.
     pub(crate) atoms: Vec<Atom>,
@@ -103,11 +103,11 @@ impl<'m> ExplorationPlan<'m> {
         let processes: Vec<ProcessId> =
             replicas.flat_map(|(index, process)| (0..process.replicas).map(move |_| ProcessId(index as u32))).collect();
         let instances = processes.len();
-        let mut table_of_slot = table_of_instances(processes.iter().copied());
+        let mut table_of_component = table_of_instances(processes.iter().copied());
         let pools = !program.types.pools().is_empty();
         let shared = pools.then_some(instances as u32);
         if pools {
-            table_of_slot.push(table_of_slot.last().map_or(0, |last| last + 1));
+            table_of_component.push(table_of_component.last().map_or(0, |last| last + 1));
         }
         let first = instances + usize::from(pools);
         let bounds = model.bounds.iter().enumerate().filter_map(|(channel, bound)| Some((channel, (*bound)?)));
@@ -121,8 +121,8 @@ impl<'m> ExplorationPlan<'m> {
         let mut plan = ExplorationPlan {
             model,
             environment_values,
-            components: ComponentTables::new(table_of_slot.last().map_or(0, |last| last + 1)),
-            table_of_slot,
+            components: ComponentTables::new(table_of_component.last().map_or(0, |last| last + 1)),
+            table_of_component,
             instances,
             shared,
             width: first + counters.len(),
@@ -205,8 +205,8 @@ impl<'m> ExplorationPlan<'m> {
         }
         self.atoms = atoms;
         // Replicas with different inputs cannot share a table.
-        self.table_of_slot = (0..self.table_of_slot.len()).collect();
-        self.components = ComponentTables::new(self.table_of_slot.len());
+        self.table_of_component = (0..self.table_of_component.len()).collect();
+        self.components = ComponentTables::new(self.table_of_component.len());
         true
     }
 
@@ -243,18 +243,18 @@ impl<'m> ExplorationPlan<'m> {
         self.processes[instance as usize]
     }
 
-    pub(crate) fn is_left_out(&self, instance: u32) -> bool {
-        self.model.role(instance) == Role::LeftOut
+    pub(crate) fn is_omitted(&self, instance: u32) -> bool {
+        self.model.role(instance) == Role::Omitted
     }
 
-    /// The slot that counts a channel's messages.
+    /// The component index that counts a channel's messages.
     pub(crate) fn counter(&self, channel: ChannelId) -> Option<u32> {
-        self.counters.iter().find(|(counted, _, _)| *counted == channel).map(|(_, slot, _)| *slot)
+        self.counters.iter().find(|(counted, _, _)| *counted == channel).map(|(_, component_index, _)| *component_index)
     }
 
     /// Whether the bound allows one more message after this many.
-    pub(crate) fn may_count(&self, slot: u32, count: u32) -> bool {
-        self.counters.iter().any(|(_, counter, bound)| *counter == slot && u64::from(count) < *bound)
+    pub(crate) fn may_count(&self, component_index: u32, count: u32) -> bool {
+        self.counters.iter().any(|(_, counter, bound)| *counter == component_index && u64::from(count) < *bound)
     }
 
     /// Whether the time of an instance's local steps is unobservable: they commute with every step of the other

@@ -24,7 +24,7 @@ impl Frontier {
         self.ends.clear();
     }
 
-    /// Adds a state with these packed numbers.
+    /// Adds a state with this packed vector.
     pub(crate) fn push(&mut self, store: &Store, state: StateRef, words: &[u32]) {
         self.states.push(state);
         if !store.keeps_full_states() {
@@ -33,20 +33,20 @@ impl Frontier {
         }
     }
 
-    /// Reads the numbers of the state at this index.
-    pub(crate) fn read(&self, store: &Store, index: usize, numbers: &mut [u32]) -> StateRef {
+    /// Reads the vector of the state at this index.
+    pub(crate) fn read(&self, store: &Store, index: usize, state_vector: &mut [u32]) -> StateRef {
         let state = self.states[index];
         if store.keeps_full_states() {
-            store.read(state, numbers);
+            store.read(state, state_vector);
         } else {
             let start = if index == 0 { 0 } else { self.ends[index - 1] };
-            unpack(self.words[start..self.ends[index]].iter().copied(), numbers);
+            unpack(self.words[start..self.ends[index]].iter().copied(), state_vector);
         }
         state
     }
 
     /// Memory in use.
-    pub(crate) fn bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         4 * (self.states.capacity() + self.words.capacity()) + 8 * self.ends.capacity()
     }
 }

@@ -62,11 +62,11 @@ pub use chart::chart;
 pub use check::check;
 pub use concretize::concretize;
 pub use configuration::{AwaitedEvent, Configuration, InstanceStatus};
-pub use counterexample::{Counterexample, Problem, TraceStep};
+pub use counterexample::{Counterexample, TraceStep, ViolationKind};
 pub use domain::{MAX_VALUES, Unbounded};
 pub use ltl::BadProperty;
 pub use options::{
-    Compaction, Interrupt, Limit, Limits, Liveness, Options, Progress, Reduction, Symmetry, omission_bound,
+    Compaction, Interrupt, Limit, Limits, Liveness, Options, Progress, Reduction, Symmetry, Unfinished, omission_bound,
 };
 pub use refine::{
     Mismatch, ObserverOutcome, PathCoverage, Refinement, RefinementCounterexample, RefinementInput, RefinementVerdict,

@@ -78,7 +78,7 @@ impl Comparison {
     }
 }
 
-/// Parses a property; returns the automaton of its negation, with its atomic propositions. Processes that are left out
+/// Parses a property; returns the automaton of its negation, with its atomic propositions. Processes that are omitted
 /// have no propositions.
 pub(crate) fn negated(
     program: &Program,
@@ -369,8 +369,8 @@ impl PropertyParser<'_> {
             let names: Vec<&str> = processes.iter().map(|process| process.name.as_str()).collect();
             return Err((format!("no process named `{name}`"), suggestion(&name, &names)));
         };
-        if self.roles.get(index) == Some(&Role::LeftOut) {
-            let help = "it is left out: add it to the `slice`, or state the property in a model of the whole program"
+        if self.roles.get(index) == Some(&Role::Omitted) {
+            let help = "it is omitted: add it to the `slice`, or state the property in a model of the whole program"
                 .to_string();
             return Err((format!("`{name}` is not part of this model"), Some(help)));
         }

@@ -5,7 +5,7 @@
 
 use crate::exploration_plan::ExplorationPlan;
 use crate::reconstruct::ResolvedStep;
-use crate::search::Violation;
+use crate::search::SafetyViolation;
 use crate::successors::MAX_FUEL;
 use crate::successors::waits_for_environment;
 use crate::successors::{SuccessorGenerator, Transition, TransitionOutcome};
@@ -16,16 +16,16 @@ use quaject_esp_exec::step::{Control, Effect, EnvironmentMode, Step, TooLarge};
 const MAX_STEPS: usize = 1 << 20;
 
 /// A run and the violation at its end.
-type ViolatingRun = (Vec<ResolvedStep>, Violation);
+type ViolatingRun = (Vec<ResolvedStep>, SafetyViolation);
 
 /// A run with the same violation and no more steps. A run to non-termination is returned as it is: each replay would
 /// take as long.
 pub(crate) fn minimize(
     plan: &ExplorationPlan<'_>,
     run: Vec<ResolvedStep>,
-    violation: Violation,
+    violation: SafetyViolation,
 ) -> Result<ViolatingRun, TooLarge> {
-    if matches!(&violation, Violation::Transition(found) if matches!(found.outcome, TransitionOutcome::NonTerminating(_)))
+    if matches!(&violation, SafetyViolation::Transition(transition) if matches!(transition.outcome, TransitionOutcome::NonTerminating(_)))
     {
         return Ok((run, violation));
     }
@@ -58,7 +58,7 @@ pub(crate) fn minimize(
 struct Replayer<'m, 'w> {
     generator: SuccessorGenerator<'m>,
     start: Vec<u32>,
-    violation: &'w Violation,
+    violation: &'w SafetyViolation,
     /// The number of steps that may still be replayed.
     steps_left: usize,
 }
@@ -86,12 +86,12 @@ impl Replayer<'_, '_> {
             taken.push(chosen.clone());
             match (effect?, self.violation) {
                 (Effect::Done, _) => {}
-                (Effect::Faulted(report), Violation::Transition(found)) if found.is_like(&report) => {
+                (Effect::Faulted(report), SafetyViolation::Transition(transition)) if transition.is_like(&report) => {
                     return Some((
                         taken,
-                        Violation::Transition(Transition {
+                        SafetyViolation::Transition(Transition {
                             outcome: TransitionOutcome::Faults(report),
-                            ..found.clone()
+                            ..transition.clone()
                         }),
                     ));
                 }
@@ -99,11 +99,11 @@ impl Replayer<'_, '_> {
             }
         }
         match self.violation {
-            Violation::Deadlock(_) => self.deadlock().map(|report| (taken, Violation::Deadlock(report))),
-            Violation::Leak(pool) => {
-                (self.generator.leak_in_loaded()? == *pool).then_some((taken, Violation::Leak(*pool)))
+            SafetyViolation::Deadlock(_) => self.deadlock().map(|report| (taken, SafetyViolation::Deadlock(report))),
+            SafetyViolation::Leak(pool) => {
+                (self.generator.leak_in_loaded()? == *pool).then_some((taken, SafetyViolation::Leak(*pool)))
             }
-            Violation::Transition(_) => None,
+            SafetyViolation::Transition(_) => None,
         }
     }
 

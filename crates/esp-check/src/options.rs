@@ -142,10 +142,6 @@ pub enum Limit {
     Interrupted,
     /// The length of runs that the engine follows.
     Depth,
-    /// A part of the behaviour that the engine does not explore.
-    Engine,
-    /// None: the engine failed.
-    Broken,
 }
 
 impl Limit {
@@ -157,8 +153,34 @@ impl Limit {
             Limit::Time => "time",
             Limit::Interrupted => "interrupted",
             Limit::Depth => "depth",
-            Limit::Engine => "engine",
-            Limit::Broken => "broken",
+        }
+    }
+}
+
+/// Why a check has no verdict.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unfinished {
+    /// The search ended at this limit.
+    Limit(Limit),
+    /// The engine does not explore a part of the behaviour.
+    EngineIncomplete,
+    /// The engine failed.
+    EngineFailed,
+}
+
+impl From<Limit> for Unfinished {
+    fn from(limit: Limit) -> Unfinished {
+        Unfinished::Limit(limit)
+    }
+}
+
+impl Unfinished {
+    /// Its word in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unfinished::Limit(limit) => limit.name(),
+            Unfinished::EngineIncomplete => "engine",
+            Unfinished::EngineFailed => "broken",
         }
     }
 }

@@ -4,7 +4,7 @@
 use crate::counterexample::TraceStep;
 use crate::environment::OpenEnvironment;
 use crate::exploration_plan::{ExplorationPlan, SuccessorMode};
-use crate::search::Violation;
+use crate::search::SafetyViolation;
 use crate::store::{StateRef, Store, hash, signature};
 use crate::successors::MAX_FUEL;
 use crate::successors::{SuccessorGenerator, Transition, TransitionOutcome};
@@ -23,8 +23,8 @@ pub(crate) struct ResolvedStep {
 }
 
 impl ResolvedStep {
-    pub(crate) fn of(found: &Transition) -> ResolvedStep {
-        ResolvedStep { step: found.step, message: found.message, choices: found.choices.clone() }
+    pub(crate) fn of(transition: &Transition) -> ResolvedStep {
+        ResolvedStep { step: transition.step, message: transition.message, choices: transition.choices.clone() }
     }
 
     pub(crate) fn local(instance: u32) -> ResolvedStep {
@@ -40,8 +40,8 @@ impl ResolvedStep {
         }
     }
 
-    /// Takes the step in a state and returns its message. The environment has recorded the calls then.
-    pub(crate) fn take(
+    /// Fires the step in a state and returns its message. The environment has recorded the calls then.
+    pub(crate) fn fire(
         &self,
         machine: &mut Machine<'_>,
         state: &mut State,
@@ -65,7 +65,7 @@ impl ResolvedStep {
     }
 }
 
-/// A run from the initial state to a stored state (with symmetry, to an equivalent one), and the numbers of the state
+/// A run from the initial state to a stored state (with symmetry, to an equivalent one), and the vector of the state
 /// that it reaches.
 pub(crate) fn run_to_state<'m>(
     plan: &'m ExplorationPlan<'m>,
@@ -83,42 +83,42 @@ pub(crate) fn run_to_state<'m>(
     }
     states.reverse();
     let mut generator = SuccessorGenerator::new(plan)?;
-    let mut numbers = generator.start();
+    let mut state_vector = generator.start();
     let mut run = Vec::new();
-    append_eager_steps(&mut generator, &mut numbers, 0..plan.instances as u32, &mut run);
+    append_eager_steps(&mut generator, &mut state_vector, 0..plan.instances as u32, &mut run);
     for wanted in &store.signatures(&states)[1..] {
         let is_wanted = |reached: &[u32]| signature(hash(reached)) == *wanted;
-        let found = try_step_to(&mut generator, &mut numbers, &mut run, Continuation::Continues, &is_wanted);
-        assert!(found, "every visited state but the first is reached by a transition from its parent");
+        let is_reached = try_step_to(&mut generator, &mut state_vector, &mut run, Continuation::Continues, &is_wanted);
+        assert!(is_reached, "every visited state but the first is reached by a transition from its parent");
     }
-    Ok((run, generator, numbers))
+    Ok((run, generator, state_vector))
 }
 
 /// The violation in a state that is equivalent, up to interchanged replicas, to the one in which it was found.
 pub(crate) fn violation_in(
     generator: &mut SuccessorGenerator<'_>,
-    numbers: &[u32],
-    violation: &Violation,
-) -> Violation {
+    state_vector: &[u32],
+    violation: &SafetyViolation,
+) -> SafetyViolation {
     let wanted = match violation {
-        Violation::Deadlock(_) => match generator.quiescence(numbers) {
-            Outcome::Faulted(report) => return Violation::Deadlock(report),
+        SafetyViolation::Deadlock(_) => match generator.quiescence(state_vector) {
+            Outcome::Faulted(report) => return SafetyViolation::Deadlock(report),
             Outcome::Ended(_) | Outcome::Quiescent(_) | Outcome::Budget => return violation.clone(),
         },
-        Violation::Leak(_) => return violation.clone(),
-        Violation::Transition(wanted) => wanted,
+        SafetyViolation::Leak(_) => return violation.clone(),
+        SafetyViolation::Transition(wanted) => wanted,
     };
-    generator.find_enabled(numbers);
-    let is_like = |found: &&Transition| match (&found.outcome, &wanted.outcome) {
+    generator.find_enabled(state_vector);
+    let is_like = |transition: &&Transition| match (&transition.outcome, &wanted.outcome) {
         (TransitionOutcome::Faults(report), _) => wanted.is_like(report),
         (TransitionOutcome::NonTerminating(_), TransitionOutcome::NonTerminating(_)) => true,
         (_, _) => false,
     };
-    let similar = || generator.enabled.iter().map(|found| generator.get(*found)).filter(is_like);
-    let is_same = |found: &&Transition| {
-        (found.step, found.message, &found.choices) == (wanted.step, wanted.message, &wanted.choices)
+    let similar = || generator.enabled.iter().map(|transition| generator.get(*transition)).filter(is_like);
+    let is_same = |transition: &&Transition| {
+        (transition.step, transition.message, &transition.choices) == (wanted.step, wanted.message, &wanted.choices)
     };
-    Violation::Transition(similar().find(is_same).or_else(|| similar().next()).unwrap_or(wanted).clone())
+    SafetyViolation::Transition(similar().find(is_same).or_else(|| similar().next()).unwrap_or(wanted).clone())
 }
 
 /// Whether a run continues after a transition.
@@ -130,20 +130,20 @@ pub(crate) enum Continuation {
     Ends,
 }
 
-/// Takes a transition to a state that satisfies the predicate; false if there is none.
+/// Fires a transition to a state that satisfies the predicate; false if there is none.
 pub(crate) fn try_step_to(
     generator: &mut SuccessorGenerator<'_>,
-    numbers: &mut [u32],
+    state_vector: &mut [u32],
     run: &mut Vec<ResolvedStep>,
     continuation: Continuation,
     is_wanted: &dyn Fn(&[u32]) -> bool,
 ) -> bool {
-    generator.find_enabled(numbers);
-    let mut reached = vec![0; numbers.len()];
-    let base = hash(numbers);
+    generator.find_enabled(state_vector);
+    let mut reached = vec![0; state_vector.len()];
+    let from_hash = hash(state_vector);
     for index in 0..generator.enabled.len() {
-        let found = generator.enabled[index];
-        let actual = if matches!(generator.get(found).outcome, TransitionOutcome::Continues) {
+        let transition = generator.enabled[index];
+        let actual = if matches!(generator.get(transition).outcome, TransitionOutcome::Continues) {
             Continuation::Continues
         } else {
             Continuation::Ends
@@ -151,7 +151,7 @@ pub(crate) fn try_step_to(
         if actual != continuation {
             continue;
         }
-        generator.apply(found, numbers, base, &mut reached);
+        generator.apply(transition, state_vector, from_hash, &mut reached);
         let mut permuted = reached.clone();
         for group in &generator.plan.groups {
             permuted[group.clone()].sort_unstable();
@@ -159,36 +159,36 @@ pub(crate) fn try_step_to(
         if !is_wanted(&permuted) {
             continue;
         }
-        let found = generator.get(found).clone();
-        run.push(ResolvedStep::of(&found));
-        for (slot, component) in &found.changes {
-            numbers[*slot as usize] = *component;
+        let transition = generator.get(transition).clone();
+        run.push(ResolvedStep::of(&transition));
+        for (component_index, component) in &transition.changes {
+            state_vector[*component_index as usize] = *component;
         }
-        if let Some(counter) = found.counter {
-            numbers[counter as usize] += 1;
+        if let Some(counter) = transition.counter {
+            state_vector[counter as usize] += 1;
         }
-        let slots: Vec<u32> = found.changes.iter().map(|(slot, _)| *slot).collect();
-        append_eager_steps(generator, numbers, slots.into_iter(), run);
+        let changed: Vec<u32> = transition.changes.iter().map(|(component_index, _)| *component_index).collect();
+        append_eager_steps(generator, state_vector, changed.into_iter(), run);
         return true;
     }
     false
 }
 
-/// Appends the eager local steps of these slots.
+/// Appends the eager local steps of these components.
 fn append_eager_steps(
     generator: &mut SuccessorGenerator<'_>,
-    numbers: &mut [u32],
-    slots: impl Iterator<Item = u32>,
+    state_vector: &mut [u32],
+    component_indices: impl Iterator<Item = u32>,
     run: &mut Vec<ResolvedStep>,
 ) {
     if generator.plan.successor_mode != SuccessorMode::EagerLocal {
         return;
     }
-    for slot in slots.filter(|slot| (*slot as usize) < generator.plan.instances) {
-        let eager = generator.after_eager_steps(slot, numbers[slot as usize]);
-        if eager != numbers[slot as usize] {
-            run.push(ResolvedStep::local(slot));
-            numbers[slot as usize] = eager;
+    for instance in component_indices.filter(|index| (*index as usize) < generator.plan.instances) {
+        let eager = generator.after_eager_steps(instance, state_vector[instance as usize]);
+        if eager != state_vector[instance as usize] {
+            run.push(ResolvedStep::local(instance));
+            state_vector[instance as usize] = eager;
         }
     }
 }
@@ -196,8 +196,8 @@ fn append_eager_steps(
 /// Executes the steps and records messages, calls and locations.
 pub(crate) fn annotate(plan: &ExplorationPlan<'_>, run: &[ResolvedStep]) -> Result<Vec<TraceStep>, TooLarge> {
     let mut generator = SuccessorGenerator::new(plan)?;
-    let numbers = generator.start();
-    generator.load_all(&numbers);
+    let state_vector = generator.start();
+    generator.load_all(&state_vector);
     let (machine, state, environment) = generator.execution();
     let mut traced = Vec::new();
     for chosen in run {
@@ -211,7 +211,7 @@ pub(crate) fn annotate(plan: &ExplorationPlan<'_>, run: &[ResolvedStep]) -> Resu
             | Step::ToEnvironment { instance, branch: number }
             | Step::After { instance, branch: number } => vec![branch(instance, number)],
         };
-        let (message, effect) = chosen.take(machine, state, environment);
+        let (message, effect) = chosen.fire(machine, state, environment);
         traced.push(TraceStep { step: chosen.step, message, calls: environment.calls().to_vec(), locations });
         match effect {
             Effect::Done => {}
@@ -228,11 +228,11 @@ pub(crate) fn location_after(
     instance: u32,
 ) -> Result<Location, TooLarge> {
     let mut generator = SuccessorGenerator::new(plan)?;
-    let numbers = generator.start();
-    generator.load_all(&numbers);
+    let state_vector = generator.start();
+    generator.load_all(&state_vector);
     let (machine, state, environment) = generator.execution();
     for chosen in run {
-        chosen.take(machine, state, environment);
+        chosen.fire(machine, state, environment);
     }
     Ok(machine.location(state, instance))
 }

@@ -2,7 +2,7 @@
 //! the program and which violation it ends in. The run gives the steps; the messages of the environment and results of
 //! functions are searched.
 
-use crate::counterexample::{Counterexample, Problem};
+use crate::counterexample::{Counterexample, ViolationKind};
 use crate::exploration_plan::{ExplorationPlan, SuccessorMode};
 use crate::liveness::{self, ForcedPrefix, Goal, LassoOutcome};
 use crate::negation::{negations, plan_with_atoms};
@@ -42,9 +42,9 @@ pub fn replay_external(
     let start = generator.start();
     let mut search = ReplaySearch { generator, steps, run: Vec::new(), attempts_left: MAX_ATTEMPTS };
     Ok(match search.run(&start) {
-        Some(problem) => {
+        Some(violation) => {
             let steps = annotate(&plan, &search.run)?;
-            ReplayOutcome::Reproduced(Counterexample { problem, steps, cycle: None })
+            ReplayOutcome::Reproduced(Counterexample { violation, steps, cycle: None })
         }
         // At a limit, transitions may be missing.
         None if search.attempts_left == 0 || search.generator.limit_reached.is_some() => ReplayOutcome::Undecided,
@@ -74,8 +74,8 @@ pub fn replay_external_property(
                 lasso.steps.truncate(steps.len());
             }
             let steps = annotate(&plan, &lasso.steps)?;
-            let problem = Problem::Property { property: model.properties[number].clone() };
-            ReplayOutcome::Reproduced(Counterexample { problem, steps, cycle: cycle.map(|_| lasso.cycle) })
+            let violation = ViolationKind::Property { property: model.properties[number].clone() };
+            ReplayOutcome::Reproduced(Counterexample { violation, steps, cycle: cycle.map(|_| lasso.cycle) })
         }
     })
 }
@@ -89,13 +89,13 @@ struct ReplaySearch<'m, 's> {
 
 /// A state of the depth-first search, with the transitions that take the next step and have not been tried.
 struct Choicepoint {
-    numbers: Vec<u32>,
+    state_vector: Vec<u32>,
     untried: Vec<usize>,
 }
 
 impl ReplaySearch<'_, '_> {
     /// The violation at the end; the choices that lead to it are in `run`.
-    fn run(&mut self, start: &[u32]) -> Option<Problem> {
+    fn run(&mut self, start: &[u32]) -> Option<ViolationKind> {
         let mut choicepoints = vec![self.choicepoint(start.to_vec(), 0)];
         while let Some(choicepoint) = choicepoints.last_mut() {
             let Some(index) = choicepoint.untried.pop() else {
@@ -107,28 +107,28 @@ impl ReplaySearch<'_, '_> {
                 return None;
             }
             self.attempts_left = self.attempts_left.checked_sub(1)?;
-            let numbers = choicepoint.numbers.clone();
-            self.generator.find_enabled(&numbers);
-            let found = self.generator.enabled[index];
-            let taken = self.generator.get(found).clone();
-            self.run.push(ResolvedStep::of(&taken));
-            match &taken.outcome {
-                TransitionOutcome::Faults(report) => return Some(Problem::Fault(report.clone())),
-                TransitionOutcome::Exits | TransitionOutcome::NonTerminating(_) => {
+            let state_vector = choicepoint.state_vector.clone();
+            self.generator.find_enabled(&state_vector);
+            let transition = self.generator.enabled[index];
+            let fired = self.generator.get(transition).clone();
+            self.run.push(ResolvedStep::of(&fired));
+            match &fired.outcome {
+                TransitionOutcome::Faults(report) => return Some(ViolationKind::Fault(report.clone())),
+                TransitionOutcome::Terminates | TransitionOutcome::NonTerminating(_) => {
                     self.run.pop();
                     continue;
                 }
                 TransitionOutcome::Continues => {}
             }
-            let mut next = vec![0; numbers.len()];
-            self.generator.apply(found, &numbers, hash(&numbers), &mut next);
+            let mut next = vec![0; state_vector.len()];
+            self.generator.apply(transition, &state_vector, hash(&state_vector), &mut next);
             let done = self.run.len();
             if done == self.steps.len() {
                 self.generator.find_enabled(&next);
                 if self.generator.is_quiescent()
                     && let Outcome::Faulted(report) = self.generator.quiescence(&next)
                 {
-                    return Some(Problem::Fault(report));
+                    return Some(ViolationKind::Fault(report));
                 }
                 self.run.pop();
                 continue;
@@ -139,13 +139,13 @@ impl ReplaySearch<'_, '_> {
         None
     }
 
-    fn choicepoint(&mut self, numbers: Vec<u32>, done: usize) -> Choicepoint {
-        self.generator.find_enabled(&numbers);
+    fn choicepoint(&mut self, state_vector: Vec<u32>, done: usize) -> Choicepoint {
+        self.generator.find_enabled(&state_vector);
         let step = self.steps.get(done);
         let untried = (0..self.generator.enabled.len())
             .rev()
             .filter(|index| Some(&self.generator.get(self.generator.enabled[*index]).step) == step)
             .collect();
-        Choicepoint { numbers, untried }
+        Choicepoint { state_vector, untried }
     }
 }

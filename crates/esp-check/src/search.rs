@@ -38,12 +38,12 @@ pub(crate) const BETWEEN_PROGRESS: Duration = Duration::from_millis(200);
 pub(crate) struct LocatedViolation {
     /// The state in which it occurs.
     pub(crate) state: StateRef,
-    pub(crate) violation: Violation,
+    pub(crate) violation: SafetyViolation,
 }
 
 /// A violation of safety.
 #[derive(Clone, Debug)]
-pub(crate) enum Violation {
+pub(crate) enum SafetyViolation {
     /// The state is quiescent, and some instances wait forever.
     Deadlock(Box<FaultReport>),
     /// This transition is a fault, or does not terminate.
@@ -58,7 +58,7 @@ pub(crate) struct SearchOutcome {
     pub(crate) limit: Option<Limit>,
     pub(crate) transitions: u64,
     pub(crate) depth: u32,
-    pub(crate) bytes: usize,
+    pub(crate) memory_bytes: usize,
     pub(crate) coverage: Coverage,
 }
 
@@ -70,9 +70,9 @@ struct Shared<'s> {
     queues: Vec<WorkerQueue>,
     stop: AtomicBool,
     /// Whether a violation ends the search.
-    is_sought: &'s (dyn Fn(&Violation) -> bool + Sync),
+    is_sought: &'s (dyn Fn(&SafetyViolation) -> bool + Sync),
     /// The first violation and the first limit.
-    found: Mutex<(Option<LocatedViolation>, Option<Limit>)>,
+    stop_reasons: Mutex<(Option<LocatedViolation>, Option<Limit>)>,
     transitions: AtomicU64,
     /// Memory of the threads' caches in bytes.
     cached_bytes: AtomicUsize,
@@ -112,18 +112,18 @@ impl Shared<'_> {
         if !(self.is_sought)(&located.violation) {
             return false;
         }
-        let mut found = self.found.lock().expect("no thread panics with it");
-        if found.0.is_none() {
-            found.0 = Some(located);
+        let mut reasons = self.stop_reasons.lock().expect("no thread panics with it");
+        if reasons.0.is_none() {
+            reasons.0 = Some(located);
         }
         self.stop.store(true, Ordering::Relaxed);
         true
     }
 
     fn stop_at(&self, limit: Limit) {
-        let mut found = self.found.lock().expect("no thread panics with it");
-        if found.1.is_none() {
-            found.1 = Some(limit);
+        let mut reasons = self.stop_reasons.lock().expect("no thread panics with it");
+        if reasons.1.is_none() {
+            reasons.1 = Some(limit);
         }
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -137,7 +137,7 @@ struct Worker<'s, 'm> {
     runs_alone: bool,
     generator: SuccessorGenerator<'m>,
     next: Frontier,
-    numbers: Vec<u32>,
+    state_vector: Vec<u32>,
     successor: Vec<u32>,
     /// By shard: successors that are still to be inserted.
     outgoing: Vec<PackedStates>,
@@ -162,7 +162,7 @@ impl<'s, 'm> Worker<'s, 'm> {
             runs_alone: false,
             generator,
             next: Frontier::default(),
-            numbers: vec![0; plan.width],
+            state_vector: vec![0; plan.width],
             successor: vec![0; plan.width],
             outgoing,
             spare_batches: Vec::new(),
@@ -199,10 +199,10 @@ impl<'s, 'm> Worker<'s, 'm> {
             }
             self.generator.evict_if_large();
             for index in first..level.len().min(first + batch) {
-                let mut numbers = std::mem::take(&mut self.numbers);
-                let state = level.read(shared.store, index, &mut numbers);
-                let over = self.expand(state, &numbers);
-                self.numbers = numbers;
+                let mut state_vector = std::mem::take(&mut self.state_vector);
+                let state = level.read(shared.store, index, &mut state_vector);
+                let over = self.expand(state, &state_vector);
+                self.state_vector = state_vector;
                 if over {
                     return true;
                 }
@@ -217,7 +217,7 @@ impl<'s, 'm> Worker<'s, 'm> {
     fn check_limits(&mut self) {
         let shared = self.shared;
         let limits = &shared.limits;
-        let cached_bytes = self.generator.bytes();
+        let cached_bytes = self.generator.memory_bytes();
         shared.cached_bytes.fetch_add(cached_bytes, Ordering::Relaxed);
         shared.cached_bytes.fetch_sub(std::mem::replace(&mut self.cached_bytes, cached_bytes), Ordering::Relaxed);
         if limits.states.is_some_and(|max| shared.store.count() as u64 > max) {
@@ -226,7 +226,7 @@ impl<'s, 'm> Worker<'s, 'm> {
         if limits.time().is_some_and(|max| shared.started.elapsed() > max) {
             shared.stop_at(Limit::Time);
         }
-        if limits.bytes.is_some_and(|max| self.bytes() as u64 > max) {
+        if limits.bytes.is_some_and(|max| self.memory_bytes() as u64 > max) {
             shared.stop_at(Limit::Memory);
         }
         if limits.is_interrupted() {
@@ -234,26 +234,29 @@ impl<'s, 'm> Worker<'s, 'm> {
         }
     }
 
-    fn bytes(&self) -> usize {
-        let components = self.generator.plan.components.bytes() + self.shared.cached_bytes.load(Ordering::Relaxed);
-        self.shared.store.bytes() + components + self.next.bytes()
+    fn memory_bytes(&self) -> usize {
+        let components =
+            self.generator.plan.components.memory_bytes() + self.shared.cached_bytes.load(Ordering::Relaxed);
+        self.shared.store.memory_bytes() + components + self.next.memory_bytes()
     }
 
     /// Expands a state; true if the search is over.
-    fn expand(&mut self, state: StateRef, numbers: &[u32]) -> bool {
-        self.generator.find_enabled(numbers);
+    fn expand(&mut self, state: StateRef, state_vector: &[u32]) -> bool {
+        self.generator.find_enabled(state_vector);
         if let Some(limit) = self.generator.limit_reached {
             self.shared.stop_at(limit);
             return true;
         }
-        if let Some(pool) = self.generator.leak(numbers)
-            && self.shared.report_violation(LocatedViolation { state, violation: Violation::Leak(pool) })
+        if let Some(pool) = self.generator.leak(state_vector)
+            && self.shared.report_violation(LocatedViolation { state, violation: SafetyViolation::Leak(pool) })
         {
             return true;
         }
         if self.generator.is_quiescent() {
-            if let Outcome::Faulted(report) = self.generator.quiescence(numbers)
-                && self.shared.report_violation(LocatedViolation { state, violation: Violation::Deadlock(report) })
+            if let Outcome::Faulted(report) = self.generator.quiescence(state_vector)
+                && self
+                    .shared
+                    .report_violation(LocatedViolation { state, violation: SafetyViolation::Deadlock(report) })
             {
                 return true;
             }
@@ -261,36 +264,36 @@ impl<'s, 'm> Worker<'s, 'm> {
                 return false;
             }
         }
-        let sufficient = match self.shared.reduction {
-            Reduction::On => self.generator.reduce(numbers),
+        let persistent = match self.shared.reduction {
+            Reduction::On => self.generator.persistent_subset(state_vector),
             Reduction::Communications | Reduction::Off => self.generator.enabled.len(),
         };
         let all = self.generator.enabled.len();
-        match self.take_transitions(state, numbers, 0..sufficient) {
+        match self.fire_range(state, state_vector, 0..persistent) {
             Expansion::Stop => true,
             Expansion::Progress => false,
             // The cycle proviso: all reduced successors are known, so none may be ignored.
             Expansion::NothingNew => {
-                sufficient < all && self.take_transitions(state, numbers, sufficient..all) == Expansion::Stop
+                persistent < all && self.fire_range(state, state_vector, persistent..all) == Expansion::Stop
             }
         }
     }
 
-    /// Takes a range of the enabled transitions. Whether a successor is new is known at once only with partial-order
+    /// Fires a range of the enabled transitions. Whether a successor is new is known at once only with partial-order
     /// reduction.
-    fn take_transitions(&mut self, state: StateRef, numbers: &[u32], range: Range<usize>) -> Expansion {
-        let base = hash(numbers);
+    fn fire_range(&mut self, state: StateRef, state_vector: &[u32], range: Range<usize>) -> Expansion {
+        let from_hash = hash(state_vector);
         let mut expansion = Expansion::NothingNew;
         for index in range {
-            let found = self.generator.enabled[index];
+            let transition = self.generator.enabled[index];
             self.transitions += 1;
-            match &self.generator.get(found).outcome {
+            match &self.generator.get(transition).outcome {
                 TransitionOutcome::Continues => {
-                    expansion = expansion.max(self.batch_successor(state, found, numbers, base))
+                    expansion = expansion.max(self.batch_successor(state, transition, state_vector, from_hash))
                 }
-                TransitionOutcome::Exits => expansion = expansion.max(Expansion::Progress),
+                TransitionOutcome::Terminates => expansion = expansion.max(Expansion::Progress),
                 TransitionOutcome::Faults(_) | TransitionOutcome::NonTerminating(_) => {
-                    let violation = Violation::Transition(self.generator.get(found).clone());
+                    let violation = SafetyViolation::Transition(self.generator.get(transition).clone());
                     if self.shared.report_violation(LocatedViolation { state, violation }) {
                         return Expansion::Stop;
                     }
@@ -311,9 +314,15 @@ impl<'s, 'm> Worker<'s, 'm> {
     }
 
     /// Puts a successor into the batch of its shard.
-    fn batch_successor(&mut self, from: StateRef, found: TransitionId, numbers: &[u32], base: u64) -> Expansion {
+    fn batch_successor(
+        &mut self,
+        from: StateRef,
+        transition: TransitionId,
+        state_vector: &[u32],
+        from_hash: u64,
+    ) -> Expansion {
         let successor = &mut self.successor[..];
-        let mut hashed = self.generator.apply(found, numbers, base, successor);
+        let mut hashed = self.generator.apply(transition, state_vector, from_hash, successor);
         if !self.generator.plan.groups.is_empty() {
             for group in &self.generator.plan.groups {
                 successor[group.clone()].sort_unstable();
@@ -323,8 +332,8 @@ impl<'s, 'm> Worker<'s, 'm> {
         let signature = signature(hashed);
         let shard = self.shared.store.shard(signature);
         self.outgoing[shard].push(Some(from), successor, signature);
-        let sufficient = if shard == self.number || self.inserts_into_any_shard() { WINDOW } else { HANDOVER_STATES };
-        if self.outgoing[shard].len() == sufficient { self.hand_over(shard) } else { Expansion::NothingNew }
+        let batch_size = if shard == self.number || self.inserts_into_any_shard() { WINDOW } else { HANDOVER_STATES };
+        if self.outgoing[shard].len() == batch_size { self.hand_over(shard) } else { Expansion::NothingNew }
     }
 
     /// Whether it inserts states into shards that are not its own.
@@ -440,7 +449,7 @@ impl<'s, 'm> Worker<'s, 'm> {
     }
 }
 
-/// The result of taking transitions; of several, the greatest.
+/// The result of firing transitions; of several, the greatest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Expansion {
     /// All successors were known, as far as this thread knows.
@@ -457,7 +466,7 @@ pub(crate) fn search<'m>(
     plan: &'m ExplorationPlan<'m>,
     store: &Store,
     options: &Options,
-    is_sought: &(dyn Fn(&Violation) -> bool + Sync),
+    is_sought: &(dyn Fn(&SafetyViolation) -> bool + Sync),
     progress: &mut dyn FnMut(Progress),
 ) -> Result<SearchOutcome, TooLarge> {
     let mut queues = Vec::new();
@@ -470,7 +479,7 @@ pub(crate) fn search<'m>(
         queues,
         stop: AtomicBool::new(false),
         is_sought,
-        found: Mutex::new((None, None)),
+        stop_reasons: Mutex::new((None, None)),
         transitions: AtomicU64::new(0),
         cached_bytes: AtomicUsize::new(0),
     };
@@ -494,7 +503,7 @@ pub(crate) fn search<'m>(
         if last_report.elapsed() > BETWEEN_PROGRESS {
             last_report.restart();
             let states = shared.store.count() as u64;
-            let bytes = shared.store.bytes() + shared.cached_bytes.load(Ordering::Relaxed);
+            let bytes = shared.store.memory_bytes() + shared.cached_bytes.load(Ordering::Relaxed);
             progress(Progress { states, depth, bytes: bytes as u64, elapsed: shared.started.elapsed() });
         }
     };
@@ -523,8 +532,8 @@ pub(crate) fn search<'m>(
     }
     let mut coverage = main.generator.coverage().unwrap_or_else(|| Coverage::new(&plan.model.program));
     coverages.into_inner().expect("no thread panics with it").iter().for_each(|other| coverage.add(other));
-    let bytes = main.bytes();
-    let (violation, limit) = std::mem::take(&mut *shared.found.lock().expect("no thread panics with it"));
+    let memory_bytes = main.memory_bytes();
+    let (violation, limit) = std::mem::take(&mut *shared.stop_reasons.lock().expect("no thread panics with it"));
     let transitions = shared.transitions.load(Ordering::Relaxed) + main.transitions;
-    Ok(SearchOutcome { violation, limit, transitions, depth, bytes, coverage })
+    Ok(SearchOutcome { violation, limit, transitions, depth, memory_bytes, coverage })
 }

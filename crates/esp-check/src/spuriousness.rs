@@ -1,6 +1,6 @@
 //! The relation of a model's counterexample to the program itself.
 
-use crate::counterexample::{Counterexample, Problem};
+use crate::counterexample::{Counterexample, ViolationKind};
 use crate::options::Limit;
 use quaject_esp_ir::ir::Fault;
 use quaject_esp_ir::model::{Abstracted, ModelProgram, Scope};
@@ -39,17 +39,17 @@ impl Spuriousness {
             Spuriousness::Spurious => "spurious",
             Spuriousness::SpuriousRun(_) => "spurious run",
             Spuriousness::Unknown(_) => "unknown",
-            Spuriousness::NotChecked => "not asked",
+            Spuriousness::NotChecked => "not checked",
         }
     }
 }
 
 impl Concretization {
     /// The result before any check.
-    pub fn unchecked(model: &ModelProgram, found: &Counterexample) -> Concretization {
+    pub fn unchecked(model: &ModelProgram, counterexample: &Counterexample) -> Concretization {
         Concretization {
             spuriousness: Spuriousness::NotChecked,
-            causes: causes(model, found),
+            causes: causes(model, counterexample),
             is_slice: model.scope != Scope::All,
         }
     }
@@ -64,16 +64,16 @@ impl Concretization {
 }
 
 /// The abstractions that the run depends on.
-fn causes(model: &ModelProgram, found: &Counterexample) -> Vec<String> {
-    let calls = || found.steps.iter().flat_map(|step| &step.calls);
+fn causes(model: &ModelProgram, counterexample: &Counterexample) -> Vec<String> {
+    let calls = || counterexample.steps.iter().flat_map(|step| &step.calls);
     let is_cause = |part: &&Abstracted| {
         let called = part.stand_in.is_some_and(|function| calls().any(|(called, _)| *called == function));
-        let left = match &found.problem {
-            Problem::Fault(report) => report.fault == Fault::Range && part.limits.contains(&report.location),
-            Problem::NonTermination { .. }
-            | Problem::Property { .. }
-            | Problem::Starvation { .. }
-            | Problem::Leak { .. } => false,
+        let left = match &counterexample.violation {
+            ViolationKind::Fault(report) => report.fault == Fault::Range && part.limits.contains(&report.location),
+            ViolationKind::NonTermination { .. }
+            | ViolationKind::Property { .. }
+            | ViolationKind::Starvation { .. }
+            | ViolationKind::Leak { .. } => false,
         };
         called || left
     };

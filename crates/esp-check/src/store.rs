@@ -8,11 +8,11 @@
 //!   record     word 0       the state it was first reached from (its own reference for the first state)
 //!              words 1 ..   the numbers of its components, 7 bits a byte, padded with zero bytes to whole words;
 //!                           with hash compaction the lower half of the signature instead
-//!   table      64 bits a slot, 0 is empty; at most three quarters full, then rebuilt twice as large, at least as large
+//!   table      64 bits a bucket, 0 is empty; at most three quarters full, then rebuilt twice as large, at least as large
 //!              as a huge page
-//!   slot       upper half of the signature | reference: chunk and word
+//!   bucket     upper half of the signature | reference: chunk and word
 //!   signature  64 bits, the state's hash mixed once more; its lower half selects the shard, its upper bits the first
-//!              slot to probe, so that a larger table is filled from front to back without reading records
+//!              bucket to probe, so that a larger table is filled from front to back without reading records
 //! ```
 
 use crate::options::Compaction;
@@ -38,7 +38,7 @@ pub(crate) type StateRef = u32;
 
 /// The visited set.
 pub(crate) struct Store {
-    /// Numbers per state.
+    /// Length of a state vector.
     width: usize,
     compaction: Compaction,
     chunks: Vec<OnceLock<Pages<AtomicU32>>>,
@@ -54,14 +54,14 @@ pub(crate) struct Store {
 #[repr(align(128))]
 struct Shard {
     table: Mutex<HashTable>,
-    /// The numbers of its states and slots, readable without the lock.
+    /// The numbers of its states and buckets, readable without the lock.
     states: AtomicUsize,
-    slots: AtomicUsize,
+    buckets: AtomicUsize,
 }
 
 /// The hash table of one shard, and where its next record goes.
 struct HashTable {
-    slots: Pages<u64>,
+    buckets: Pages<u64>,
     /// 32 minus the logarithm of its length.
     shift: u32,
     states: usize,
@@ -69,7 +69,7 @@ struct HashTable {
     /// The next free word of the chunk, and its length; 0 if there is none yet.
     next: usize,
     length: usize,
-    /// The first slot of each state of a window, as prefetched.
+    /// The first bucket of each state of a window, as prefetched.
     first: Vec<u64>,
 }
 
@@ -109,14 +109,14 @@ impl PackedStates {
 
     /// Adds a state; its parent is the state it is reached from, none for the initial state.
     #[inline]
-    pub(crate) fn push(&mut self, parent: Option<StateRef>, numbers: &[u32], signature: u64) {
+    pub(crate) fn push(&mut self, parent: Option<StateRef>, state_vector: &[u32], signature: u64) {
         self.parents.push(parent.unwrap_or(0));
         self.signatures.push(signature);
-        pack(numbers, &mut self.words);
+        pack(state_vector, &mut self.words);
         self.ends.push(self.words.len() as u32);
     }
 
-    /// A state's packed numbers.
+    /// A state's packed vector.
     #[inline]
     pub(crate) fn words(&self, index: usize) -> &[u32] {
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
@@ -125,7 +125,7 @@ impl PackedStates {
 }
 
 impl HashTable {
-    /// The first slot to probe.
+    /// The first bucket to probe.
     #[inline]
     fn position(&self, signature: u64) -> usize {
         (signature >> 32 >> self.shift) as usize
@@ -133,37 +133,38 @@ impl HashTable {
 
     /// The logarithm of the length that the next window requires; none if the table is large enough.
     fn wanted_bits(&self) -> Option<u32> {
-        let is_short = (self.states + WINDOW) * 4 > self.slots.len() * 3;
-        is_short.then(|| if self.slots.is_empty() { FIRST_BITS } else { SECOND_BITS.max(33 - self.shift) })
+        let is_short = (self.states + WINDOW) * 4 > self.buckets.len() * 3;
+        is_short.then(|| if self.buckets.is_empty() { FIRST_BITS } else { SECOND_BITS.max(33 - self.shift) })
     }
 
     /// Rebuilds the table with this length.
     fn grow(&mut self, bits: u32) -> io::Result<()> {
-        let smaller = std::mem::replace(&mut self.slots, Pages::zeroed(1 << bits)?);
+        let smaller = std::mem::replace(&mut self.buckets, Pages::zeroed(1 << bits)?);
         self.shift = 32 - bits;
-        let mask = self.slots.len() - 1;
+        let mask = self.buckets.len() - 1;
         for entry in smaller.iter().copied().filter(|entry| *entry != 0) {
             let mut at = self.position(entry);
-            while self.slots[at] != 0 {
+            while self.buckets[at] != 0 {
                 at = (at + 1) & mask;
             }
-            self.slots[at] = entry;
+            self.buckets[at] = entry;
         }
         Ok(())
     }
 }
 
-/// The contribution of one number to the hash of a state.
+/// The contribution of one component to the hash of a state.
 #[inline]
-pub(crate) fn hash_of(slot: usize, number: u32) -> u64 {
-    let mixed = (u64::from(number) | (slot as u64) << 40).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+pub(crate) fn hash_of(component_index: usize, number: u32) -> u64 {
+    let mixed =
+        (u64::from(number) | (component_index as u64) << 40).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb)
 }
 
 /// The hash of a state.
-pub(crate) fn hash(numbers: &[u32]) -> u64 {
-    numbers.iter().enumerate().fold(0u64, |sum, (slot, number)| sum.wrapping_add(hash_of(slot, *number)))
+pub(crate) fn hash(state_vector: &[u32]) -> u64 {
+    state_vector.iter().enumerate().fold(0u64, |sum, (index, number)| sum.wrapping_add(hash_of(index, *number)))
 }
 
 /// The signature of a state, from its hash.
@@ -180,7 +181,7 @@ impl Store {
         chunks.resize_with(MAX_CHUNKS, OnceLock::new);
         let shard = || Shard {
             table: Mutex::new(HashTable {
-                slots: Pages::default(),
+                buckets: Pages::default(),
                 shift: 32,
                 states: 0,
                 chunk: 0,
@@ -189,7 +190,7 @@ impl Store {
                 first: Vec::new(),
             }),
             states: AtomicUsize::new(0),
-            slots: AtomicUsize::new(0),
+            buckets: AtomicUsize::new(0),
         };
         let shards = std::iter::repeat_with(shard).take(shards.max(1)).collect();
         Store {
@@ -222,9 +223,9 @@ impl Store {
     }
 
     /// Memory of records and tables.
-    pub(crate) fn bytes(&self) -> usize {
-        let slots: usize = self.shards.iter().map(|shard| shard.slots.load(Ordering::Relaxed)).sum();
-        4 * self.words.load(Ordering::Relaxed) + 8 * slots
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let buckets: usize = self.shards.iter().map(|shard| shard.buckets.load(Ordering::Relaxed)).sum();
+        4 * self.words.load(Ordering::Relaxed) + 8 * buckets
     }
 
     /// The number of shards.
@@ -254,24 +255,24 @@ impl Store {
         self.record(state)[0].load(Ordering::Relaxed)
     }
 
-    /// Reads the numbers of a state; not with compaction.
+    /// Reads the state vector; not with compaction.
     #[inline]
-    pub(crate) fn read(&self, state: StateRef, numbers: &mut [u32]) {
-        unpack(self.record(state)[1..].iter().map(|word| word.load(Ordering::Relaxed)), numbers);
+    pub(crate) fn read(&self, state: StateRef, state_vector: &mut [u32]) {
+        unpack(self.record(state)[1..].iter().map(|word| word.load(Ordering::Relaxed)), state_vector);
     }
 
     /// The signatures of states.
     pub(crate) fn signatures(&self, states: &[StateRef]) -> Vec<u64> {
         let mut found: rustc_hash::FxHashMap<StateRef, u64> = states.iter().map(|state| (*state, 0)).collect();
         if self.keeps_full_states() {
-            let mut numbers = vec![0; self.width];
+            let mut state_vector = vec![0; self.width];
             for (state, found) in &mut found {
-                self.read(*state, &mut numbers);
-                *found = signature(hash(&numbers));
+                self.read(*state, &mut state_vector);
+                *found = signature(hash(&state_vector));
             }
         } else {
             for shard in 0..self.shards.len() {
-                for entry in self.table(shard).slots.iter() {
+                for entry in self.table(shard).buckets.iter() {
                     if let Some(found) = found.get_mut(&(*entry as u32)) {
                         let lower = self.record(*entry as u32)[1].load(Ordering::Relaxed);
                         *found = entry >> 32 << 32 | u64::from(lower);
@@ -287,17 +288,17 @@ impl Store {
         &self,
         batch: &mut PackedStates,
         parent: Option<StateRef>,
-        numbers: &[u32],
+        state_vector: &[u32],
         signature: u64,
     ) -> Insertion {
         let mut added = Insertion::Full;
         batch.clear();
-        batch.push(parent, numbers, signature);
+        batch.push(parent, state_vector, signature);
         self.insert_all(self.shard(signature), batch, &mut |_, found| added = found);
         added
     }
 
-    /// Inserts a batch of states of this shard and reports each result. Reads all slots of a window, then all records
+    /// Inserts a batch of states of this shard and reports each result. Reads all buckets of a window, then all records
     /// that can match, before it inserts: their cache misses overlap.
     pub(crate) fn insert_all(&self, shard: usize, batch: &PackedStates, on_inserted: &mut dyn FnMut(usize, Insertion)) {
         let mut table = self.table(shard);
@@ -305,12 +306,12 @@ impl Store {
             let window = start..batch.len().min(start + WINDOW);
             if let Some(bits) = table.wanted_bits() {
                 // Both tables exist during the rebuild.
-                if self.bytes() + (8 << bits) > self.max_bytes || table.grow(bits).is_err() {
+                if self.memory_bytes() + (8 << bits) > self.max_bytes || table.grow(bits).is_err() {
                     (start..batch.len()).for_each(|index| on_inserted(index, Insertion::Full));
                     break;
                 }
                 // Before another shard adds up the memory.
-                self.shards[shard].slots.store(table.slots.len(), Ordering::Relaxed);
+                self.shards[shard].buckets.store(table.buckets.len(), Ordering::Relaxed);
             }
             self.prefetch(&mut table, batch, window.clone());
             for index in window {
@@ -324,7 +325,8 @@ impl Store {
     fn prefetch(&self, table: &mut HashTable, batch: &PackedStates, window: Range<usize>) {
         let mut first = std::mem::take(&mut table.first);
         first.clear();
-        first.extend(batch.signatures[window.clone()].iter().map(|signature| table.slots[table.position(*signature)]));
+        first
+            .extend(batch.signatures[window.clone()].iter().map(|signature| table.buckets[table.position(*signature)]));
         for (entry, index) in first.iter_mut().zip(window) {
             let signature = batch.signatures[index];
             let same = (*entry ^ signature) >> 32 == 0 && *entry != 0;
@@ -347,17 +349,17 @@ impl Store {
     #[inline]
     fn insert_one(&self, table: &mut HashTable, batch: &PackedStates, index: usize, first: u64) -> Insertion {
         let signature = batch.signatures[index];
-        let mask = table.slots.len() - 1;
+        let mask = table.buckets.len() - 1;
         let mut at = table.position(signature);
         let mut entry = first;
         loop {
-            // The slot may have been filled since it was prefetched.
+            // The bucket may have been filled since it was prefetched.
             if entry == 0 {
-                entry = table.slots[at];
+                entry = table.buckets[at];
             }
             if entry == 0 {
                 let Some(state) = self.write(table, batch, index) else { return Insertion::Full };
-                table.slots[at] = signature >> 32 << 32 | u64::from(state);
+                table.buckets[at] = signature >> 32 << 32 | u64::from(state);
                 table.states += 1;
                 return Insertion::New(state);
             }
@@ -365,7 +367,7 @@ impl Store {
                 return Insertion::Known(entry as u32);
             }
             at = (at + 1) & mask;
-            entry = table.slots[at];
+            entry = table.buckets[at];
         }
     }
 
@@ -413,8 +415,8 @@ impl Store {
         let record = self.record(state);
         let parent = batch.parents[index];
         record[0].store(if parent == 0 { state } else { parent }, Ordering::Relaxed);
-        for (word, slot) in words.iter().zip(&record[1..]) {
-            slot.store(*word, Ordering::Relaxed);
+        for (word, target) in words.iter().zip(&record[1..]) {
+            target.store(*word, Ordering::Relaxed);
         }
         table.next += length;
         Some(state)
@@ -423,10 +425,10 @@ impl Store {
 
 /// The inverse of [`pack`].
 #[inline]
-pub(crate) fn unpack(mut words: impl Iterator<Item = u32>, numbers: &mut [u32]) {
+pub(crate) fn unpack(mut words: impl Iterator<Item = u32>, state_vector: &mut [u32]) {
     let mut word = 0u32;
     let mut left = 0;
-    for number in numbers {
+    for number in state_vector {
         let mut shift = 0;
         *number = 0;
         loop {
@@ -446,11 +448,11 @@ pub(crate) fn unpack(mut words: impl Iterator<Item = u32>, numbers: &mut [u32]) 
     }
 }
 
-/// Appends numbers in variable-length encoding, as whole words.
+/// Appends a state vector in variable-length encoding, as whole words.
 #[inline]
-pub(crate) fn pack(numbers: &[u32], words: &mut Vec<u32>) {
+pub(crate) fn pack(state_vector: &[u32], words: &mut Vec<u32>) {
     let (mut pending, mut filled) = (0u64, 0);
-    for number in numbers {
+    for number in state_vector {
         // Less than a word is pending, so five more bytes do not overflow.
         let (bytes, bits) = if *number < 0x80 { (u64::from(*number), 8) } else { encode_varint(*number) };
         pending |= bytes << filled;

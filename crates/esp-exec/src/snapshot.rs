@@ -49,8 +49,8 @@ impl State {
         }
     }
 
-    /// Terminates an instance that a model leaves out.
-    pub fn leave_out(&mut self, instance: u32) {
+    /// Terminates an instance that a model omits.
+    pub fn omit_instance(&mut self, instance: u32) {
         let instance = &mut self.instances[instance as usize];
         instance.control = Control::Ended;
         instance.branches.clear();

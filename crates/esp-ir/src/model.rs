@@ -3,14 +3,14 @@
 //!
 //! ```text
 //!   process P        P | Explored       unchanged
-//!   process Q        Q | LeftOut        outside the slice: its code is one `End`, its numbers are kept
+//!   process Q        Q | Omitted        outside the slice: its code is one `End`, its numbers are kept
 //!   env host           | Environment    appended; the channels it uses have become internal
-//!                      | Outside        appended: what left-out processes may do at a channel that explored
+//!                      | OpenStub       appended: what omitted processes may do at a channel that explored
 //!                                       processes use at both ends
 //! ```
 //!
-//! Processes and instances keep their numbers, so that steps mean the same in both programs. A channel with an open end
-//! (the environment's without `env`, or that of left-out processes alone) is external in `program`: at
+//! Processes and instances keep their state_vector, so that steps mean the same in both programs. A channel with an open end
+//! (the environment's without `env`, or that of omitted processes alone) is external in `program`: at
 //! `FromEnvironment` any message of [`ModelProgram::messages`] can arrive at any time, at most [`ModelProgram::bounds`]
 //! of them; at `ToEnvironment` messages are accepted, or not, at any time. An `after` is enabled at any time, because
 //! execution times are not modelled.
@@ -25,7 +25,7 @@ pub struct ModelProgram {
     pub name: Option<SmolStr>,
     /// The scope of exploration.
     pub scope: Scope,
-    /// The program's processes, then environments, then stand-ins of processes left out. Well-formed.
+    /// The program's processes, then environments, then stand-ins of omitted processes. Well-formed.
     pub program: Program,
     /// The role of each process of `program`.
     pub roles: Vec<Role>,
@@ -62,12 +62,12 @@ pub enum Scope {
 pub enum Role {
     /// A process of the program that is explored.
     Explored,
-    /// A process of the program that is left out: its instances have terminated initially.
-    LeftOut,
+    /// A process of the program that is omitted: its instances have terminated initially.
+    Omitted,
     /// An `env` of the model. It may block forever.
     Environment,
-    /// A stand-in that does whatever left-out processes may do at one channel. It may block forever.
-    Outside,
+    /// A stand-in that does whatever omitted processes may do at one channel. It may block forever.
+    OpenStub,
 }
 
 /// The values of a type that the environment may send or return.

@@ -265,7 +265,7 @@ impl<'p> Builder<'_, '_, 'p> {
         for Bound { bind, ty, target, span: _ } in bound {
             let operand = match bind {
                 Bind::Parameter(_) => Operand::Value(self.parameter(block, *ty)),
-                Bind::Slot(slot) => Operand::Place(whole(*slot)),
+                Bind::Slot(slot) => Operand::Place(slot_place(*slot)),
             };
             match (target, &operand) {
                 (BoundTarget::Declare(local), Operand::Value(value)) => self.write(*local, *value),
@@ -353,7 +353,7 @@ impl<'p> PatternReader<'p> {
     }
 }
 
-fn whole(slot: SlotId) -> Place {
+fn slot_place(slot: SlotId) -> Place {
     Place { base: Base::Slot(slot), path: Vec::new() }
 }
 

@@ -82,7 +82,7 @@ fn lower_observed(
         Scope::All => Role::Explored,
         Scope::Process(only) if only.0 as usize == process => Role::Explored,
         Scope::Slice(some) if some.iter().any(|some| some.0 as usize == process) => Role::Explored,
-        Scope::Process(_) | Scope::Slice(_) => Role::LeftOut,
+        Scope::Process(_) | Scope::Slice(_) => Role::Omitted,
     };
     let mut result = ModelProgram {
         name: model.map(|model| model.name.clone()),
@@ -114,12 +114,12 @@ fn lower_observed(
     }
     for (process, role) in result.program.processes.iter_mut().zip(&result.roles) {
         match role {
-            Role::LeftOut => {
+            Role::Omitted => {
                 process.body = Body { blocks: vec![block(Vec::new(), Terminator::End)], ..Body::default() };
                 process.sites.clear();
                 process.labels.clear();
             }
-            Role::Environment | Role::Outside => allow_blocking_forever(&mut process.body),
+            Role::Environment | Role::OpenStub => allow_blocking_forever(&mut process.body),
             Role::Explored => {}
         }
     }
@@ -161,8 +161,8 @@ impl Uses {
 /// Decides which processes are at the ends of a channel in the model.
 fn open_or_close(model: &mut ModelProgram, channel: ChannelId, uses: &Uses) {
     let (readers, writers) = &uses.by[channel.0 as usize];
-    let left_out = |users: &[usize]| users.iter().any(|user| model.roles[*user] == Role::LeftOut);
-    let inside = |users: &[usize]| users.iter().any(|user| model.roles[*user] != Role::LeftOut);
+    let omitted = |users: &[usize]| users.iter().any(|user| model.roles[*user] == Role::Omitted);
+    let inside = |users: &[usize]| users.iter().any(|user| model.roles[*user] != Role::Omitted);
     let environment = readers.iter().chain(writers).any(|user| model.roles[*user] == Role::Environment);
     let boundary = &mut model.program.channels[channel.0 as usize].boundary;
     match *boundary {
@@ -172,20 +172,20 @@ fn open_or_close(model: &mut ModelProgram, channel: ChannelId, uses: &Uses) {
             }
         }
         Boundary::Internal => match (inside(readers), inside(writers)) {
-            (true, false) if left_out(writers) => *boundary = Boundary::FromEnvironment,
-            (false, true) if left_out(readers) => *boundary = Boundary::ToEnvironment,
+            (true, false) if omitted(writers) => *boundary = Boundary::FromEnvironment,
+            (false, true) if omitted(readers) => *boundary = Boundary::ToEnvironment,
             (true, true) => {
-                let (read, write) = (left_out(readers), left_out(writers));
+                let (read, write) = (omitted(readers), omitted(writers));
                 let readers: Vec<usize> =
-                    readers.iter().copied().filter(|user| model.roles[*user] == Role::LeftOut).collect();
+                    readers.iter().copied().filter(|user| model.roles[*user] == Role::Omitted).collect();
                 if write {
                     let writer = writes_anything(&model.program, channel);
-                    add_outside(model, writer, channel);
+                    add_open_stub(model, writer, channel);
                 }
                 if read {
                     for reader in readers {
                         let patterns = static_patterns(&model.program, ProcessId(reader as u32), channel);
-                        add_outside(model, (reads(channel, patterns), None), channel);
+                        add_open_stub(model, (reads(channel, patterns), None), channel);
                     }
                 }
             }
@@ -194,8 +194,8 @@ fn open_or_close(model: &mut ModelProgram, channel: ChannelId, uses: &Uses) {
     }
 }
 
-/// Appends a stand-in for the processes left out.
-fn add_outside(model: &mut ModelProgram, (process, result): (Process, Option<Vec<ir::TypeId>>), channel: ChannelId) {
+/// Appends a stand-in for the omitted processes.
+fn add_open_stub(model: &mut ModelProgram, (process, result): (Process, Option<Vec<ir::TypeId>>), channel: ChannelId) {
     for (number, ty) in result.into_iter().flatten().enumerate() {
         model.program.externs.push(ir::Extern {
             name: format!("{}.{number}", model.program.channels[channel.0 as usize].name).into(),
@@ -206,7 +206,7 @@ fn add_outside(model: &mut ModelProgram, (process, result): (Process, Option<Vec
         model.results.push(Values::All);
     }
     model.program.processes.push(process);
-    model.roles.push(Role::Outside);
+    model.roles.push(Role::OpenStub);
 }
 
 /// `while { out(c, any()); }`
@@ -246,7 +246,7 @@ fn reads(channel: ChannelId, patterns: Vec<Vec<Pattern>>) -> Process {
         patterns,
         condition: None,
     });
-    outside(Body::default(), Vec::new(), operations.collect(), channel, Direction::In)
+    open_stub(Body::default(), Vec::new(), operations.collect(), channel, Direction::In)
 }
 
 fn finish(
@@ -257,11 +257,11 @@ fn finish(
     direction: Direction,
     payload: Option<Vec<ir::TypeId>>,
 ) -> (Process, Option<Vec<ir::TypeId>>) {
-    (outside(body, code, vec![operation], channel, direction), payload)
+    (open_stub(body, code, vec![operation], channel, direction), payload)
 }
 
 /// A process that repeats the operations forever, and may choose again at any time.
-fn outside(
+fn open_stub(
     mut body: Body,
     mut code: Vec<Instruction>,
     operations: Vec<Operation>,

@@ -119,7 +119,7 @@ fn stand_ins_use_the_ports_of_a_single_process() {
         RELAY,
         Some(ModelScope::Process(ProcessId(1))),
         expect![[r#"
-            relay LeftOut
+            relay Omitted
             show Explored
             inC: [One, One], bound None
             midC: [One], bound None
@@ -138,10 +138,10 @@ fn processes_that_share_a_channel_with_a_slice_get_stand_ins() {
         Some(ModelScope::Slice(vec![ProcessId(0), ProcessId(2)])),
         expect![[r#"
             a Explored
-            b LeftOut
+            b Omitted
             s Explored
-            outside Outside
-            outside Outside
+            outside OpenStub
+            outside OpenStub
             c: inside
             d: inside
             d.0() All

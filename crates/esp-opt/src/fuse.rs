@@ -67,7 +67,7 @@ pub(crate) fn build_fused_process(
     let group = Group::new(program, processes, &bodies, checked)?;
     let product = explore(&group, product_limits, fuel)?;
     let body = passes::clean(product.body, &program.types, checked);
-    let limit = limits.max_product_size(&product_limits, product.has_dead_members);
+    let limit = limits.max_product_size(&product_limits, product.has_inert_members);
     if limits.measured_size(&body) > limit {
         return Err(Refusal::LimitExceeded { kind: product_limits.size_kind, limit, costliest: product.costliest });
     }

@@ -36,7 +36,7 @@ pub enum FusionOutcome {
     /// The group exceeds a limit: each half is a group of its own.
     Divided(Refusal),
     /// The process was removed from the group so that the others could be fused; it runs separately.
-    LeftOut(Refusal),
+    Excluded(Refusal),
     /// They run separately.
     Refused(Refusal),
     /// The process runs separately, as no channel connects it to another.
@@ -49,7 +49,7 @@ impl FusionAttempt {
         match self.outcome {
             FusionOutcome::Fused { .. } => true,
             FusionOutcome::Divided(_)
-            | FusionOutcome::LeftOut(_)
+            | FusionOutcome::Excluded(_)
             | FusionOutcome::Refused(_)
             | FusionOutcome::Alone => false,
         }
@@ -151,7 +151,7 @@ fn regroup(
     };
     match excluded.map(|excluded| (excluded, rest(&excluded))) {
         Some((excluded, groups)) if !groups.is_empty() => {
-            (FusionAttempt { processes: vec![excluded], outcome: FusionOutcome::LeftOut(refusal) }, groups)
+            (FusionAttempt { processes: vec![excluded], outcome: FusionOutcome::Excluded(refusal) }, groups)
         }
         Some(_) | None => (FusionAttempt { processes, outcome: FusionOutcome::Refused(refusal) }, Vec::new()),
     }

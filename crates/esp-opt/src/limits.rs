@@ -62,9 +62,9 @@ impl Default for Limits {
 impl Limits {
     /// The maximal size of a product after clean-up. Where members can be blocked forever it doubles: the continuation
     /// without them is a second program.
-    pub(crate) fn max_product_size(&self, limits: &ProductLimits, has_dead_members: bool) -> usize {
+    pub(crate) fn max_product_size(&self, limits: &ProductLimits, has_inert_members: bool) -> usize {
         match self.growth {
-            CodeGrowth::Factor(_) => limits.instructions.saturating_mul(1 + usize::from(has_dead_members)),
+            CodeGrowth::Factor(_) => limits.instructions.saturating_mul(1 + usize::from(has_inert_members)),
             CodeGrowth::Conservative => limits.instructions,
         }
     }
@@ -87,14 +87,14 @@ impl Limits {
                 let half_again = all + all / 2;
                 let small = SMALL_PRODUCT_MAX.min(all.saturating_mul(SMALL_PRODUCT_FACTOR));
                 let limits = ProductLimits::new(self, half_again.max(small));
-                let emitted = limits
-                    .emitted
+                let emitted_before_cleanup = limits
+                    .emitted_before_cleanup
                     .min(SMALL_PRODUCT_MAX * EMITTED_PER_KEPT)
                     .max(half_again * EMITTED_PER_KEPT_CONSERVATIVE);
                 // The allowance of a small product does not extend to waits, none of which is cleaned up: a product
                 // that polls the environment in many states emits many more of them.
-                let wait_cost = WAIT_COST * emitted / half_again.max(1);
-                ProductLimits { emitted, wait_cost, size_kind: LimitKind::CodeSize, ..limits }
+                let wait_cost = WAIT_COST * emitted_before_cleanup / half_again.max(1);
+                ProductLimits { emitted_before_cleanup, wait_cost, size_kind: LimitKind::CodeSize, ..limits }
             }
         }
     }
@@ -120,7 +120,7 @@ pub(crate) struct ProductLimits {
     /// Instructions and terminators after clean-up.
     pub(crate) instructions: usize,
     /// Instructions and terminators as emitted, before clean-up.
-    pub(crate) emitted: usize,
+    pub(crate) emitted_before_cleanup: usize,
     /// The cost of an emitted wait, in instructions.
     pub(crate) wait_cost: usize,
     /// The kind of limit that is reported when there are more instructions.
@@ -136,7 +136,7 @@ impl ProductLimits {
         ProductLimits {
             nodes: limits.nodes,
             instructions,
-            emitted: instructions.saturating_mul(EMITTED_PER_KEPT),
+            emitted_before_cleanup: instructions.saturating_mul(EMITTED_PER_KEPT),
             wait_cost: 1,
             size_kind: LimitKind::Instructions,
             fuel: limits.fuel,

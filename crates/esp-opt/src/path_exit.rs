@@ -27,7 +27,7 @@ pub enum ExitReason {
     Stops(usize),
     /// No member can run.
     NoneRunnable,
-    /// An exit that a test forces where this member proceeds: [`IterationCountPlacement::Forced`].
+    /// Test only: an exit that is forced where this member proceeds: [`IterationCountPlacement::Forced`].
     Forced(usize),
     /// Values on whose equality the path is specialised differ at its start.
     ValuesDiffer,
@@ -41,9 +41,9 @@ pub enum IterationCountPlacement {
     /// At loop heads.
     #[default]
     LoopHeads,
-    /// At every node, so that tests can force an exit at any of them.
+    /// Test only: at every node, so that an exit can be forced at any of them.
     EveryNode,
-    /// At loop heads. In addition, the exploration takes a side exit at the decision with this number, in exploration
+    /// Test only: at loop heads. In addition, the exploration takes a side exit at the decision with this number, in exploration
     /// order, of those on whether the path continues. Tests check that the general code continues from there.
     Forced(u32),
 }

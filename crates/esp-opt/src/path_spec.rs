@@ -30,7 +30,7 @@ pub struct MemberSpec {
     /// The instance.
     pub instance: u32,
     /// Its statements of interest: the alphabet of the path expression.
-    pub statements: Vec<ProgramPoint>,
+    pub statements: Vec<PathStatement>,
     /// Where it starts.
     pub start: PathElement,
     /// The path expression after the start; none: the empty word.
@@ -41,7 +41,7 @@ pub struct MemberSpec {
 
 /// A statement of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum ProgramPoint {
+pub enum PathStatement {
     /// A channel operation.
     Site(SiteId),
     /// A label.
@@ -52,7 +52,7 @@ pub enum ProgramPoint {
 #[derive(Clone, Debug)]
 pub struct PathElement {
     /// The statement.
-    pub point: ProgramPoint,
+    pub statement: PathStatement,
     /// The number of its predicate in the program.
     pub test: Option<u32>,
     /// The partner: index into [`PathSpec::members`], and its operation.

@@ -209,9 +209,9 @@ fn processes_blocked_forever_are_reported() {
     assert!(reports.len() >= 6, "{reports:#?}");
 }
 
-/// A dead member that a process which may still run could wake, judged by its code, is not deadlocked and not reported.
+/// An inert member that a process which may still run could wake, judged by its code, is not deadlocked and not reported.
 #[test]
-fn a_member_with_a_potential_waker_is_not_reported() {
+fn a_member_with_a_syntactic_partner_is_not_reported() {
     let text = "channel i() external out; channel o(int) external in;\n\
         channel e(int); channel c(int); channel d(int);\n\
         process M1 { out(e, 1); out(c, 1); out(c, 2); }\nprocess N { in(e, $q); out(d, q); }\n\
@@ -224,7 +224,7 @@ fn a_member_with_a_potential_waker_is_not_reported() {
     };
     let report = same(text, "");
     assert!(report.contains("`M2` waits") && !report.contains("`M1` waits"), "{report}");
-    // Only dead members wait for others: of these, too, only some are reported.
+    // Only inert members wait for others: of these, too, only some are reported.
     let text = text.replace("out(d, q); }", "out(d, q); out(d, q); }").replace("in(d, _); in(d, _); }", "in(d, _); }");
     let report = same(&text, "");
     assert!(report.contains("`N` waits") && !report.contains("`M1` waits"), "{report}");
@@ -399,20 +399,20 @@ fn chain(stages: usize) -> String {
 const OFFERS: &str = "; offer i 1\n; offer i 2\n; offer i 3\n; close i\n";
 
 #[test]
-fn the_costliest_process_is_left_out() {
+fn the_costliest_process_is_excluded() {
     // An instance of `ring` passes its token to any other: the orders in which they had it multiply.
     let text = "channel i(int) external out; channel k(int); channel a(int) shared; channel o(int) external in;\n\
         process pre { while { in(i, $x); out(k, x + 1); } }\nprocess mid { while { in(k, $x); out(a, x - x); } }\n\
         process ring[5] { var x = 0; while { alt { in(a, x) { out(o, x); } when (x > 0) out(a, x - 1) { } } } }\n";
     expect_test::expect![[r#"
-        left out: ring: together with the others, more than 1000 instructions
+        excluded: ring: together with the others, more than 1000 instructions
         fused: pre, mid: one state machine of 10 states, 12 instructions instead of 11
     "#]]
     .assert_eq(&groups(text, OFFERS, Limits::default()));
     // A smaller group has no costliest process and is not fused at all.
     let limits = Limits { growth: CodeGrowth::Factor(0), ..Limits::default() };
     expect_test::expect![[r#"
-        left out: s: together with the others, more than 0 instructions
+        excluded: s: together with the others, more than 0 instructions
         not fused: p0, t: more than 0 instructions
     "#]]
     .assert_eq(&groups(&chain(1), OFFERS, limits));
@@ -436,7 +436,7 @@ fn conservative_growth_takes_little_code_and_time() {
     let offers = "; offer i 1\n; offer i 2\n; offer j 1\n";
     assert_eq!(groups(&text, offers, conservative), "not fused: a, b: much more code than the separate processes\n");
     assert!(groups(&text, offers, Limits::default()).starts_with("fused: a, b: "));
-    // No process is left out: the costliest one is known only after a complete exploration.
+    // No process is excluded: the costliest one is known only after a complete exploration.
     let ring = "channel i(int) external out; channel k(int); channel a(int) shared; channel o(int) external in;\n\
         process pre { while { in(i, $x); out(k, x + 1); } }\nprocess mid { while { in(k, $x); out(a, x - x); } }\n\
         process ring[5] { var x = 0; while { alt { in(a, x) { out(o, x); } when (x > 0) out(a, x - 1) { } } } }\n";
@@ -452,24 +452,24 @@ fn conservative_growth_takes_little_code_and_time() {
 }
 
 #[test]
-fn unsupported_processes_are_left_out() {
+fn unsupported_processes_are_excluded() {
     let polls = "alt { in(c2, $x) { out(c3, x + 1); } when (free(boxT) > 5) in(c2, _) { } }";
     let pool = "type boxT = bytes[<=9]; pool boxT 1;\n";
     let text = chain(5).replace("in(c2, $x); out(c3, x + 1);", polls) + pool;
     expect_test::expect![[r#"
-        left out: p2: `p2` has a guard that reads `free` at test.esp:5:39
+        excluded: p2: `p2` has a guard that reads `free` at test.esp:5:39
         fused: s, p0, p1: one state machine of 19 states, 18 instructions instead of 16
         fused: p3, p4, t: one state machine of 19 states, 20 instructions instead of 16
     "#]]
     .assert_eq(&groups(&text, OFFERS, Limits::default()));
-    // A process that shares a channel's end with one that is left out, while the other end is in the group.
+    // A process that shares a channel's end with one that is excluded, while the other end is in the group.
     let text = "channel i(int) external out; channel a(int); channel b(int); channel o(int) external in;\n\
         process p { while { in(i, $x); out(a, x); out(b, x); } }\n\
         process q { while { alt { in(b, $x) { out(a, 10 + x); } when (free(boxT) > 5) in(b, _) { } } } }\n\
         process r { while { in(a, $x); in(a, $y); out(o, x + y); } }\n";
     let text = &(text.to_string() + pool);
     expect_test::expect![[r#"
-        left out: q: `q` has a guard that reads `free` at test.esp:3:21
+        excluded: q: `q` has a guard that reads `free` at test.esp:3:21
         not fused: p, r: `a` is used by other processes too
     "#]]
     .assert_eq(&groups(text, OFFERS, Limits::default()));

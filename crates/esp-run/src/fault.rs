@@ -95,7 +95,7 @@ pub(crate) fn help(fault: Fault) -> Option<&'static str> {
         Fault::Extern => Some("give its C source or library: `--extern FILE.c`"),
         Fault::Pool => Some("guard the allocation with `when (free(T) > 0)`, or enlarge the pool"),
         Fault::Alt => Some("let the guards cover every case, or add an `else`"),
-        Fault::Deadlock => Some("where a process may rest for ever, write `idle in(..)` or `idle alt { .. }`"),
+        Fault::Deadlock => Some("where a process may rest forever, write `idle in(..)` or `idle alt { .. }`"),
         Fault::Assert | Fault::Bounds | Fault::Div | Fault::Overflow | Fault::Range | Fault::Memory => None,
     }
 }

@@ -48,23 +48,23 @@ const MAX_STATE_BYTES: u32 = 1 << 16;
 
 /// The property to search for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Question<'a> {
+pub enum SpinProperty<'a> {
     /// Faults and deadlocks.
     Safety,
     /// Whether the model has a behaviour that the observer of its specification cannot follow. A run may end in any
     /// state.
     Refinement,
     /// Whether a property holds under weak fairness: no instance that can run is passed over forever.
-    Property(&'a Property),
+    Ltl(&'a Property),
 }
 
 /// The result of a search.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Found {
+pub enum SpinOutcome {
     /// No violation, in all states.
-    Nothing,
+    NoViolation,
     /// No violation, but the search is incomplete.
-    NothingSoFar(Incomplete),
+    Unfinished(Incomplete),
     /// A state without a transition in which a process is not at rest.
     Deadlock(Trail),
     /// A fault.
@@ -111,8 +111,8 @@ impl Incomplete {
 /// A search.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Search {
-    /// What it found.
-    pub found: Found,
+    /// Its outcome.
+    pub outcome: SpinOutcome,
     /// States stored.
     pub states: u64,
     /// Transitions taken.
@@ -121,7 +121,7 @@ pub struct Search {
     pub depth: u32,
     /// Bytes of one state.
     pub state_bytes: u64,
-    /// Fast paths that are entered in some run; for [`Question::Refinement`].
+    /// Fast paths that are entered in some run; for [`SpinProperty::Refinement`].
     pub entered: Vec<u32>,
     /// Time to make and compile the verifier.
     pub compiling: Duration,
@@ -133,7 +133,7 @@ impl Search {
     /// A search that was interrupted before it began.
     fn interrupted(compiling: Duration) -> Search {
         Search {
-            found: Found::NothingSoFar(Incomplete::Interrupted),
+            outcome: SpinOutcome::Unfinished(Incomplete::Interrupted),
             states: 0,
             transitions: 0,
             depth: 0,
@@ -172,13 +172,13 @@ enum Stop {
 
 impl Spin {
     /// Searches a model of this many instances.
-    pub fn search(&self, model: &Model, instances: u32, question: Question<'_>) -> Result<Search, HostError> {
+    pub fn search(&self, model: &Model, instances: u32, property: SpinProperty<'_>) -> Result<Search, HostError> {
         let directory = BuildDirectory::open()?;
         directory.write(MODEL, &model.text)?;
         let start = Instant::now();
         let made = self
-            .translate(&directory, question)
-            .and_then(|()| self.compile(&directory, model, instances, question, Order::Depth));
+            .translate(&directory, property)
+            .and_then(|()| self.compile(&directory, model, instances, property, Order::Depth));
         let compiling = start.elapsed();
         // The interrupt may have ended the compiler, which is no error.
         if self.is_interrupted() {
@@ -186,35 +186,35 @@ impl Spin {
         }
         made?;
         let start = Instant::now();
-        let said = self.pan(&directory, question)?;
+        let said = self.pan(&directory, property)?;
         let searching = start.elapsed();
         let mut search = Search {
-            found: Found::Nothing,
+            outcome: SpinOutcome::NoViolation,
             states: number_before(&said.text, " states, stored"),
             transitions: number_before(&said.text, " transitions"),
             depth: number_after(&said.text, "depth reached ") as u32,
             state_bytes: number_before(&said.text, " byte, depth"),
-            entered: if question == Question::Refinement { entered(model, &said.text) } else { Vec::new() },
+            entered: if property == SpinProperty::Refinement { entered(model, &said.text) } else { Vec::new() },
             compiling,
             searching,
         };
         let Some(what) = violation(&said.text) else {
-            search.found = match incomplete(&said) {
-                Some(why) => Found::NothingSoFar(why),
-                None if matches!(question, Question::Property(_)) && model.reduction == Reduction::Unsound => {
-                    Found::NothingSoFar(Incomplete::Exits)
+            search.outcome = match incomplete(&said) {
+                Some(why) => SpinOutcome::Unfinished(why),
+                None if matches!(property, SpinProperty::Ltl(_)) && model.reduction == Reduction::Unsound => {
+                    SpinOutcome::Unfinished(Incomplete::Exits)
                 }
-                None => Found::Nothing,
+                None => SpinOutcome::NoViolation,
             };
             return Ok(search);
         };
-        if question == Question::Safety {
+        if property == SpinProperty::Safety {
             // The first counterexample may be long; a breadth-first search finds a shortest one. It may exceed the
             // memory limit: the first one is used then.
             let longer = self.trail(&directory, model, instances, &said)?;
             let again = self
-                .compile(&directory, model, instances, question, Order::Breadth)
-                .and_then(|()| self.pan(&directory, question));
+                .compile(&directory, model, instances, property, Order::Breadth)
+                .and_then(|()| self.pan(&directory, property));
             let shorter = match again {
                 Ok(again) if violation(&again.text).is_some() => {
                     Some(self.trail(&directory, model, instances, &again)?)
@@ -227,17 +227,17 @@ impl Spin {
                 Some(trail) if !trail.steps.is_empty() && trail.steps.len() <= longer.steps.len() => trail,
                 Some(_) | None => longer,
             };
-            search.found = match shortest.fault {
-                Some(_) => Found::Fault(shortest),
-                None => Found::Deadlock(shortest),
+            search.outcome = match shortest.fault {
+                Some(_) => SpinOutcome::Fault(shortest),
+                None => SpinOutcome::Deadlock(shortest),
             };
             return Ok(search);
         }
         let trail = self.trail(&directory, model, instances, &said)?;
-        search.found = match what {
-            Violation::Assertion if trail.fault.is_some() => Found::Fault(trail),
-            Violation::Assertion | Violation::Claim | Violation::Cycle => Found::Property(trail),
-            Violation::EndState => Found::Deadlock(trail),
+        search.outcome = match what {
+            Violation::Assertion if trail.fault.is_some() => SpinOutcome::Fault(trail),
+            Violation::Assertion | Violation::Claim | Violation::Cycle => SpinOutcome::Property(trail),
+            Violation::EndState => SpinOutcome::Deadlock(trail),
         };
         Ok(search)
     }
@@ -247,11 +247,11 @@ impl Spin {
         self.interrupt.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 
-    fn translate(&self, directory: &BuildDirectory, question: Question<'_>) -> Result<(), HostError> {
+    fn translate(&self, directory: &BuildDirectory, property: SpinProperty<'_>) -> Result<(), HostError> {
         let mut command = Command::new("spin");
-        match question {
-            Question::Safety | Question::Refinement => {}
-            Question::Property(_) => {
+        match property {
+            SpinProperty::Safety | SpinProperty::Refinement => {}
+            SpinProperty::Ltl(_) => {
                 command.arg(format!("-D{STUTTER}"));
             }
         }
@@ -276,7 +276,7 @@ impl Spin {
         directory: &BuildDirectory,
         model: &Model,
         instances: u32,
-        question: Question<'_>,
+        property: SpinProperty<'_>,
         order: Order,
     ) -> Result<(), HostError> {
         let mut words = match &self.compiler {
@@ -291,12 +291,12 @@ impl Spin {
         let mut command = Command::new(&program);
         command.args(words).args(["-w", "-fwrapv", "-o", "pan", "pan.c"]).current_dir(directory.path(""));
         command.arg(format!("-DMEMLIM={}", self.memory_mib)).arg(format!("-DVECTORSZ={MAX_STATE_BYTES}"));
-        match question {
-            Question::Safety | Question::Refinement => command.args(["-DSAFETY", "-DNOCLAIM", "-DNOFAIR"]),
+        match property {
+            SpinProperty::Safety | SpinProperty::Refinement => command.args(["-DSAFETY", "-DNOCLAIM", "-DNOFAIR"]),
             // Fairness with rendezvous is not compatible with reduction.
-            Question::Property(_) => command.arg("-DNOREDUCE").arg(format!("-DNFAIR={}", fairness_bytes(instances))),
+            SpinProperty::Ltl(_) => command.arg("-DNOREDUCE").arg(format!("-DNFAIR={}", fairness_bytes(instances))),
         };
-        if !matches!(question, Question::Property(_))
+        if !matches!(property, SpinProperty::Ltl(_))
             && (model.reduction, self.reduction) != (Reduction::Sound, Reduction::Sound)
         {
             command.arg("-DNOREDUCE");
@@ -324,14 +324,14 @@ impl Spin {
         ))
     }
 
-    fn pan(&self, directory: &BuildDirectory, question: Question<'_>) -> Result<PanOutput, HostError> {
+    fn pan(&self, directory: &BuildDirectory, property: SpinProperty<'_>) -> Result<PanOutput, HostError> {
         let mut command = Command::new(directory.path("pan"));
         command.current_dir(directory.path("")).arg(format!("-m{}", self.depth)).arg("-w20");
-        match question {
-            Question::Safety => command.arg("-n"),
+        match property {
+            SpinProperty::Safety => command.arg("-n"),
             // Lists unreached states; a run may end in any state.
-            Question::Refinement => command.arg("-E"),
-            Question::Property(property) => command.args(["-n", "-a", "-f", "-N", &property.name]),
+            SpinProperty::Refinement => command.arg("-E"),
+            SpinProperty::Ltl(property) => command.args(["-n", "-a", "-f", "-N", &property.name]),
         };
         self.run(&mut command, self.time).map_err(|error| {
             HostError::new(HostCode::System, format!("cannot run Spin's verifier: {}", reason(&error)))

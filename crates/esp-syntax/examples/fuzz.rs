@@ -13,7 +13,7 @@ use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-const LONGEST: Duration = Duration::from_secs(1);
+const MAX_TIME: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     let numbers: Vec<u64> = std::env::args().skip(1).filter_map(|argument| argument.parse().ok()).collect();
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
                 return ExitCode::FAILURE;
             }
         }
-        if time > LONGEST {
+        if time > MAX_TIME {
             eprintln!("input {number} took {time:?}:\n{text}");
             return ExitCode::FAILURE;
         }

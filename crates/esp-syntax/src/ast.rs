@@ -640,7 +640,7 @@ pub struct FastPath {
     pub name: Name,
     /// The C function that is the path, if it is written in C.
     pub function: Option<(Vec<u8>, Span)>,
-    /// `bound`, `decline`, `settle`, in order of text.
+    /// `bound`, `bypass`, `retries`, in order of text.
     pub settings: Vec<(FastPathSetting, u64, Span)>,
     /// Its processes, the trigger first.
     pub processes: Vec<FastPathProcess>,
@@ -653,8 +653,8 @@ pub struct FastPath {
 #[allow(missing_docs)]
 pub enum FastPathSetting {
     Bound,
-    Decline,
-    Settle,
+    Bypass,
+    Retries,
 }
 
 /// One process of a fast path.

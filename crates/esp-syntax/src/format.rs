@@ -1,4 +1,5 @@
-//! `qj fmt`: changes the white space of a program alone. Tokens and comments keep their text and order; of successive
+//! `qj fmt`: changes the white space of a program, and replaces the earlier words `decline` and `settle` of a fast path.
+//! All other tokens and the comments keep their text and order; of successive
 //! blank lines, one is kept. Formatting is idempotent.
 //!
 //! A block or list with a line break after its opening bracket stays on several lines; one on a single line stays there
@@ -40,7 +41,16 @@ fn same_tokens(root: &SyntaxNode, text: &str) -> bool {
     let (tokens, _) = crate::lexer::tokenize(crate::span::FileId::default(), text);
     let ends = tokens.iter().skip(1).map(|token| token.start as usize);
     let printed = tokens.iter().zip(ends).filter(|(token, _)| !token.kind.is_trivia());
-    printed.map(|(token, end)| &text[token.start as usize..end]).eq(significant(root).iter().map(SyntaxToken::text))
+    printed.map(|(token, end)| &text[token.start as usize..end]).eq(significant(root).iter().map(present_text))
+}
+
+/// The text of a token; for an earlier word, the present one.
+fn present_text(token: &SyntaxToken) -> &str {
+    match token.kind() {
+        SyntaxKind::BypassWord => "bypass",
+        SyntaxKind::RetriesWord => "retries",
+        _ => token.text(),
+    }
 }
 
 fn significant(root: &SyntaxNode) -> Vec<SyntaxToken> {
@@ -199,7 +209,11 @@ impl Layout {
     fn token(&mut self, token: &SyntaxToken, gap: Gap) {
         let gap = self.comments(gap);
         self.push_gap(gap);
-        self.ops.push(Op::Text(Place::of(token)));
+        self.ops.push(match token.kind() {
+            SyntaxKind::BypassWord => Op::Word("bypass"),
+            SyntaxKind::RetriesWord => Op::Word("retries"),
+            _ => Op::Text(Place::of(token)),
+        });
         self.position += 1;
     }
 

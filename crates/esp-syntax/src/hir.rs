@@ -536,10 +536,10 @@ pub struct FastPath {
     pub function: Option<SmolStr>,
     /// The maximum number of iterations per run.
     pub bound: u64,
-    /// Every how many tests a path with a choice is declined.
-    pub decline: u64,
+    /// The interval, in entry tests, at which a path with a choice is bypassed.
+    pub bypass_interval: u64,
     /// The maximum number of attempts to bring every process to its start statement.
-    pub settle: u64,
+    pub retry_limit: u64,
     /// Its processes, the trigger first.
     pub processes: Vec<FastPathProcess>,
     /// The name's location.

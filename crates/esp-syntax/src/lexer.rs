@@ -160,7 +160,7 @@ impl Lexer<'_> {
             self.position += c.len_utf8();
         }
         self.report(
-            Diagnostic::new(Code::E0101, self.span(start), format!("`{bad}` cannot stand in a name"))
+            Diagnostic::new(Code::E0101, self.span(start), format!("`{bad}` cannot be part of a name"))
                 .help("names consist of the letters `a` to `z`, `A` to `Z`, digits and `_`"),
         );
         SyntaxKind::Ident

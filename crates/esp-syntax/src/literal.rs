@@ -118,8 +118,8 @@ fn letters_behind(number: &str, letters: &str) -> LiteralFault {
 
 /// The beginning of a text that may be long enough to fill a screen.
 pub(crate) fn shorten(text: &str) -> String {
-    const LONGEST: usize = 40;
-    match text.char_indices().nth(LONGEST) {
+    const MAX_SHOWN_CHARACTERS: usize = 40;
+    match text.char_indices().nth(MAX_SHOWN_CHARACTERS) {
         Some((end, _)) => format!("{}..", &text[..end]),
         None => text.to_string(),
     }

@@ -96,7 +96,7 @@ kinds! {
         ExternalWord "external", InterfaceWord "interface", SharedWord "shared", PolicyWord "policy",
         SenderWord "sender", ReceiverWord "receiver", QueueWord "queue", PureWord "pure", LayoutWord "layout",
         LittleWord "le", OfWord "of", IdleWord "idle", UnitWord "ms", FastPathWord "fastpath",
-        ModelWord "model", BoundWord "bound", DeclineWord "decline", SettleWord "settle",
+        ModelWord "model", BoundWord "bound", BypassWord "bypass", RetriesWord "retries",
         StatementWord "statement", StartWord "start", FollowsWord "follows", AsWord "as", SliceWord "slice",
         EnvironmentWord "env", PropertyWord "ltl", AbstractWord "abstract", DropWord "drop", HashWord "hash",
         ForgetWord "forget", RangeWord "range",

@@ -61,8 +61,8 @@ fn channel_node(program: &Program, channel: &Channel) -> Node {
     let class = match (channel.boundary, channel.sharing) {
         (Boundary::Internal, Sharing::Ports) => "channel",
         (Boundary::Internal, Sharing::Shared) => "channel shared",
-        (Boundary::ToEnvironment | Boundary::FromEnvironment, Sharing::Ports) => "world",
-        (Boundary::ToEnvironment | Boundary::FromEnvironment, Sharing::Shared) => "world shared",
+        (Boundary::ToEnvironment | Boundary::FromEnvironment, Sharing::Ports) => "environment",
+        (Boundary::ToEnvironment | Boundary::FromEnvironment, Sharing::Shared) => "environment shared",
     };
     Node { class, shape: Shape::Pill, label: channel.name.to_string(), note: shortened(&note), tip }
 }

@@ -91,7 +91,7 @@ impl std::fmt::Display for CompileError {
         match self {
             CompileError::Diagnostics => f.write_str("the program has errors"),
             CompileError::TooLarge { max_instructions } => {
-                write!(f, "the program is too large: its text stands for more than {max_instructions} instructions")
+                write!(f, "the program is too large: its text expands to more than {max_instructions} instructions")
             }
         }
     }

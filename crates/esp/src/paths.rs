@@ -1,7 +1,7 @@
 //! Path specifications for the optimiser, from the `fastpath` declarations of a checked program.
 
 use quaject_esp_ir::ir;
-use quaject_esp_opt::path_spec::{MemberSpec, PathElement, PathRegex, PathSpec, ProgramPoint};
+use quaject_esp_opt::path_spec::{MemberSpec, PathElement, PathRegex, PathSpec, PathStatement};
 use quaject_esp_syntax::hir;
 use quaject_esp_syntax::span::SourceMap;
 
@@ -19,8 +19,8 @@ pub(crate) fn specifications(program: &[hir::FastPath], ir: &ir::Program, source
             PathSpec {
                 name: path.name.clone(),
                 max_iterations: number(path.bound),
-                bypass_interval: number(path.decline),
-                retry_limit: number(path.settle),
+                bypass_interval: number(path.bypass_interval),
+                retry_limit: number(path.retry_limit),
                 members: path.processes.iter().map(|part| member(part, ir, &mut tests)).collect(),
                 function: path.function.clone(),
                 location,
@@ -34,13 +34,13 @@ fn member(part: &hir::FastPathProcess, ir: &ir::Program, tests: &mut u32) -> Mem
     let start = element(&part.start, tests);
     let follows = part.follows.as_ref().map(|follows| regex(follows, tests));
     let exit = part.exit.iter().map(|exit| element(exit, tests)).collect();
-    MemberSpec { instance, statements: part.statements.iter().copied().map(point).collect(), start, follows, exit }
+    MemberSpec { instance, statements: part.statements.iter().copied().map(statement).collect(), start, follows, exit }
 }
 
-fn point(point: hir::ControlPoint) -> ProgramPoint {
+fn statement(point: hir::ControlPoint) -> PathStatement {
     match point {
-        hir::ControlPoint::Site(site) => ProgramPoint::Site(site),
-        hir::ControlPoint::Label(label) => ProgramPoint::Label(label),
+        hir::ControlPoint::Site(site) => PathStatement::Site(site),
+        hir::ControlPoint::Label(label) => PathStatement::Label(label),
     }
 }
 
@@ -50,7 +50,7 @@ fn element(element: &hir::Element, tests: &mut u32) -> PathElement {
         *tests - 1
     });
     PathElement {
-        point: point(element.point),
+        statement: statement(element.point),
         test,
         peer: element.peer.map(|(member, site)| (member as usize, site)),
         yield_to: element.yield_to.map(|member| member as usize),

@@ -36,7 +36,7 @@ impl Node {
 
     /// An exit or end of code.
     pub(crate) fn end(label: &str, tip: &str) -> Node {
-        let class = if label == "exit" { "channel" } else { "world" };
+        let class = if label == "exit" { "channel" } else { "environment" };
         Node { class, shape: Shape::Pill, label: shortened(label), note: String::new(), tip: tip.to_string() }
     }
 }
@@ -63,7 +63,7 @@ const STYLE: &str = "\
 text{font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;text-anchor:middle}\
 .label{font-size:13px;fill:#17202a}.note{font-size:10.5px;fill:#5d6d7e}\
 .process{fill:#e8f1fb;stroke:#2e6da4;stroke-width:1.4}.channel{fill:#ffffff;stroke:#7b8794;stroke-width:1.1}\
-.world{fill:#fff4d9;stroke:#b7791f;stroke-width:1.4}.shared{stroke-dasharray:5 3}\
+.environment{fill:#fff4d9;stroke:#b7791f;stroke-width:1.4}.shared{stroke-dasharray:5 3}\
 .arrow{fill:none;stroke:#56606b;stroke-width:1.3}.head{fill:#56606b}";
 
 /// Draws nodes and the edges between them.

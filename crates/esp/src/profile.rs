@@ -7,6 +7,8 @@ use quaject_esp_exec::profile::{Communication, Done, Profile as Run};
 use quaject_esp_ir::ir::{Boundary, Direction, Program, Site, SiteId};
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::error::Error;
+use std::fmt::{Display, Formatter, Result as FormatResult};
 
 /// The number of rounds for each execution of an operation above which it is off the path.
 pub(crate) const RARE: u64 = 64;
@@ -42,6 +44,18 @@ pub struct Profile {
     /// The most frequent rounds: the count and the communications.
     pub rounds: Vec<(u64, Vec<String>)>,
 }
+
+/// Why a text is not a profile.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InvalidProfile(String);
+
+impl Display for InvalidProfile {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> FormatResult {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl Error for InvalidProfile {}
 
 impl Profile {
     /// The profile of a run of this program.
@@ -86,7 +100,11 @@ impl Profile {
     ///
     /// # Errors
     /// The reason why the text is not a profile.
-    pub fn parse(text: &str) -> Result<Profile, String> {
+    pub fn parse(text: &str) -> Result<Profile, InvalidProfile> {
+        Profile::parse_object(text).map_err(InvalidProfile)
+    }
+
+    fn parse_object(text: &str) -> Result<Profile, String> {
         let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if value["kind"] != KIND {
             return Err(format!("its `kind` is not `{KIND}`"));

@@ -28,7 +28,7 @@ pub struct RefinementModel {
     /// The result for each fast path.
     pub extractions: Vec<Extraction>,
     /// The fast paths of which the model leaves out a process, each with the name of that process.
-    pub left_out: Vec<(String, String)>,
+    pub excluded: Vec<(String, String)>,
 }
 
 /// Reads and checks a program, lowers the selected models and forms their fast paths.
@@ -48,11 +48,11 @@ pub fn refinement_models(
     };
     let models = models.iter().map(|model| {
         let specifications = paths::specifications(&program.fast_paths, &model.program, &modelled.sources);
-        let (mut possible, mut left_out) = (Vec::new(), Vec::new());
+        let (mut possible, mut excluded) = (Vec::new(), Vec::new());
         for specification in specifications {
-            match first_left_out(model, &specification) {
+            match first_omitted(model, &specification) {
                 None => possible.push(specification),
-                Some(process) => left_out.push((specification.name.to_string(), process)),
+                Some(process) => excluded.push((specification.name.to_string(), process)),
             }
         }
         // For the checker overflow is a fault, and it explores every bypass of a path.
@@ -60,15 +60,15 @@ pub fn refinement_models(
         let options = path::Options { checked: true, limits, manual, back_off, ..path::Options::default() };
         let made = extract(&model.program, &possible, options);
         let (implementation, specification) = (verified(made.program), verified(made.without));
-        RefinementModel { implementation, specification, extractions: made.extractions, left_out }
+        RefinementModel { implementation, specification, extractions: made.extractions, excluded }
     });
     let models = models.collect();
     Ok(RefinementModels { modelled, models: Some(models) })
 }
 
 /// The first process of a fast path that a model leaves out.
-fn first_left_out(model: &ModelProgram, specification: &PathSpec) -> Option<String> {
-    let is_left_out = |instance: &u32| model.role(*instance) == Role::LeftOut;
+fn first_omitted(model: &ModelProgram, specification: &PathSpec) -> Option<String> {
+    let is_omitted = |instance: &u32| model.role(*instance) == Role::Omitted;
     let mut instances = specification.members.iter().map(|part| part.instance);
-    instances.find(is_left_out).map(|instance| model.program.instance_name(instance))
+    instances.find(is_omitted).map(|instance| model.program.instance_name(instance))
 }

@@ -36,7 +36,7 @@ pub struct Suggestion {
     /// The members' names, the trigger first.
     pub members: Vec<String>,
     /// Participants that remain in the general code, as the path cannot be formed with them.
-    pub left_out: Vec<String>,
+    pub excluded: Vec<String>,
     /// The report on the path.
     pub report: String,
 }
@@ -114,9 +114,9 @@ pub(crate) fn suggest_within(
         let text = specification(&program, &name, &members);
         match form_path(source, loader, &name, &text, fuel) {
             Ok(report) => {
-                let left_out = all[members.len()..].to_vec();
+                let excluded = all[members.len()..].to_vec();
                 let members = all[..members.len()].to_vec();
-                return Ok(Suggestion { name, text, members, left_out, report });
+                return Ok(Suggestion { name, text, members, excluded, report });
             }
             Err(reason) => refusal = reason,
         }

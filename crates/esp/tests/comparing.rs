@@ -17,7 +17,7 @@ use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_ir::text::print;
 use quaject_esp_ir::verify::verify;
 use quaject_esp_run::monotonic_time;
-use quaject_esp_run::spin::{Found, Question, Spin};
+use quaject_esp_run::spin::{Spin, SpinOutcome, SpinProperty};
 use quaject_esp_syntax::span::FileId;
 use quaject_test_support::{Effort, tool};
 use std::collections::{BTreeMap, BTreeSet};
@@ -333,18 +333,18 @@ fn mutants_of_paths_are_found() {
 
 /// Spin's verdict on the product of the program with paths and the observer of the program without. Promela
 /// over-approximates the program, so that a verdict without error holds for the program.
-fn search_with_observer(plain: &ModelProgram, split: &Program, fast: &Program) -> Found {
+fn search_with_observer(plain: &ModelProgram, split: &Program, fast: &Program) -> SpinOutcome {
     let input = RefinementInput { specification: plain, split_specification: split, implementation: fast };
     let observed = build_observer(input, &Search::default()).expect("it is small");
     let ObserverOutcome::Automaton(observer) = observed else { panic!("{observed:?}") };
     let with = ModelProgram { program: fast.clone(), properties: Vec::new(), ..plain.clone() };
     let model = promela::generate(&with, Checks::On, Some(&observer)).expect("Promela can say it");
     let spin = Spin { compiler: Some(vec!["tcc".into()]), ..Spin::default() };
-    let search = spin.search(&model, fast.instance_count(), Question::Refinement).expect("Spin runs");
-    if search.found == Found::Nothing {
+    let search = spin.search(&model, fast.instance_count(), SpinProperty::Refinement).expect("Spin runs");
+    if search.outcome == SpinOutcome::NoViolation {
         assert_eq!(search.entered, [0], "the path is entered");
     }
-    search.found
+    search.outcome
 }
 
 #[test]
@@ -353,7 +353,7 @@ fn spin_says_so_of_both() {
     let every = Effort::wanted().pick(16, 8, 1);
     for (program, paths) in [(FIGURE_2, FIGURE_5), (FILTERS, FILTER_PATH)] {
         let (plain, fast) = formed(program, paths);
-        assert_eq!(search_with_observer(&plain, &fast.specification, &fast.implementation), Found::Nothing);
+        assert_eq!(search_with_observer(&plain, &fast.specification, &fast.implementation), SpinOutcome::NoViolation);
         let is_wrong = |mutant: &Program| {
             matches!(compare(&plain, &fast.specification, mutant).verdict, RefinementVerdict::Violated(_))
         };
@@ -366,7 +366,7 @@ fn spin_says_so_of_both() {
             if matches!(difference.mismatch, Mismatch::Code | Mismatch::InitialState) {
                 continue;
             }
-            let is_found = search_with_observer(&plain, &fast.specification, &mutant) != Found::Nothing;
+            let is_found = search_with_observer(&plain, &fast.specification, &mutant) != SpinOutcome::NoViolation;
             assert!(
                 is_found || difference.mismatch != Mismatch::VisibleAction,
                 "Spin misses: {what}\n{}",

@@ -548,7 +548,7 @@ fn every_exit_and_abort_is_replayed() {
     let rest = "; extern translationUnavailable 0\n; extern translate 7\n; extern preparePacket 9\n";
     for script in inputs("hostSendRequestC", &["0 4096", "4096 8192"], rest) {
         for seed in 0..40 {
-            let paths = FIGURE_5.replacen('{', &format!("{{ settle 0; bound {};", 1 + seed % 8), 1);
+            let paths = FIGURE_5.replacen('{', &format!("{{ retries 0; bound {};", 1 + seed % 8), 1);
             runs += replayed(FIGURE_2, &paths, &script, IterationCountPlacement::EveryNode, seed);
         }
     }
@@ -556,7 +556,7 @@ fn every_exit_and_abort_is_replayed() {
     runs = 0;
     for text in ["", "a", "ab", "abc", "abcd"] {
         for seed in 0..40 {
-            let paths = STREAM.replacen('{', &format!("{{ settle 0; bound {};", 1 + seed % 8), 1);
+            let paths = STREAM.replacen('{', &format!("{{ retries 0; bound {};", 1 + seed % 8), 1);
             let script = format!("; offer inputC {text:?}\n; close inputC\n");
             runs += replayed(FILTERS, &paths, &script, IterationCountPlacement::EveryNode, seed);
         }
@@ -607,7 +607,7 @@ fn alternatives_predicates_and_peers() {
         "fastpath even { process split { statement inC, evenC, oddC; start inC; follows evenC (inC evenC)*; }
          process sum { statement evenC, oddC; start evenC; exit evenC; } }",
         // Both, so that there is a choice; predicates at the start, on what was received and before a statement.
-        "fastpath both { decline 2; process split { statement inC as I, evenC as E, oddC as O; start I ? (n < 50);
+        "fastpath both { bypass 2; process split { statement inC as I, evenC as E, oddC as O; start I ? (n < 50);
            follows (E ? (n != 6) | O) (I ? (n > 1) (E | O))*; }
          process sum { statement evenC as P, sumC/out@1 as S, #low; start P ? (even > 2);
            follows (S | P ? (even < 11))*; } }",
@@ -742,7 +742,7 @@ fn paths_that_cannot_be_formed_are_refused() {
     let beyond: Vec<&str> = said.lines().filter(|line| line.starts_with("no ")).collect();
     assert_eq!(beyond, ["no fast path f32: more than 32 fast paths", "no fast path f33: more than 32 fast paths"]);
     // A path whose start predicate is always false has no effect.
-    let nowhere = "fastpath f { bound 1; decline 1; settle 0;
+    let nowhere = "fastpath f { bound 1; bypass 1; retries 0;
       process split { statement inC, evenC; start inC ? (n != n); } process sum { statement evenC; start evenC; } }";
     same(CHOICES, nowhere, &inputs("inC", &["2", "1", "4"], ""), 0, Uses::Sometimes);
 }

@@ -108,7 +108,7 @@ fn figure_2() {
 
 /// The path of the complete chain exceeds the limits.
 #[test]
-fn members_that_make_a_path_too_large_are_left_out() {
+fn members_that_make_a_path_too_large_are_excluded() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let root = file(&folder.join("sieve.esp"));
     let plain = with(&root, None, &folder);
@@ -117,7 +117,7 @@ fn members_that_make_a_path_too_large_are_left_out() {
     let suggestion = suggest(&source, &mut Folder(folder.clone()), &profile).expect("a path can be made");
     let members: Vec<&str> = suggestion.members.iter().map(String::as_str).collect();
     assert_eq!(members[..3], ["numbers", "sieve[0]", "sieve[1]"]);
-    assert_eq!(suggestion.left_out.last().map(String::as_str), Some("sieve[6]"), "at most eight take part");
+    assert_eq!(suggestion.excluded.last().map(String::as_str), Some("sieve[6]"), "at most eight take part");
     let suggested = File { name: "suggested.fp".into(), bytes: suggestion.text.into_bytes() };
     let (mut primes, mut primes_suggested) = (shown, run(&with(&root, Some(suggested), &folder), "").0);
     // The order in which two processes output their primes depends on the schedule.

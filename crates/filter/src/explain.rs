@@ -39,7 +39,7 @@ pub(crate) fn explain(chunks: &[&Chunk], count: impl Fn(&Stage) -> usize) -> Str
                         }
                     };
                     if let Some(template) = &data.template {
-                        let headers = if template.usual.is_some() { ", of IPv4 headers of 20 bytes" } else { "" };
+                        let headers = if template.optionless.is_some() { ", of IPv4 headers of 20 bytes" } else { "" };
                         let start = template.start;
                         let _ = writeln!(text, "    template bytes from {start} on all at once{headers}");
                     }

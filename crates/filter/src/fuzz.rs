@@ -76,6 +76,8 @@ impl fmt::Display for Disagreement {
     }
 }
 
+impl std::error::Error for Disagreement {}
+
 /// Another implementation of programs, such as `bpf_filter`.
 #[derive(Clone, Copy)]
 pub struct Oracle<'o> {

@@ -18,34 +18,34 @@ pub(crate) const BYTES: usize = 32;
 /// Words of a template.
 pub(crate) const WORDS: usize = BYTES / 8;
 
-/// The usual case of a shape with one IPv4 header and no other variable base: the header has twenty bytes. The low half
-/// of the byte at an offset is [`Usual::WORDS`], and the second base is [`Usual::BY`] bytes from the first.
+/// The IPv4 header of a shape without another variable base, if it has no options: twenty bytes. The low half
+/// of the byte at an offset is [`OptionlessHeader::WORDS`], and the second base is [`OptionlessHeader::BYTES`] bytes from the first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Usual {
+pub(crate) struct OptionlessHeader {
     pub(crate) offset: u32,
 }
 
-impl Usual {
+impl OptionlessHeader {
     pub(crate) const MASK: u8 = 0x0f;
     /// Words of four bytes of a header without options.
     pub(crate) const WORDS: u8 = 5;
-    pub(crate) const BY: u32 = 4 * Usual::WORDS as u32;
+    pub(crate) const BYTES: u32 = 4 * OptionlessHeader::WORDS as u32;
 
-    pub(crate) fn of(shape: &Shape) -> Option<Usual> {
+    pub(crate) fn of(shape: &Shape) -> Option<OptionlessHeader> {
         let [_, other] = &shape.places[..] else { return None };
         let [moved] = &other.moves[..] else { return None };
         let is_header = (moved.number.base, moved.number.width, moved.mask, moved.shift) == (0, 1, 0x0f, 2);
-        is_header.then_some(Usual { offset: moved.number.offset })
+        is_header.then_some(OptionlessHeader { offset: moved.number.offset })
     }
 
-    /// Bytes from the start of the packet that are required in this case.
+    /// Bytes from the start of the packet that are required then.
     pub(crate) fn need(shape: &Shape) -> u64 {
-        shape.places[0].need.max(shape.places[1].need + u64::from(Usual::BY))
+        shape.places[0].need.max(shape.places[1].need + u64::from(OptionlessHeader::BYTES))
     }
 
     /// The offset from the start of the packet.
     pub(crate) fn flat(offset: u32, base: u16) -> Option<u32> {
-        if base == 0 { Some(offset) } else { offset.checked_add(Usual::BY) }
+        if base == 0 { Some(offset) } else { offset.checked_add(OptionlessHeader::BYTES) }
     }
 }
 
@@ -56,8 +56,8 @@ pub(crate) struct Template {
     pub(crate) start: u32,
     /// The required length of the packet.
     pub(crate) need: u64,
-    /// The usual case; `None` if all bases are constant.
-    pub(crate) usual: Option<Usual>,
+    /// The header without options; `None` if all bases are constant.
+    pub(crate) optionless: Option<OptionlessHeader>,
     mask: [u8; BYTES],
     common: [u8; BYTES],
 }
@@ -69,21 +69,21 @@ impl Template {
         if layout.has_lists() || layout.key.len() > MAX_KEY_WORDS || cfg!(target_endian = "big") {
             return None;
         }
-        let (usual, need) = match &shape.places[..] {
+        let (optionless, need) = match &shape.places[..] {
             [start] => (None, start.need),
-            _ => (Some(Usual::of(shape)?), Usual::need(shape)),
+            _ => (Some(OptionlessHeader::of(shape)?), OptionlessHeader::need(shape)),
         };
         let mut bytes = Vec::new();
         for ((byte, value), varying) in shape.bytes.iter().zip(&layout.common.bytes).zip(&layout.varying) {
-            bytes.push((Usual::flat(byte.offset, byte.base)?, byte.mask, if *varying { 0 } else { *value }));
+            bytes.push((OptionlessHeader::flat(byte.offset, byte.base)?, byte.mask, if *varying { 0 } else { *value }));
         }
-        if let Some(usual) = usual {
-            bytes.push((usual.offset, Usual::MASK, Usual::WORDS));
+        if let Some(optionless) = optionless {
+            bytes.push((optionless.offset, OptionlessHeader::MASK, OptionlessHeader::WORDS));
         }
         let first = bytes.iter().map(|(offset, ..)| *offset).min()?;
         // Loads stay within the length that the filters require.
         let start = u32::try_from(need.checked_sub(BYTES as u64)?).ok()?.min(first);
-        let mut template = Template { start, need, usual, mask: [0; BYTES], common: [0; BYTES] };
+        let mut template = Template { start, need, optionless, mask: [0; BYTES], common: [0; BYTES] };
         for (offset, mask, value) in bytes {
             let at = (offset - start) as usize;
             let own = template.mask.get_mut(at)?;
@@ -111,7 +111,7 @@ impl Template {
     pub(crate) fn filled(&self, layout: &Layout, key: &[u64]) -> [u64; WORDS] {
         let mut bytes = self.common;
         for (window, word) in layout.key.iter().zip(key) {
-            let Some(offset) = Usual::flat(window.offset, window.base) else { continue };
+            let Some(offset) = OptionlessHeader::flat(window.offset, window.base) else { continue };
             for (at, byte) in (u64::from(offset)..).zip(&word.to_le_bytes()[..usize::from(window.width)]) {
                 // Bytes of a window that are not part of the key are zero, and may be outside the template.
                 if let Some(own) = at.checked_sub(self.start.into()).and_then(|at| bytes.get_mut(at as usize)) {

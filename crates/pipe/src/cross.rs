@@ -78,7 +78,7 @@ where
     for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
     let plan = Plan::new(steps)?;
-    plan.fits(Layout::of::<M>().bits)?;
+    plan.check_register_bits(Layout::of::<M>().bits)?;
     Ok(compose::compose::<M>(buffer.into(), &mut Space::with_room(), &plan, features)?)
 }
 

@@ -196,7 +196,7 @@ impl Plan {
     }
 
     /// Checks that a machine with registers of `bits` bits can run it.
-    pub(crate) fn fits(&self, bits: u32) -> Result<(), Error> {
+    pub(crate) fn check_register_bits(&self, bits: u32) -> Result<(), Error> {
         let wide = |step: &Step| matches!(step, Step::User(step) if step.inner.element.bytes * 8 > bits as usize);
         if self.steps.iter().any(wide) { Err(Error::WideElement) } else { Ok(()) }
     }

@@ -197,7 +197,7 @@ impl Build<'_> {
                     }
                     Step::Emit { insn, args } => {
                         let args: Vec<Arg> = args.iter().map(|arg| substitute(arg, fixed)).collect();
-                        self.fits(*insn, &args, &mut conds)?;
+                        self.add_immediate_tests(*insn, &args, &mut conds)?;
                         nodes.push(Node::Emit { insn: *insn, args });
                     }
                 }
@@ -211,7 +211,7 @@ impl Build<'_> {
     }
 
     /// Adds the tests that the immediates of an instruction fit.
-    fn fits(&self, insn: usize, args: &[Arg], conds: &mut Vec<Cond>) -> Result<(), String> {
+    fn add_immediate_tests(&self, insn: usize, args: &[Arg], conds: &mut Vec<Cond>) -> Result<(), String> {
         let insn = &self.machine.insns[insn];
         for (operand, arg) in insn.operands.iter().zip(args) {
             let Arg::Value(value) = arg else { continue };

@@ -129,7 +129,7 @@ impl Instruction {
 impl OperandKind {
     fn accepts<R, F>(self, value: &Value<R, F>) -> bool {
         match (self, value) {
-            (OperandKind::Immediate(ty), Value::Immediate(value)) => fits(ty, *value),
+            (OperandKind::Immediate(ty), Value::Immediate(value)) => immediate_fits(ty, *value),
             (OperandKind::Offset, Value::Immediate(value)) => i32::try_from(*value).is_ok(),
             (OperandKind::Reg(_), Value::Reg(_))
             | (OperandKind::Float(_), Value::Float(_))
@@ -149,7 +149,7 @@ impl OperandKind {
 }
 
 /// Whether an immediate fits the type; unsigned values are held as signed ones of 64 bits.
-pub(crate) fn fits(ty: Type, value: i64) -> bool {
+pub(crate) fn immediate_fits(ty: Type, value: i64) -> bool {
     match ty {
         Type::C | Type::Uc | Type::S | Type::Us | Type::I => i32::try_from(value).is_ok(),
         Type::U | Type::F => u32::try_from(value).is_ok(),

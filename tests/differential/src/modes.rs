@@ -16,7 +16,7 @@ use quaject_esp_opt::loop_versioning::unroll_loops;
 use quaject_esp_opt::observability::ScheduleIndependence;
 use quaject_esp_opt::path::{Extracted, Options, extract};
 use quaject_esp_opt::path_exit::IterationCountPlacement;
-use quaject_esp_opt::path_spec::{MemberSpec, PathElement, PathRegex, PathSpec, ProgramPoint};
+use quaject_esp_opt::path_spec::{MemberSpec, PathElement, PathRegex, PathSpec, PathStatement};
 use std::collections::HashSet;
 
 /// The maximum number of states in the search for a run.
@@ -150,22 +150,22 @@ fn specification(rng: &mut Rng, program: &Program) -> Option<PathSpec> {
 }
 
 fn part(rng: &mut Rng, instance: u32, sites: usize, members: usize) -> MemberSpec {
-    let any = |rng: &mut Rng| ProgramPoint::Site(SiteId(rng.usize(0..sites) as u32));
-    let element = |rng: &mut Rng, point: ProgramPoint| {
+    let any = |rng: &mut Rng| PathStatement::Site(SiteId(rng.usize(0..sites) as u32));
+    let element = |rng: &mut Rng, statement: PathStatement| {
         let yield_to = (rng.u32(0..16) == 0).then(|| rng.usize(0..members));
-        PathElement { point, test: None, peer: None, yield_to }
+        PathElement { statement, test: None, peer: None, yield_to }
     };
     let start = any(rng);
-    let statements: Vec<ProgramPoint> = (0..sites as u32)
-        .map(|site| ProgramPoint::Site(SiteId(site)))
-        .filter(|point| *point == start || rng.u32(0..3) > 0)
+    let statements: Vec<PathStatement> = (0..sites as u32)
+        .map(|site| PathStatement::Site(SiteId(site)))
+        .filter(|statement| *statement == start || rng.u32(0..3) > 0)
         .collect();
     // Most words end where they began, so that the path repeats.
-    let exit: Vec<ProgramPoint> = if rng.u32(0..3) > 0 { vec![start] } else { vec![any(rng)] };
-    let steps: Vec<ProgramPoint> = statements.iter().copied().filter(|point| !exit.contains(point)).collect();
+    let exit: Vec<PathStatement> = if rng.u32(0..3) > 0 { vec![start] } else { vec![any(rng)] };
+    let steps: Vec<PathStatement> = statements.iter().copied().filter(|statement| !exit.contains(statement)).collect();
     let one = |rng: &mut Rng| {
-        let point = *rng.choice(&steps).expect("only if there are steps");
-        PathRegex::Element(element(rng, point))
+        let statement = *rng.choice(&steps).expect("only if there are steps");
+        PathRegex::Element(element(rng, statement))
     };
     let follows = (!steps.is_empty() && rng.u32(0..5) > 0).then(|| match rng.u32(0..4) {
         0 => one(rng),
@@ -175,15 +175,15 @@ fn part(rng: &mut Rng, instance: u32, sites: usize, members: usize) -> MemberSpe
             PathRegex::Repeat(Box::new(PathRegex::Choice((0..rng.usize(1..3)).map(|_| one(rng)).collect())), 0, max)
         }
         _ => {
-            let all = steps.iter().map(|point| PathRegex::Element(element(rng, *point))).collect();
+            let all = steps.iter().map(|statement| PathRegex::Element(element(rng, *statement))).collect();
             PathRegex::Repeat(Box::new(PathRegex::Choice(all)), 0, None)
         }
     });
-    let exit = exit.into_iter().map(|point| PathElement { yield_to: None, ..element(rng, point) }).collect();
+    let exit = exit.into_iter().map(|statement| PathElement { yield_to: None, ..element(rng, statement) }).collect();
     MemberSpec {
         instance,
         statements,
-        start: PathElement { point: start, test: None, peer: None, yield_to: None },
+        start: PathElement { statement: start, test: None, peer: None, yield_to: None },
         follows,
         exit,
     }

@@ -9,7 +9,7 @@ use quaject_esp_gen::promela;
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_ir::verify::verify;
 use quaject_esp_lower::{lower_concrete, lower_model};
-use quaject_esp_run::spin::{Found, Question, Spin};
+use quaject_esp_run::spin::{Spin, SpinOutcome, SpinProperty};
 use quaject_esp_syntax::check::{Loader, analyze};
 use quaject_esp_syntax::hir::ModelScope;
 use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
@@ -128,11 +128,12 @@ fn spin_agrees_on_abstracted_models() {
             continue;
         }
         let instances = abstracted.program.instance_count();
-        let search = spin.search(&model, instances, Question::Safety).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        let theirs = match search.found {
-            Found::Nothing => false,
-            Found::Deadlock(_) | Found::Fault(_) => true,
-            Found::NothingSoFar(_) | Found::Property(_) => continue,
+        let search =
+            spin.search(&model, instances, SpinProperty::Safety).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let theirs = match search.outcome {
+            SpinOutcome::NoViolation => false,
+            SpinOutcome::Deadlock(_) | SpinOutcome::Fault(_) => true,
+            SpinOutcome::Unfinished(_) | SpinOutcome::Property(_) => continue,
         };
         assert_eq!(ours, theirs, "seed {seed}\n{text}\n{}", model.text);
         compared += 1;

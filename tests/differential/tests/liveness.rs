@@ -3,12 +3,12 @@
 
 use fastrand::Rng;
 use quaject_differential::talkative;
-use quaject_esp_check::{Limits, Options, Problem, Reduction, Verdict, check};
+use quaject_esp_check::{Limits, Options, Reduction, Verdict, ViolationKind, check};
 use quaject_esp_exec::step::Checks;
 use quaject_esp_gen::promela;
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_lower::lower_model;
-use quaject_esp_run::spin::{Found, Question, Spin};
+use quaject_esp_run::spin::{Spin, SpinOutcome, SpinProperty};
 use quaject_esp_syntax::check::{Loader, analyze};
 use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
 use quaject_test_support::{Effort, HANG_TIMEOUT, tool};
@@ -36,7 +36,7 @@ fn built_in(model: &ModelProgram) -> Option<bool> {
     let options = Options { reduction: Reduction::Off, limits, ..Options::default() };
     match check(model, &options, &mut |_| {}).ok()?.verdict {
         Verdict::Holds => Some(true),
-        Verdict::Violated(found) => matches!(found.problem, Problem::Property { .. }).then_some(false),
+        Verdict::Violated(found) => matches!(found.violation, ViolationKind::Property { .. }).then_some(false),
         Verdict::Unfinished(_) => None,
     }
 }
@@ -52,12 +52,12 @@ fn of_spin(model: &ModelProgram, text: &str) -> Option<bool> {
         reduction: promela::Reduction::Unsound,
         interrupt: None,
     };
-    let question = Question::Property(&generated.properties[0]);
-    let search = spin.search(&generated, model.program.instance_count(), question);
-    match search.unwrap_or_else(|trouble| panic!("{trouble}\n{text}\n{}", generated.text)).found {
-        Found::Nothing => Some(true),
-        Found::Property(_) => Some(false),
-        Found::NothingSoFar(_) | Found::Deadlock(_) | Found::Fault(_) => None,
+    let wanted = SpinProperty::Ltl(&generated.properties[0]);
+    let search = spin.search(&generated, model.program.instance_count(), wanted);
+    match search.unwrap_or_else(|trouble| panic!("{trouble}\n{text}\n{}", generated.text)).outcome {
+        SpinOutcome::NoViolation => Some(true),
+        SpinOutcome::Property(_) => Some(false),
+        SpinOutcome::Unfinished(_) | SpinOutcome::Deadlock(_) | SpinOutcome::Fault(_) => None,
     }
 }
 

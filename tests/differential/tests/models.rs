@@ -6,13 +6,13 @@ use quaject_differential::explore::{Silent, Verdict, explore};
 use quaject_differential::generate::{Outcome as Determination, Sample};
 use quaject_differential::interpret::compile;
 use quaject_differential::talkative;
-use quaject_esp_check::{Limits, Options, Problem, check};
+use quaject_esp_check::{Limits, Options, ViolationKind, check};
 use quaject_esp_exec::replay::replay as replay_steps;
 use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::Checks;
 use quaject_esp_gen::promela::{self, Reduction};
 use quaject_esp_ir::ir::{Fault, Program};
-use quaject_esp_run::spin::{Found, Question, Search, Spin};
+use quaject_esp_run::spin::{Search, Spin, SpinOutcome, SpinProperty};
 use quaject_test_support::{Effort, HANG_TIMEOUT, tool};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -32,21 +32,21 @@ fn spin() -> Spin {
 
 /// Spin's result, and whether its model is exact.
 fn ask(program: &Program) -> Result<(Search, bool), String> {
-    let model = promela::generate(&promela::whole(program), Checks::On, None)
+    let model = promela::generate(&promela::open_model(program), Checks::On, None)
         .map_err(|refusals| refusals.iter().map(|refusal| format!("{}\n", refusal.message)).collect::<String>())?;
     let search = spin()
-        .search(&model, program.instance_count(), Question::Safety)
+        .search(&model, program.instance_count(), SpinProperty::Safety)
         .map_err(|trouble| format!("{trouble}\n{}", model.text))?;
     Ok((search, model.approximations.is_empty()))
 }
 
-fn verdict(found: &Found) -> Verdict {
+fn verdict(found: &SpinOutcome) -> Verdict {
     match found {
-        Found::Nothing => Verdict::Fine,
-        Found::NothingSoFar(_) => Verdict::TooLarge,
-        Found::Deadlock(_) => Verdict::Faults(Fault::Deadlock),
-        Found::Fault(trail) => Verdict::Faults(trail.fault.expect("a fault's trail names it").0),
-        Found::Property(_) => panic!("no property was asked for"),
+        SpinOutcome::NoViolation => Verdict::Fine,
+        SpinOutcome::Unfinished(_) => Verdict::TooLarge,
+        SpinOutcome::Deadlock(_) => Verdict::Faults(Fault::Deadlock),
+        SpinOutcome::Fault(trail) => Verdict::Faults(trail.fault.expect("a fault's trail names it").0),
+        SpinOutcome::Property(_) => panic!("no property was asked for"),
     }
 }
 
@@ -73,8 +73,8 @@ fn sample(source: String) -> Sample {
 }
 
 /// Replays a run of Spin on the interpreter: the outcome, if the steps are possible.
-fn replay(program: &Program, found: &Found) -> Option<Verdict> {
-    let (Found::Deadlock(trail) | Found::Fault(trail)) = found else { return Some(Verdict::Fine) };
+fn replay(program: &Program, found: &SpinOutcome) -> Option<Verdict> {
+    let (SpinOutcome::Deadlock(trail) | SpinOutcome::Fault(trail)) = found else { return Some(Verdict::Fine) };
     let outcome = replay_steps(program, Checks::On, &trail.steps, &mut Silent).expect("the samples are small");
     match outcome {
         Ok(Outcome::Faulted(report)) => Some(Verdict::Faults(report.fault)),
@@ -86,20 +86,20 @@ fn replay(program: &Program, found: &Found) -> Option<Verdict> {
 /// The result of the built-in checker; its three reductions agree.
 fn built_in(name: &str, program: &Program, faults: &[Fault]) -> Verdict {
     use quaject_esp_check::{Reduction, Verdict as Checked};
-    let model = promela::whole(program);
+    let model = promela::open_model(program);
     let say = |reduction| {
         let limits = Limits { states: Some(Effort::wanted().pick(20_000, 400_000, 400_000)), ..Limits::default() };
         let options = Options { reduction, limits, ..Options::default() };
         let report = check(&model, &options, &mut |_| {}).unwrap_or_else(|refusal| panic!("{name}: {refusal:?}"));
         match report.verdict {
             Checked::Holds => Verdict::Fine,
-            Checked::Violated(found) => match found.problem {
-                Problem::Fault(report) => Verdict::Faults(report.fault),
-                Problem::NonTermination { .. }
-                | Problem::Property { .. }
-                | Problem::Starvation { .. }
-                | Problem::Leak { .. } => {
-                    panic!("{name}: {:?}", found.problem)
+            Checked::Violated(found) => match found.violation {
+                ViolationKind::Fault(report) => Verdict::Faults(report.fault),
+                ViolationKind::NonTermination { .. }
+                | ViolationKind::Property { .. }
+                | ViolationKind::Starvation { .. }
+                | ViolationKind::Leak { .. } => {
+                    panic!("{name}: {:?}", found.violation)
                 }
             },
             Checked::Unfinished(_) => Verdict::TooLarge,
@@ -127,20 +127,20 @@ fn agree(name: &str, source: &str) -> Option<Verdict> {
     let program = compile(&sample(source.to_string())).unwrap_or_else(|error| panic!("{name}: {error}"));
     let explored = explore(&program, Checks::On, 400_000);
     let (search, exact) = ask(&program).unwrap_or_else(|error| panic!("{name}: {error}\n{source}"));
-    let found = verdict(&search.found);
+    let found = verdict(&search.outcome);
     // Of several violations, Spin may find one that is not the nearest.
     let agree = match found {
         Verdict::Faults(fault) => explored.faults.contains(&fault) || !exact,
         Verdict::Fine | Verdict::TooLarge => found == explored.verdict,
     };
-    assert!(agree, "{name}: Spin says {:?}, the steps {:?}\n{source}", search.found, explored.faults);
+    assert!(agree, "{name}: Spin says {:?}, the steps {:?}\n{source}", search.outcome, explored.faults);
     let checked = built_in(name, &program, &explored.faults);
     let agree = match (checked, found) {
         (Verdict::Faults(fault), Verdict::Faults(_)) => explored.faults.contains(&fault),
         (checked, found) => checked == found || !exact,
     };
-    assert!(agree, "{name}: the checker says {checked}, Spin {:?}\n{source}", search.found);
-    let same = replay(&program, &search.found).is_some_and(|replayed| replayed == found);
+    assert!(agree, "{name}: the checker says {checked}, Spin {:?}\n{source}", search.outcome);
+    let same = replay(&program, &search.outcome).is_some_and(|replayed| replayed == found);
     assert!(same || !exact, "{name}: Spin's run does not lead to {found}\n{source}");
     exact.then_some(found)
 }
@@ -178,7 +178,7 @@ fn examples_of_spin() {
         let checked = built_in(&name, &program, &explored.faults);
         assert_eq!(checked.to_string(), expected, "{name}");
         let (search, exact) = ask(&program).unwrap_or_else(|error| panic!("{name}: {error}"));
-        assert!(!exact || verdict(&search.found).to_string() == expected, "{name}: {:?}", search.found);
+        assert!(!exact || verdict(&search.outcome).to_string() == expected, "{name}: {:?}", search.outcome);
     }
 }
 
@@ -188,7 +188,7 @@ fn visited(name: &str, reduction: quaject_esp_check::Reduction) -> u64 {
     let source = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let program = compile(&sample(source)).unwrap_or_else(|error| panic!("{name}: {error}"));
     let options = Options { reduction, ..Options::default() };
-    check(&promela::whole(&program), &options, &mut |_| {}).expect("it has no environment").states
+    check(&promela::open_model(&program), &options, &mut |_| {}).expect("it has no environment").states
 }
 
 /// The tables of the folders' READMEs have the numbers that the command prints.
@@ -261,7 +261,7 @@ fn equivalent_models_have_the_same_number_of_states() {
             let program = compile(&sample(source)).unwrap_or_else(|error| panic!("{name}: {error}"));
             let reduction = quaject_esp_check::Reduction::Communications;
             let options = Options { reduction, ..Options::default() };
-            let report = check(&promela::whole(&program), &options, &mut |_| {}).expect("it has no environment");
+            let report = check(&promela::open_model(&program), &options, &mut |_| {}).expect("it has no environment");
             assert_eq!(report.verdict, quaject_esp_check::Verdict::Holds, "{name} {size}");
             let theirs = states_of(&sized(read(&format!("{name}.pml")), of_promela));
             assert_eq!(report.states + 1, theirs, "{name} {size}");

@@ -15,7 +15,7 @@ use quaject_esp_ir::text::print;
 use quaject_esp_ir::verify::verify;
 use quaject_esp_lower::lower_model;
 use quaject_esp_run::monotonic_time;
-use quaject_esp_run::spin::{Found, Question, Spin};
+use quaject_esp_run::spin::{Spin, SpinOutcome, SpinProperty};
 use quaject_esp_syntax::check::{Loader, analyze};
 use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
 use quaject_test_support::{Effort, tool};
@@ -47,7 +47,7 @@ fn limits() -> Limits {
 }
 
 /// What Spin finds in the product of observer and implementation; none if the model is beyond it or over-approximates.
-fn check_with_spin(input: RefinementInput<'_>) -> Option<(Found, bool)> {
+fn check_with_spin(input: RefinementInput<'_>) -> Option<(SpinOutcome, bool)> {
     let Ok(ObserverOutcome::Automaton(observer)) = build_observer(input, &limits()) else { return None };
     let with =
         ModelProgram { program: input.implementation.clone(), properties: Vec::new(), ..input.specification.clone() };
@@ -63,8 +63,8 @@ fn check_with_spin(input: RefinementInput<'_>) -> Option<(Found, bool)> {
         reduction: Reduction::Unsound,
         interrupt: None,
     };
-    match spin.search(&model, input.implementation.instance_count(), Question::Refinement) {
-        Ok(search) => Some((search.found, !search.entered.is_empty())),
+    match spin.search(&model, input.implementation.instance_count(), SpinProperty::Refinement) {
+        Ok(search) => Some((search.outcome, !search.entered.is_empty())),
         // A mutant can loop without a statement, which Spin rejects.
         Err(trouble) if trouble.to_string().contains("infinite goto loop") => None,
         Err(trouble) => panic!("{trouble}\n{}", model.text),
@@ -124,8 +124,8 @@ fn compare(seeds: impl IntoIterator<Item = u64>, sample: impl Fn(u64) -> String)
         let Some((found, is_entered)) = check_with_spin(input) else { continue };
         let whole = || format!("seed {seed}\n{text}\n{}", print(&made.program));
         match found {
-            Found::Nothing => {}
-            Found::NothingSoFar(_) => continue,
+            SpinOutcome::NoViolation => {}
+            SpinOutcome::Unfinished(_) => continue,
             _ => panic!("Spin finds {found:?} in {}", whole()),
         }
         compared += 1;
@@ -137,7 +137,7 @@ fn compare(seeds: impl IntoIterator<Item = u64>, sample: impl Fn(u64) -> String)
             // A mismatch of the exit state can be invisible; Spin finds some of them.
             let RefinementVerdict::Violated(difference) = &report.verdict else { continue };
             let Some((found, _)) = check_with_spin(input) else { continue };
-            let is_found = !matches!(found, Found::Nothing | Found::NothingSoFar(_));
+            let is_found = !matches!(found, SpinOutcome::NoViolation | SpinOutcome::Unfinished(_));
             let must_be = difference.mismatch == Mismatch::VisibleAction;
             assert!(is_found || !must_be, "Spin misses: {}\n{}\n{}", report.text(&model), whole(), print(mutant));
             wrong += usize::from(is_found);

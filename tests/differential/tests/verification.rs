@@ -3,7 +3,7 @@
 //! number of states; the reduced searches have the same verdict and no more states.
 
 use quaject_differential::generate::generate;
-use quaject_esp_check::{Limits, Options, Problem, Reduction, Report, Verdict, check};
+use quaject_esp_check::{Limits, Options, Reduction, Report, Verdict, ViolationKind, check};
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_exec::environment::{Environment, Offer, Readiness, Reply};
 use quaject_esp_exec::report::Outcome;
@@ -154,7 +154,7 @@ fn checker_agrees_with_the_exhaustive_search() {
         };
         let (all, reduced) = (explore(Reduction::Off, 1), explore(Reduction::On, 1));
         // The exhaustive search does not find leaks.
-        if matches!(&all.verdict, Verdict::Violated(found) if matches!(found.problem, Problem::Leak { .. })) {
+        if matches!(&all.verdict, Verdict::Violated(found) if matches!(found.violation, ViolationKind::Leak { .. })) {
             continue;
         }
         assert_eq!(

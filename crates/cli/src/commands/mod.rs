@@ -81,7 +81,7 @@ fn compile_error(file: &Path, reason: CompileError) -> CliError {
             HostError::new(
                 HostCode::Size,
                 format!(
-                    "`{}` is too large: its text stands for more than {max_instructions} instructions",
+                    "`{}` is too large: its text expands to more than {max_instructions} instructions",
                     file.display()
                 ),
             )

@@ -100,10 +100,10 @@ fn suggestion_error(reason: &SuggestError, arguments: &Suggest) -> HostError {
     }
 }
 
-/// Prints which processes the suggestion leaves out, and how to run with it.
+/// Prints which processes the suggestion excludes, and how to run with it.
 fn print_suggestion_notes(terminal: &Terminal, suggestion: &Suggestion, file: &Path, output: Option<&Path>) {
-    for process in &suggestion.left_out {
-        terminal.print_note(format!("`{process}` is left out: with it no path could be formed"));
+    for process in &suggestion.excluded {
+        terminal.print_note(format!("`{process}` is excluded: with it no path could be formed"));
     }
     let path = Message::new(Severity::Note, suggestion.report.lines().next().unwrap_or_default());
     terminal.print(&match output {
@@ -118,7 +118,9 @@ fn json(suggestion: &Suggestion) -> serde_json::Value {
     serde_json::json!({
         "fastpath": suggestion.text,
         "members": suggestion.members,
-        "left_out": suggestion.left_out,
+        "excluded": suggestion.excluded,
         "report": suggestion.report,
+        // The earlier name of `excluded`.
+        "left_out": suggestion.excluded,
     })
 }

@@ -16,7 +16,7 @@
 mod replay;
 
 use crate::configuration::Configuration;
-use crate::counterexample::{Counterexample, Problem};
+use crate::counterexample::{Counterexample, ViolationKind};
 use quaject_esp_exec::datum::{self, Datum};
 use quaject_esp_exec::step::{Step, TooLarge};
 use quaject_esp_ir::model::{ModelProgram, Scope};
@@ -64,7 +64,7 @@ impl std::fmt::Display for ParseError {
 impl std::error::Error for ParseError {}
 
 /// The text of a counterexample file.
-pub fn write(model: &ModelProgram, files: &[(String, String)], found: &Counterexample) -> String {
+pub fn write(model: &ModelProgram, files: &[(String, String)], counterexample: &Counterexample) -> String {
     let program = &model.program;
     let mut text = format!("{FIRST_LINE}\n");
     for (name, content) in files {
@@ -87,8 +87,8 @@ pub fn write(model: &ModelProgram, files: &[(String, String)], found: &Counterex
         }
     }
     line("run".into());
-    for (index, traced) in found.steps.iter().enumerate() {
-        if found.cycle == Some(index) {
+    for (index, traced) in counterexample.steps.iter().enumerate() {
+        if counterexample.cycle == Some(index) {
             line("cycle".into());
         }
         line(traced.step.to_string());
@@ -104,16 +104,16 @@ pub fn write(model: &ModelProgram, files: &[(String, String)], found: &Counterex
             line(format!("call {} {result}", function.name).trim_end().to_string());
         }
     }
-    if found.cycle == Some(found.steps.len()) {
+    if counterexample.cycle == Some(counterexample.steps.len()) {
         line("cycle".into());
     }
-    let details = match &found.problem {
-        Problem::Fault(_) | Problem::NonTermination { .. } => String::new(),
-        Problem::Property { property } => format!(" {property}"),
-        Problem::Starvation { instance, .. } => format!(" {instance}"),
-        Problem::Leak { pool, instance } => format!(" {instance} {pool}"),
+    let details = match &counterexample.violation {
+        ViolationKind::Fault(_) | ViolationKind::NonTermination { .. } => String::new(),
+        ViolationKind::Property { property } => format!(" {property}"),
+        ViolationKind::Starvation { instance, .. } => format!(" {instance}"),
+        ViolationKind::Leak { pool, instance } => format!(" {instance} {pool}"),
     };
-    line(format!("end {}{details}", found.problem.name()));
+    line(format!("end {}{details}", counterexample.violation.name()));
     text
 }
 
@@ -176,6 +176,6 @@ impl CounterexampleFile {
             let configuration = Configuration::of(machine, state, environment, configurations.last());
             configurations.push(configuration);
         })?;
-        Ok(replayed.map(|found| (found, configurations)))
+        Ok(replayed.map(|counterexample| (counterexample, configurations)))
     }
 }

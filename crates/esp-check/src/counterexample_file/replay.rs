@@ -1,7 +1,7 @@
 //! Replay of a counterexample file, line by line.
 
 use super::ParseError;
-use crate::counterexample::{Counterexample, Problem, TraceStep};
+use crate::counterexample::{Counterexample, TraceStep, ViolationKind};
 use crate::successors::MAX_FUEL;
 use quaject_esp_exec::datum::{self, Datum};
 use quaject_esp_exec::environment::{Environment, Offer, Readiness, Reply};
@@ -11,16 +11,10 @@ use quaject_esp_exec::step::{Checks, Effect, EnvironmentMode, Machine, State, St
 use quaject_esp_ir::ir::{ChannelId, ExternId, Location};
 use quaject_esp_ir::model::{ModelProgram, Role};
 use std::collections::VecDeque;
+use std::ops::ControlFlow;
 
 /// Called before the first step and after each step.
 type StepCallback<'o> = &'o mut dyn FnMut(&mut Machine<'_>, &mut State, &mut dyn Environment);
-
-/// Whether the replay continues with the next line.
-enum Continue {
-    Yes,
-    /// The violation has been reached.
-    No,
-}
 
 /// Replays the numbered lines of a run.
 pub(super) fn replay(
@@ -32,22 +26,25 @@ pub(super) fn replay(
     machine.set_fuel_limit(MAX_FUEL);
     let mut state = machine.start();
     for instance in 0..state.instances() {
-        if model.role(instance) == Role::LeftOut {
-            state.leave_out(instance);
+        if model.role(instance) == Role::Omitted {
+            state.omit_instance(instance);
         }
     }
     let environment =
         RecordedEnvironment { model, message: None, results: VecDeque::new(), calls: Vec::new(), missing: None };
-    let found =
-        Counterexample { problem: Problem::Property { property: String::new() }, steps: Vec::new(), cycle: None };
-    Ok(Replay { machine, state, environment, found }.run(lines, observe))
+    let counterexample = Counterexample {
+        violation: ViolationKind::Property { property: String::new() },
+        steps: Vec::new(),
+        cycle: None,
+    };
+    Ok(Replay { machine, state, environment, counterexample }.run(lines, observe))
 }
 
 struct Replay<'m> {
     machine: Machine<'m>,
     state: State,
     environment: RecordedEnvironment<'m>,
-    found: Counterexample,
+    counterexample: Counterexample,
 }
 
 impl Replay<'_> {
@@ -57,13 +54,14 @@ impl Replay<'_> {
         while let Some((number, line)) = lines.next() {
             let error = |message: String| ParseError { line: *number, message };
             if line == "cycle" {
-                self.found.cycle = Some(self.found.steps.len());
+                self.counterexample.cycle = Some(self.counterexample.steps.len());
                 continue;
             }
             if let Some(ending) = line.strip_prefix("end ") {
                 self.environment.message = None;
-                let problem = problem_at_end(ending, &mut self.machine, &mut self.state, &mut self.environment);
-                self.found.problem = problem.ok_or_else(|| error(format!("the run does not end in `{ending}`")))?;
+                let violation = violation_at_end(ending, &mut self.machine, &mut self.state, &mut self.environment);
+                self.counterexample.violation =
+                    violation.ok_or_else(|| error(format!("the run does not end in `{ending}`")))?;
                 break;
             }
             let step: Step = line.parse().map_err(|unparsed| error(format!("{unparsed}")))?;
@@ -74,12 +72,11 @@ impl Replay<'_> {
                 let read = self.environment.read_line(line, channel);
                 read.map_err(|message| ParseError { line: *number, message })?;
             }
-            let taken = self.take(step, observe);
-            if let Continue::No = taken.map_err(error)? {
+            if self.fire(step, observe).map_err(error)?.is_break() {
                 break;
             }
         }
-        Ok(self.found)
+        Ok(self.counterexample)
     }
 
     /// The channel on which the environment sends in a step.
@@ -94,13 +91,14 @@ impl Replay<'_> {
         }
     }
 
-    /// Takes a step and records it; the error is the message of a step that the program cannot take.
-    fn take(&mut self, step: Step, observe: StepCallback<'_>) -> Result<Continue, String> {
-        let Replay { machine, state, environment, found } = self;
+    /// Fires a step and records it; breaks at the violation. The error is the message of a step that the program cannot
+    /// take.
+    fn fire(&mut self, step: Step, observe: StepCallback<'_>) -> Result<ControlFlow<()>, String> {
+        let Replay { machine, state, environment, counterexample } = self;
         if !machine.is_enabled(step, state, environment, EnvironmentMode::AsTraced) {
             return Err(format!("step `{step}` is not possible here"));
         }
-        found.steps.push(trace_step(machine, state, environment, step));
+        counterexample.steps.push(trace_step(machine, state, environment, step));
         let mut effect = machine.step(step, state, environment, &mut { MAX_FUEL });
         if machine.fuel_exhausted() {
             effect = Effect::Unfinished;
@@ -108,20 +106,21 @@ impl Replay<'_> {
         if let Some(name) = environment.missing.take() {
             return Err(format!("`{name}` is called, but the run has no result for it"));
         }
-        let last = found.steps.last_mut().expect("one has just been added");
+        let last = counterexample.steps.last_mut().expect("one has just been added");
         last.calls = std::mem::take(&mut environment.calls);
         let location = last.locations.first().copied().unwrap_or_default();
         environment.message = None;
         observe(machine, state, environment);
         match effect {
-            Effect::Done | Effect::Exited(_) => Ok(Continue::Yes),
+            Effect::Done | Effect::Exited(_) => Ok(ControlFlow::Continue(())),
             Effect::Faulted(report) => {
-                found.problem = Problem::Fault(report);
-                Ok(Continue::No)
+                counterexample.violation = ViolationKind::Fault(report);
+                Ok(ControlFlow::Break(()))
             }
             Effect::Unfinished => {
-                found.problem = Problem::NonTermination { instance: first_participant(step), location };
-                Ok(Continue::No)
+                counterexample.violation =
+                    ViolationKind::NonTermination { instance: first_participant(step), location };
+                Ok(ControlFlow::Break(()))
             }
         }
     }
@@ -139,27 +138,27 @@ fn first_participant(step: Step) -> u32 {
 }
 
 /// The violation that the last line names, in the state that the run has reached.
-fn problem_at_end(
+fn violation_at_end(
     ending: &str,
     machine: &mut Machine<'_>,
     state: &mut State,
     environment: &mut dyn Environment,
-) -> Option<Problem> {
+) -> Option<ViolationKind> {
     let (name, details) = ending.split_once(' ').unwrap_or((ending, ""));
     let instance = |number: &str| number.parse().ok().filter(|instance| *instance < state.instances());
     match name {
         "deadlock" => match machine.classify_quiescence(state, environment) {
-            Outcome::Faulted(report) => Some(Problem::Fault(report)),
+            Outcome::Faulted(report) => Some(ViolationKind::Fault(report)),
             Outcome::Ended(_) | Outcome::Quiescent(_) | Outcome::Budget => None,
         },
-        "property" => Some(Problem::Property { property: details.to_string() }),
+        "property" => Some(ViolationKind::Property { property: details.to_string() }),
         "starvation" => {
             let instance = instance(details)?;
-            Some(Problem::Starvation { instance, location: machine.location(state, instance) })
+            Some(ViolationKind::Starvation { instance, location: machine.location(state, instance) })
         }
         "leak" => {
             let (number, pool) = details.split_once(' ')?;
-            Some(Problem::Leak { instance: instance(number)?, pool: pool.to_string() })
+            Some(ViolationKind::Leak { instance: instance(number)?, pool: pool.to_string() })
         }
         _ => None,
     }

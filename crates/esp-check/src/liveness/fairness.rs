@@ -15,15 +15,16 @@ pub(super) enum FairnessScope {
     /// All: an instance that waits for the environment is not starved by the program.
     AllInstances,
     /// All except those that depend on the environment: it need not send a message, and the instances in this set,
-    /// which stand for processes left out, need not communicate. The environment accepts every message.
+    /// which stand for omitted processes, need not communicate. The environment accepts every message.
     ExceptEnvironment(u128),
 }
 
 impl FairnessScope {
     pub(super) fn except_environment(plan: &ExplorationPlan<'_>) -> FairnessScope {
-        let is_outside = |slot: &usize| plan.model.roles[plan.process(*slot as u32).0 as usize] == Role::Outside;
+        let is_open_stub =
+            |instance: &usize| plan.model.roles[plan.process(*instance as u32).0 as usize] == Role::OpenStub;
         FairnessScope::ExceptEnvironment(
-            (0..plan.instances).filter(is_outside).fold(0, |all, slot| all | instance_bit(slot)),
+            (0..plan.instances).filter(is_open_stub).fold(0, |all, instance| all | instance_bit(instance)),
         )
     }
 
@@ -31,10 +32,10 @@ impl FairnessScope {
     pub(super) fn must_move(self, generator: &SuccessorGenerator<'_>) -> u128 {
         let fairness = |step: Step| match (self, step) {
             (FairnessScope::ExceptEnvironment(_), Step::FromEnvironment { .. }) => 0,
-            (FairnessScope::ExceptEnvironment(outside), step) if participant_set(step) & outside != 0 => 0,
+            (FairnessScope::ExceptEnvironment(open_stubs), step) if participant_set(step) & open_stubs != 0 => 0,
             (FairnessScope::AllInstances | FairnessScope::ExceptEnvironment(_), step) => participant_set(step),
         };
-        generator.enabled.iter().fold(0, |must_move, found| must_move | fairness(generator.get(*found).step))
+        generator.enabled.iter().fold(0, |must_move, transition| must_move | fairness(generator.get(*transition).step))
     }
 }
 
@@ -47,17 +48,17 @@ impl WaitCache {
         &mut self,
         generator: &mut SuccessorGenerator<'_>,
         instances: Range<u32>,
-        numbers: &[u32],
+        state_vector: &[u32],
     ) -> u128 {
-        let mut waits = |slot: u32| {
-            let component = numbers[slot as usize];
-            *self.0.entry((slot, component)).or_insert_with(|| {
-                generator.load(slot, component);
+        let mut waits = |instance: u32| {
+            let component = state_vector[instance as usize];
+            *self.0.entry((instance, component)).or_insert_with(|| {
+                generator.load(instance, component);
                 let (machine, state, _) = generator.execution();
-                let view = machine.instance_view(state, slot);
+                let view = machine.instance_view(state, instance);
                 !view.branches.is_empty() && view.blocking == Blocking::Deadlock
             })
         };
-        instances.fold(0, |all, slot| if waits(slot) { all | instance_bit(slot as usize) } else { all })
+        instances.fold(0, |all, instance| if waits(instance) { all | instance_bit(instance as usize) } else { all })
     }
 }

@@ -2,7 +2,7 @@
 //! and accepting.
 
 use super::Lasso;
-use super::product::{Edge, Graph, PRODUCT_SLOTS, ProductLocation};
+use super::product::{Edge, Graph, PRODUCT_COMPONENTS, ProductLocation};
 use crate::formula::FormulaId;
 use crate::reconstruct::{Continuation, try_step_to};
 use crate::store::Store;
@@ -92,18 +92,18 @@ impl Graph {
     /// The program's steps along a sequence of nodes.
     fn steps(&self, generator: &mut SuccessorGenerator<'_>, store: &Store, run: &[u32], cycle: usize) -> Lasso {
         let width = generator.plan.width;
-        let mut numbers = vec![0; width + PRODUCT_SLOTS];
-        let mut wanted = vec![0; width + PRODUCT_SLOTS];
+        let mut state_vector = vec![0; width + PRODUCT_COMPONENTS];
+        let mut wanted = vec![0; width + PRODUCT_COMPONENTS];
         let mut steps = Vec::new();
         let mut start = 0;
         for (position, pair) in run.windows(2).enumerate() {
             if position == cycle {
                 start = steps.len();
             }
-            store.read(self.nodes[pair[0] as usize].state, &mut numbers);
+            store.read(self.nodes[pair[0] as usize].state, &mut state_vector);
             store.read(self.nodes[pair[1] as usize].state, &mut wanted);
-            let mut from = numbers[..width].to_vec();
-            if ProductLocation::of(&numbers[width..]).has_ended {
+            let mut from = state_vector[..width].to_vec();
+            if ProductLocation::of(&state_vector[width..]).has_ended {
                 // A stuttering step.
                 continue;
             }

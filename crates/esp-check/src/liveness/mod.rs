@@ -22,7 +22,7 @@ use crate::store::Store;
 use crate::successors::SuccessorGenerator;
 use crate::timer::Stopwatch;
 use budget::SearchBudget;
-use product::{Edge, PRODUCT_SLOTS, STUTTER};
+use product::{Edge, PRODUCT_COMPONENTS, STUTTER};
 use quaject_esp_exec::step::{Step, TooLarge};
 use std::ops::Range;
 
@@ -92,7 +92,7 @@ pub(crate) fn search(
     let mut generator = SuccessorGenerator::new(plan)?;
     let started = Stopwatch::start(limits.timer);
     generator.set_limits(limits, started);
-    let store = Store::new(plan.width + PRODUCT_SLOTS, Compaction::Off, 1);
+    let store = Store::new(plan.width + PRODUCT_COMPONENTS, Compaction::Off, 1);
     let mut budget = SearchBudget { limits, started, last_report: started, progress };
     let graph = match product::build(&mut generator, &store, &mut goal, prefix, &mut budget) {
         Ok(graph) => graph,
@@ -119,7 +119,7 @@ pub(crate) fn search(
                 if graph.nodes.iter().all(|node| node.waiting & instance_bit(instance) == 0) {
                     continue;
                 }
-                if let Err(limit) = budget.check(graph.bytes()) {
+                if let Err(limit) = budget.check(graph.memory_bytes()) {
                     return Ok(LassoOutcome::Unfinished(limit));
                 }
                 let without = |edge: &Edge| edge.participants & instance_bit(instance) == 0;

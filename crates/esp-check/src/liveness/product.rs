@@ -37,10 +37,10 @@ pub(super) struct Graph {
 /// The participants of a stuttering step: every instance.
 pub(super) const STUTTER: u128 = u128::MAX;
 
-/// Numbers of a product state beyond those of the program's state.
-pub(super) const PRODUCT_SLOTS: usize = 2;
+/// The length of a product state's vector beyond that of the program's state.
+pub(super) const PRODUCT_COMPONENTS: usize = 2;
 
-/// The part of a product state that is not the program's state: its last numbers in the store.
+/// The part of a product state that is not the program's state: the end of its vector in the store.
 #[derive(Clone, Copy)]
 pub(super) struct ProductLocation {
     /// The automaton's state.
@@ -52,12 +52,12 @@ pub(super) struct ProductLocation {
 }
 
 impl ProductLocation {
-    pub(super) fn write(self, numbers: &mut [u32]) {
-        numbers.copy_from_slice(&[self.automaton << 1 | u32::from(self.has_ended), self.at]);
+    pub(super) fn write(self, state_vector: &mut [u32]) {
+        state_vector.copy_from_slice(&[self.automaton << 1 | u32::from(self.has_ended), self.at]);
     }
 
-    pub(super) fn of(numbers: &[u32]) -> ProductLocation {
-        ProductLocation { automaton: numbers[0] >> 1, has_ended: numbers[0] & 1 == 1, at: numbers[1] }
+    pub(super) fn of(state_vector: &[u32]) -> ProductLocation {
+        ProductLocation { automaton: state_vector[0] >> 1, has_ended: state_vector[0] & 1 == 1, at: state_vector[1] }
     }
 }
 
@@ -75,7 +75,7 @@ pub(super) fn build(
         Goal::Starved(_) => FairnessScope::AllInstances,
     };
     let mut start = generator.start();
-    start.resize(width + PRODUCT_SLOTS, 0);
+    start.resize(width + PRODUCT_COMPONENTS, 0);
     let mut builder = ProductBuilder {
         generator,
         store,
@@ -86,7 +86,7 @@ pub(super) fn build(
         node_of: FxHashMap::default(),
         batch: PackedStates::default(),
         wait_cache: WaitCache::default(),
-        numbers: vec![0; width + PRODUCT_SLOTS],
+        state_vector: vec![0; width + PRODUCT_COMPONENTS],
         successor: start,
         unchanged: Rc::new([AutomatonStep { to: 0, postponed_set: 0 }]),
     };
@@ -111,7 +111,7 @@ struct ProductBuilder<'b, 'm> {
     batch: PackedStates,
     wait_cache: WaitCache,
     /// The state of the node that is expanded, and the state of a successor.
-    numbers: Vec<u32>,
+    state_vector: Vec<u32>,
     successor: Vec<u32>,
     /// The steps of a goal without an automaton.
     unchanged: Rc<[AutomatonStep]>,
@@ -121,11 +121,11 @@ impl ProductBuilder<'_, '_> {
     /// Adds the edges of a node, and its successors.
     fn expand(&mut self, node: u32, budget: &mut SearchBudget<'_>) -> Result<(), Limit> {
         let width = self.generator.plan.width;
-        self.store.read(self.graph.nodes[node as usize].state, &mut self.numbers);
-        let here = ProductLocation::of(&self.numbers[width..]);
+        self.store.read(self.graph.nodes[node as usize].state, &mut self.state_vector);
+        let here = ProductLocation::of(&self.state_vector[width..]);
         let automaton_steps = self.automaton_steps(node, here, budget)?;
         if !here.has_ended {
-            self.generator.find_enabled(&self.numbers[..width]);
+            self.generator.find_enabled(&self.state_vector[..width]);
         }
         let must_move = if here.has_ended { 0 } else { self.fairness.must_move(self.generator) };
         if let Some(limit) = self.generator.limit_reached {
@@ -137,12 +137,12 @@ impl ProductBuilder<'_, '_> {
         }
         // Stutter extension.
         if must_move == 0 && (here.has_ended || self.prefix.may_stutter(here.at)) {
-            self.successor.copy_from_slice(&self.numbers);
+            self.successor.copy_from_slice(&self.state_vector);
             self.add_edges(node, here, STUTTER, &automaton_steps)?;
         }
         let waiting = match &*self.goal {
             Goal::Starved(instances) if !here.has_ended => {
-                self.wait_cache.among(self.generator, instances.clone(), &self.numbers)
+                self.wait_cache.among(self.generator, instances.clone(), &self.state_vector)
             }
             Goal::Starved(_) | Goal::Accepted(_) => 0,
         };
@@ -162,9 +162,9 @@ impl ProductBuilder<'_, '_> {
         let width = self.generator.plan.width;
         match self.goal {
             Goal::Accepted(automaton) => {
-                budget.check_node(self.graph.size(automaton.bytes()), node, &|| self.graph.depth(node))?;
-                let atoms = self.generator.valuation(&self.numbers[..width]);
-                let bytes = self.graph.bytes();
+                budget.check_node(self.graph.size(automaton.memory_bytes()), node, &|| self.graph.depth(node))?;
+                let atoms = self.generator.valuation(&self.state_vector[..width]);
+                let bytes = self.graph.memory_bytes();
                 automaton.steps(here.automaton, atoms, &mut |own| budget.check(bytes + own))
             }
             Goal::Starved(_) => {
@@ -182,7 +182,7 @@ impl ProductBuilder<'_, '_> {
         automaton_steps: &[AutomatonStep],
     ) -> Result<(), Limit> {
         let width = self.generator.plan.width;
-        let base = hash(&self.numbers[..width]);
+        let from_hash = hash(&self.state_vector[..width]);
         for index in 0..self.generator.enabled.len() {
             let id = self.generator.enabled[index];
             let transition = self.generator.get(id);
@@ -192,7 +192,7 @@ impl ProductBuilder<'_, '_> {
             // The end of the program is a node of its own: a run that continues from this state has not ended.
             let has_ended = !matches!(transition.outcome, TransitionOutcome::Continues);
             let participants = participant_set(transition.step);
-            self.generator.apply(id, &self.numbers[..width], base, &mut self.successor[..width]);
+            self.generator.apply(id, &self.state_vector[..width], from_hash, &mut self.successor[..width]);
             let next = ProductLocation { has_ended, at: self.prefix.after(here.at), ..here };
             self.add_edges(node, next, participants, automaton_steps)?;
         }
@@ -236,13 +236,13 @@ impl ProductBuilder<'_, '_> {
 
 impl Graph {
     /// Approximate memory of the graph and its states.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(super) fn memory_bytes(&self) -> u64 {
         (self.nodes.len() * 100 + self.edges.len() * size_of::<Edge>()) as u64
     }
 
     /// The size of the product, with the memory of the automaton.
     fn size(&self, automaton_bytes: u64) -> ProductSize {
-        ProductSize { nodes: self.nodes.len() as u64, bytes: self.bytes() + automaton_bytes }
+        ProductSize { nodes: self.nodes.len() as u64, bytes: self.memory_bytes() + automaton_bytes }
     }
 
     /// Steps from the initial state to a node, along parents.

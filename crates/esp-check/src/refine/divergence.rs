@@ -37,8 +37,8 @@ impl Search<'_> {
                         stack.push((to, 0));
                     }
                     Mark::Open => {
-                        let base = self.nodes[to as usize].base;
-                        if !self.can_diverge(base)? {
+                        let base_spec_state = self.nodes[to as usize].base_spec_state;
+                        if !self.can_diverge(base_spec_state)? {
                             return Ok(Some((node, None, Mismatch::Divergence)));
                         }
                     }
@@ -49,10 +49,11 @@ impl Search<'_> {
         Ok(None)
     }
 
-    fn can_diverge(&mut self, base: u32) -> Result<bool, Limit> {
+    fn can_diverge(&mut self, base_spec_state: u32) -> Result<bool, Limit> {
         let (limits, started, nodes, held) = (&self.limits, self.started, self.nodes.len(), self.held);
-        let mut check_budget =
-            |spec: &super::SpecLts<'_>| super::within(limits, started, nodes + spec.count(), held + spec.bytes());
-        self.spec.can_diverge(base, &mut self.alphabet, &mut check_budget)
+        let mut check_budget = |spec: &super::SpecLts<'_>| {
+            super::within(limits, started, nodes + spec.count(), held + spec.memory_bytes())
+        };
+        self.spec.can_diverge(base_spec_state, &mut self.alphabet, &mut check_budget)
     }
 }

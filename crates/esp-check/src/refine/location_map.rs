@@ -1,11 +1,10 @@
 //! The correspondence of control locations between implementation and specification. The specification is the program
-//! without fast paths, with a `yield` wherever a path can be left, so that a path may leave its members there
-//! (stuttering).
+//! without fast paths, with a `yield` wherever a path can exit; members may resume there (stuttering).
 //!
 //! ```text
 //!   implementation                            specification                    corresponding location
 //!   before -> test -> Enter -> path -> Leave  before -> yield -> rest          test, as before: rest
-//!                |                  |         block  -> yield -> rest          block, where a path is left: rest
+//!                |                  |         block  -> yield -> rest          block, where a path exits: rest
 //!                v                  v                                          any other block: itself
 //!            as before            block
 //! ```
@@ -42,7 +41,7 @@ impl LocationMap {
     }
 }
 
-/// Makes a specification that can be interrupted wherever a path of the implementation can be left.
+/// Makes a specification that can be interrupted wherever a path of the implementation can exit.
 pub(super) fn location_map(specification: &Program, implementation: &Program) -> (Program, LocationMap) {
     let mut program = specification.clone();
     let resumed = resume_locations(implementation);
@@ -55,7 +54,7 @@ pub(super) fn location_map(specification: &Program, implementation: &Program) ->
             before: (0..count).map(|block| (block, BlockId(block))).collect(),
             at: (0..count).filter(is_wait).map(|block| (block, BlockId(block))).collect(),
         };
-        // Tests first: the code after a test can be a location where another path is left.
+        // Tests first: the code after a test can be a location where another path exits.
         for block in 0..count {
             let tests = entry_tests(&process.body, block, count);
             if tests.is_empty() {

@@ -111,7 +111,7 @@ pub fn refine(
         spec_states: search.spec.count() as u64,
         transitions: search.transitions,
         depth: search.nodes.last().map_or(0, |node| node.depth),
-        bytes: search.bytes() as u64,
+        bytes: search.memory_bytes() as u64,
         elapsed: started.elapsed(),
         paths: search.path_coverage(),
         restrictions: restrictions(&implementation),
@@ -124,7 +124,7 @@ struct SimulationNode {
     /// The number of the set.
     spec_set: u32,
     /// The normal form of the corresponding specification state; while a path is active, the one before the path.
-    base: SpecState,
+    base_spec_state: SpecState,
     /// Whether no path is active.
     is_off_path: bool,
     parent: u32,
@@ -204,18 +204,18 @@ impl<'m> Search<'m> {
         let start = self.generator.start();
         let first = self.spec.generator.start();
         let first = self.spec.number(&first);
-        let base = self.spec.normal_form(first, &mut self.alphabet)?;
+        let base_spec_state = self.spec.normal_form(first, &mut self.alphabet)?;
         let Some(corresponding) = self.corresponding_state(&start)? else {
             return Ok(Some((0, None, Mismatch::InitialState)));
         };
-        if self.spec.normal_form(corresponding, &mut self.alphabet)? != base {
+        if self.spec.normal_form(corresponding, &mut self.alphabet)? != base_spec_state {
             return Ok(Some((0, None, Mismatch::InitialState)));
         }
-        self.add(&start, &[first], base, true, None);
+        self.add(&start, &[first], base_spec_state, true, None);
         let (mut next, mut last_report) = (0, self.started);
         while next < self.nodes.len() {
-            if let Some(found) = self.expand(next as u32)? {
-                return Ok(Some(found));
+            if let Some(mismatch) = self.expand(next as u32)? {
+                return Ok(Some(mismatch));
             }
             next += 1;
             self.check_limits()?;
@@ -224,7 +224,7 @@ impl<'m> Search<'m> {
                 progress(Progress {
                     states: self.nodes.len() as u64,
                     depth: self.nodes[next - 1].depth,
-                    bytes: self.bytes() as u64,
+                    bytes: self.memory_bytes() as u64,
                     elapsed: self.started.elapsed(),
                 });
             }
@@ -234,8 +234,8 @@ impl<'m> Search<'m> {
 
     /// Matches every step of a node.
     fn expand(&mut self, number: u32) -> Result<Option<LocatedMismatch>, Limit> {
-        let SimulationNode { state, spec_set, base, is_off_path, .. } = &self.nodes[number as usize];
-        let (state, base, is_off_path) = (state.clone(), *base, *is_off_path);
+        let SimulationNode { state, spec_set, base_spec_state, is_off_path, .. } = &self.nodes[number as usize];
+        let (state, base_spec_state, is_off_path) = (state.clone(), *base_spec_state, *is_off_path);
         let spec_set = self.sets[*spec_set as usize].clone();
         self.generator.find_enabled(&state);
         if let Some(limit) = self.generator.limit_reached {
@@ -247,17 +247,17 @@ impl<'m> Search<'m> {
             return Ok(Some((number, None, mismatch)));
         }
         self.generator.find_enabled(&state);
-        let (first, count) = self.ample_transitions();
-        let base_hash = hash(&state);
+        let (first, count) = self.persistent_subset();
+        let from_hash = hash(&state);
         let mut to = vec![0; state.len()];
         let transitions: Vec<(ResolvedStep, bool, Box<[u32]>)> = (first..first + count)
             .map(|index| {
-                let found = self.generator.enabled[index];
-                let continues = matches!(self.generator.get(found).outcome, TransitionOutcome::Continues);
-                let chosen = ResolvedStep::of(self.generator.get(found));
+                let transition = self.generator.enabled[index];
+                let continues = matches!(self.generator.get(transition).outcome, TransitionOutcome::Continues);
+                let chosen = ResolvedStep::of(self.generator.get(transition));
                 to.copy_from_slice(&state);
                 if continues {
-                    self.generator.apply(found, &state, base_hash, &mut to);
+                    self.generator.apply(transition, &state, from_hash, &mut to);
                 }
                 (chosen, continues, to.as_slice().into())
             })
@@ -269,20 +269,20 @@ impl<'m> Search<'m> {
             let among = self.matching_instances(chosen.step);
             let wanted = if continues { self.corresponding_state(&to)? } else { None };
             let reached = self.weak_successors(&spec_set, among, &actions, wanted)?;
-            let (set, next_base) = match (continues, wanted) {
+            let (set, next_base_spec_state) = match (continues, wanted) {
                 (false, _) if reached.can_have_ended => continue,
-                (true, Some(wanted)) if !reached.found.is_empty() => {
-                    (reached.found, self.spec.normal_form(wanted, &mut self.alphabet)?)
+                (true, Some(wanted)) if !reached.corresponding.is_empty() => {
+                    (reached.corresponding, self.spec.normal_form(wanted, &mut self.alphabet)?)
                 }
-                (true, None) if !reached.states.is_empty() => (reached.states, base),
+                (true, None) if !reached.states.is_empty() => (reached.states, base_spec_state),
                 (_, _) => {
                     let mismatch =
                         if continues { self.mismatch(&to, wanted, reached)? } else { Mismatch::Termination { fault } };
                     return Ok(Some((number, Some(chosen), mismatch)));
                 }
             };
-            let next = self.add(&to, &set, next_base, wanted.is_some(), Some((number, chosen)));
-            if actions.is_empty() && next_base == base {
+            let next = self.add(&to, &set, next_base_spec_state, wanted.is_some(), Some((number, chosen)));
+            if actions.is_empty() && next_base_spec_state == base_spec_state {
                 self.invisible_edges.push((number, next));
             }
         }
@@ -334,21 +334,21 @@ impl<'m> Search<'m> {
         Ok((!is_same).then_some(Mismatch::Quiescence))
     }
 
-    /// An ample set (Peled 1994) as a range of the enabled transitions: an independent local step of an instance that
+    /// A persistent subset as a range of the enabled transitions: an independent local step of an instance that
     /// is on no path, or all. The step blocks its instance, so each cycle has a state in which all transitions are
     /// taken: the cycle proviso holds.
-    fn ample_transitions(&mut self) -> (usize, usize) {
+    fn persistent_subset(&mut self) -> (usize, usize) {
         for index in 0..self.generator.enabled.len() {
-            let found = self.generator.get(self.generator.enabled[index]);
+            let transition = self.generator.get(self.generator.enabled[index]);
             let (Step::Local { instance }, TransitionOutcome::Continues, []) =
-                (found.step, &found.outcome, &found.choices[..])
+                (transition.step, &transition.outcome, &transition.choices[..])
             else {
                 continue;
             };
-            let [(slot, component)] = found.changes[..] else { continue };
-            let is_sufficient =
+            let [(component_index, component)] = transition.changes[..] else { continue };
+            let is_independent =
                 self.members & instance_bit(instance as usize) == 0 && self.generator.plan.is_independent(instance);
-            if slot == instance && is_sufficient && self.generator.is_blocked_in(slot, component) {
+            if component_index == instance && is_independent && self.generator.is_blocked_in(instance, component) {
                 return (index, 1);
             }
         }
@@ -373,13 +373,14 @@ impl<'m> Search<'m> {
     ) -> Result<WeakSuccessors, Limit> {
         let (limits, started, nodes) = (&self.limits, self.started, self.nodes.len());
         let held = self.held;
-        let mut check_budget = |spec: &SpecLts<'_>| within(limits, started, nodes + spec.count(), held + spec.bytes());
+        let mut check_budget =
+            |spec: &SpecLts<'_>| within(limits, started, nodes + spec.count(), held + spec.memory_bytes());
         self.spec.weak_successors(from, among, actions, wanted, &mut self.alphabet, &mut check_budget)
     }
 
     /// The specification state that corresponds to an implementation state; none while a path is active.
-    fn corresponding_state(&mut self, numbers: &[u32]) -> Result<Option<SpecState>, Limit> {
-        self.generator.load_all(numbers);
+    fn corresponding_state(&mut self, state_vector: &[u32]) -> Result<Option<SpecState>, Limit> {
+        self.generator.load_all(state_vector);
         let plan = self.generator.plan;
         let (machine, state, _) = self.generator.execution();
         let (other, spec_state, _) = self.spec.generator.execution();
@@ -393,14 +394,14 @@ impl<'m> Search<'m> {
         if !is_projected {
             return Ok(None);
         }
-        let mut corresponding = numbers.to_vec();
+        let mut corresponding = state_vector.to_vec();
         if plan.shared.is_some() {
             let mut bytes = Vec::new();
             state.save_shared(&mut bytes);
             other.load_shared(spec_state, &bytes);
         }
-        for slot in 0..plan.instances as u32 + u32::from(plan.shared.is_some()) {
-            corresponding[slot as usize] = self.spec.generator.save(slot).ok_or(Limit::Memory)?;
+        for component_index in 0..plan.instances as u32 + u32::from(plan.shared.is_some()) {
+            corresponding[component_index as usize] = self.spec.generator.save(component_index).ok_or(Limit::Memory)?;
         }
         Ok(Some(self.spec.number(&corresponding)))
     }
@@ -410,7 +411,7 @@ impl<'m> Search<'m> {
         &mut self,
         state: &[u32],
         set: &[SpecState],
-        base: SpecState,
+        base_spec_state: SpecState,
         is_off_path: bool,
         from: Option<(u32, ResolvedStep)>,
     ) -> u32 {
@@ -421,7 +422,7 @@ impl<'m> Search<'m> {
             self.held += 2 * size_of_val(set) + 64;
         }
         let number = self.nodes.len() as u32;
-        let key = (state.into(), spec_set, base);
+        let key = (state.into(), spec_set, base_spec_state);
         if let Some(known) = self.known.get(&key) {
             return *known;
         }
@@ -431,7 +432,15 @@ impl<'m> Search<'m> {
             Some((parent, chosen)) => (parent, Some(chosen), self.nodes[parent as usize].depth + 1),
             None => (0, None, 0),
         };
-        self.nodes.push(SimulationNode { state: state.into(), spec_set, base, is_off_path, parent, chosen, depth });
+        self.nodes.push(SimulationNode {
+            state: state.into(),
+            spec_set,
+            base_spec_state,
+            is_off_path,
+            parent,
+            chosen,
+            depth,
+        });
         number
     }
 
@@ -447,12 +456,15 @@ impl<'m> Search<'m> {
         run
     }
 
-    fn bytes(&self) -> usize {
-        self.held + self.generator.bytes() + self.generator.plan.components.bytes() + self.spec.bytes()
+    fn memory_bytes(&self) -> usize {
+        self.held
+            + self.generator.memory_bytes()
+            + self.generator.plan.components.memory_bytes()
+            + self.spec.memory_bytes()
     }
 
     fn check_limits(&self) -> Result<(), Limit> {
-        within(&self.limits, self.started, self.nodes.len() + self.spec.count(), self.bytes())
+        within(&self.limits, self.started, self.nodes.len() + self.spec.count(), self.memory_bytes())
     }
 }
 

@@ -56,8 +56,8 @@ pub fn build_observer(input: RefinementInput<'_>, limits: &Limits) -> Result<Obs
     generator.set_limits(limits, started);
     let mut alphabet = Alphabet::default();
     alphabet.process_channels.clone_from(&channels);
-    let found = ObserverBuilder { spec: SpecLts::new(generator, 0), limits, started }.run(&mut alphabet);
-    Ok(match found {
+    let graph = ObserverBuilder { spec: SpecLts::new(generator, 0), limits, started }.run(&mut alphabet);
+    Ok(match graph {
         Err(limit) => ObserverOutcome::Unfinished(limit),
         Ok(None) => ObserverOutcome::MayTerminate,
         Ok(Some(graph)) => {
@@ -92,12 +92,12 @@ fn observed_channels(model: &ModelProgram) -> Result<BTreeSet<ChannelId>, Channe
     };
     let mut observed_channels = BTreeSet::new();
     for channel in (0..program.channels.len() as u32).map(ChannelId) {
-        let outside = users(channel, &|role| matches!(role, Role::Environment | Role::Outside));
-        if is_internal(program, channel) && outside.is_empty() {
+        let environment = users(channel, &|role| matches!(role, Role::Environment | Role::OpenStub));
+        if is_internal(program, channel) && environment.is_empty() {
             continue;
         }
-        let inside = users(channel, &|role| role == Role::Explored);
-        if inside.iter().any(|direction| *direction != inside[0]) {
+        let explored = users(channel, &|role| role == Role::Explored);
+        if explored.iter().any(|direction| *direction != explored[0]) {
             return Err(channel);
         }
         observed_channels.insert(channel);
@@ -193,7 +193,7 @@ impl ObserverBuilder<'_, '_> {
         if self.limits.time().is_some_and(|time| self.started.elapsed() >= time) {
             return Err(Limit::Time);
         }
-        if size > MAX_SIZE || self.limits.bytes.is_some_and(|max| self.spec.bytes() as u64 > max) {
+        if size > MAX_SIZE || self.limits.bytes.is_some_and(|max| self.spec.memory_bytes() as u64 > max) {
             return Err(Limit::Memory);
         }
         match self.limits.states {
@@ -218,12 +218,12 @@ fn minimized((edges, can_be_quiescent): ObserverGraph) -> ObserverGraph {
                 *numbers.entry((*own, edges)).or_insert(number)
             })
             .collect();
-        let found = numbers.len();
+        let classes = numbers.len();
         class = next;
-        if found == count {
+        if classes == count {
             break;
         }
-        count = found;
+        count = classes;
     }
     // Classes are numbered by their first state, so that state 0 is in class 0.
     let mut small = (vec![Vec::new(); count], vec![false; count]);

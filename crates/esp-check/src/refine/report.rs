@@ -139,7 +139,7 @@ impl Mismatch {
             Mismatch::Quiescence => "the original is not quiescent in this way after the same run".to_string(),
             Mismatch::StuckOnPath => "no process can continue while a fast path is active".to_string(),
             Mismatch::Divergence => {
-                "divergence: the last steps can repeat for ever, entering and leaving a fast path without progress, \
+                "divergence: the last steps can repeat forever, entering and leaving a fast path without progress, \
                  where the original makes progress"
                     .to_string()
             }
@@ -173,13 +173,13 @@ impl Refinement {
             RefinementVerdict::Holds => {
                 line(format!("refinement holds: {subject} with fast paths has no behaviour that the original has not"));
             }
-            RefinementVerdict::Violated(found) => {
+            RefinementVerdict::Violated(counterexample) => {
                 line(format!(
                     "refinement violated: {subject} with fast paths has a behaviour that the original has not"
                 ));
-                line(found.text(model));
+                line(counterexample.text(model));
             }
-            RefinementVerdict::Unfinished(limit) => line(unfinished_text(&subject, *limit)),
+            RefinementVerdict::Unfinished(limit) => line(unfinished_text(&subject, (*limit).into())),
         }
         line(format!(
             "{}, {}, {}",
@@ -205,9 +205,9 @@ impl Refinement {
     /// The record of this report.
     pub fn record(&self, model: &ModelProgram) -> VerdictRecord {
         let program = &model.program;
-        let (verdict, limit, found) = match &self.verdict {
+        let (verdict, limit, counterexample) = match &self.verdict {
             RefinementVerdict::Holds => ("holds", None, None),
-            RefinementVerdict::Violated(found) => ("violated", None, Some(found)),
+            RefinementVerdict::Violated(counterexample) => ("violated", None, Some(counterexample)),
             RefinementVerdict::Unfinished(limit) => ("unfinished", Some(limit.name().to_string()), None),
         };
         let path = |path: &PathCoverage| PathRecord {
@@ -225,10 +225,10 @@ impl Refinement {
             bytes: Some(self.bytes),
             restrictions: self.restrictions.clone(),
             paths: self.paths.iter().map(path).collect(),
-            problem: found.map(|found| found.mismatch.name()),
-            explanation: found.map(|found| found.mismatch.text(program)),
-            never: found.map(|found| found.mismatch.unreachable_instances(program)),
-            run: found.map(|found| run_to_json(program, &found.steps)),
+            problem: counterexample.map(|counterexample| counterexample.mismatch.name()),
+            explanation: counterexample.map(|counterexample| counterexample.mismatch.text(program)),
+            never: counterexample.map(|counterexample| counterexample.mismatch.unreachable_instances(program)),
+            run: counterexample.map(|counterexample| run_to_json(program, &counterexample.steps)),
             ..VerdictRecord::new(model, CheckKind::Refinement, verdict)
         }
     }

@@ -39,7 +39,7 @@ pub(super) struct WeakSuccessors {
     /// The states, sorted.
     pub(super) states: Vec<SpecState>,
     /// Those with the wanted normal form.
-    pub(super) found: Vec<SpecState>,
+    pub(super) corresponding: Vec<SpecState>,
     /// Whether the program can have ended.
     pub(super) can_have_ended: bool,
 }
@@ -78,8 +78,8 @@ impl<'m> SpecLts<'m> {
     }
 
     /// Approximate memory.
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes + self.generator.bytes() + self.generator.plan.components.bytes()
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.bytes + self.generator.memory_bytes() + self.generator.plan.components.memory_bytes()
     }
 
     /// The number of a state.
@@ -97,19 +97,19 @@ impl<'m> SpecLts<'m> {
         number
     }
 
-    /// The numbers of a state.
+    /// The vector of a state.
     pub(super) fn state(&self, state: SpecState) -> &[u32] {
         &self.states[state as usize]
     }
 
     /// The outcome of a quiescent state; none if the state is not quiescent.
     pub(super) fn quiescence(&mut self, state: SpecState) -> Result<Option<Outcome>, Limit> {
-        let numbers = self.states[state as usize].clone();
-        self.generator.find_enabled(&numbers);
+        let state_vector = self.states[state as usize].clone();
+        self.generator.find_enabled(&state_vector);
         if let Some(limit) = self.generator.limit_reached {
             return Err(limit);
         }
-        Ok(self.generator.is_quiescent().then(|| self.generator.quiescence(&numbers)))
+        Ok(self.generator.is_quiescent().then(|| self.generator.quiescence(&state_vector)))
     }
 
     /// The normal form of a state: members of paths take their invisible, deterministic local steps (a path returns
@@ -147,14 +147,14 @@ impl<'m> SpecLts<'m> {
     /// The state with canonical object numbers (heap symmetry).
     fn renumbered(&mut self, state: SpecState) -> Result<SpecState, Limit> {
         let Some(shared) = self.generator.plan.shared else { return Ok(state) };
-        let mut numbers = self.states[state as usize].clone();
-        self.generator.load_all(&numbers);
+        let mut state_vector = self.states[state as usize].clone();
+        self.generator.load_all(&state_vector);
         let (machine, loaded, _) = self.generator.execution();
         machine.canonicalize_heap(loaded);
-        for slot in 0..=shared {
-            numbers[slot as usize] = self.generator.save(slot).ok_or(Limit::Memory)?;
+        for component_index in 0..=shared {
+            state_vector[component_index as usize] = self.generator.save(component_index).ok_or(Limit::Memory)?;
         }
-        Ok(self.number(&numbers))
+        Ok(self.number(&state_vector))
     }
 
     /// The states that steps of `among` alone reach with exactly these visible actions, and those of them with the
@@ -173,7 +173,7 @@ impl<'m> SpecLts<'m> {
         let mut known: FxHashSet<(SpecState, u32)> = from.iter().map(|state| (*state, 0)).collect();
         let mut frontier: Vec<(SpecState, u32)> = from.iter().map(|state| (*state, 0)).collect();
         let all = actions.len() as u32;
-        let mut reached = WeakSuccessors { states: Vec::new(), found: Vec::new(), can_have_ended: false };
+        let mut reached = WeakSuccessors { states: Vec::new(), corresponding: Vec::new(), can_have_ended: false };
         let mut more = MAX_EXTRA_STATES;
         while !frontier.is_empty() && more > 0 {
             let mut next = Vec::new();
@@ -181,10 +181,10 @@ impl<'m> SpecLts<'m> {
                 check_budget(self)?;
                 if normal_form.is_some() && count == all && Some(self.normal_form(state, alphabet)?) == normal_form {
                     if wanted == Some(state) && !self.order_is_observable {
-                        reached.found = vec![state];
+                        reached.corresponding = vec![state];
                         return Ok(reached);
                     }
-                    reached.found.push(state);
+                    reached.corresponding.push(state);
                 }
                 self.compute_edges(state, alphabet)?;
                 let edges = self.edges[state as usize].as_deref().expect("its edges have just been computed");
@@ -200,15 +200,15 @@ impl<'m> SpecLts<'m> {
                     }
                 }
             }
-            if !self.order_is_observable && !reached.found.is_empty() {
+            if !self.order_is_observable && !reached.corresponding.is_empty() {
                 more = more.saturating_sub(next.len().max(1));
             }
             frontier = next;
         }
         if !self.order_is_observable {
-            reached.found.truncate(1);
+            reached.corresponding.truncate(1);
         }
-        reached.found.sort_unstable();
+        reached.corresponding.sort_unstable();
         reached.states = known.into_iter().filter(|(_, count)| *count == all).map(|(state, _)| state).collect();
         reached.states.sort_unstable();
         Ok(reached)
@@ -246,26 +246,26 @@ impl<'m> SpecLts<'m> {
         if self.edges[state as usize].is_some() {
             return Ok(());
         }
-        let numbers = self.states[state as usize].clone();
+        let state_vector = self.states[state as usize].clone();
         self.generator.evict_if_large();
-        self.generator.find_enabled(&numbers);
+        self.generator.find_enabled(&state_vector);
         if let Some(limit) = self.generator.limit_reached {
             return Err(limit);
         }
-        let base = hash(&numbers);
-        let mut to = vec![0; numbers.len()];
+        let from_hash = hash(&state_vector);
+        let mut to = vec![0; state_vector.len()];
         let mut edges = Vec::new();
         for index in 0..self.generator.enabled.len() {
-            let found = self.generator.enabled[index];
+            let transition = self.generator.enabled[index];
             let (chosen, continues) = {
-                let found = self.generator.get(found);
-                (ResolvedStep::of(found), matches!(found.outcome, TransitionOutcome::Continues))
+                let transition = self.generator.get(transition);
+                (ResolvedStep::of(transition), matches!(transition.outcome, TransitionOutcome::Continues))
             };
             let target = continues.then(|| {
-                self.generator.apply(found, &numbers, base, &mut to);
+                self.generator.apply(transition, &state_vector, from_hash, &mut to);
                 self.number(&to)
             });
-            let actions = alphabet.actions_of_step(&mut self.generator, &numbers, &chosen);
+            let actions = alphabet.actions_of_step(&mut self.generator, &state_vector, &chosen);
             self.bytes += size_of::<SpecEdge>() + size_of_val(&actions[..]);
             let is_local = matches!(chosen.step, Step::Local { .. });
             edges.push(SpecEdge {

@@ -57,16 +57,16 @@ impl Alphabet {
         *self.numbers.entry(action).or_insert(next)
     }
 
-    /// Takes a step in a state and returns the numbers of its visible actions. The next state is loaded then.
+    /// Fires a step in a state and returns the numbers of its visible actions. The next state is loaded then.
     pub(super) fn actions_of_step(
         &mut self,
         generator: &mut SuccessorGenerator<'_>,
-        numbers: &[u32],
+        state_vector: &[u32],
         chosen: &ResolvedStep,
     ) -> Vec<u32> {
-        generator.load_all(numbers);
+        generator.load_all(state_vector);
         let (machine, state, environment) = generator.execution();
-        let (message, effect) = chosen.take(machine, state, environment);
+        let (message, effect) = chosen.fire(machine, state, environment);
         // Internal messages are invisible, except to an environment that consists of processes.
         let is_internal = matches!(chosen.step, Step::Communicate { .. });
         let message = message.filter(|(channel, _)| !is_internal || self.process_channels.contains(channel));

@@ -206,10 +206,10 @@ impl Report {
         concretization: Option<&Concretization>,
     ) -> VerdictRecord {
         let program = &model.program;
-        let (verdict, limit, found) = match &self.verdict {
+        let (verdict, limit, counterexample) = match &self.verdict {
             Verdict::Holds => ("holds", None, None),
-            Verdict::Violated(found) => ("violated", None, Some(found)),
-            Verdict::Unfinished(limit) => ("unfinished", Some(limit.name().to_string()), None),
+            Verdict::Violated(counterexample) => ("violated", None, Some(counterexample)),
+            Verdict::Unfinished(unfinished) => ("unfinished", Some(unfinished.name().to_string()), None),
         };
         VerdictRecord {
             limit,
@@ -223,12 +223,12 @@ impl Report {
             omission: self.omission(options),
             restrictions: self.restrictions.clone(),
             unreached: self.unreached.iter().map(|at| super::line_or_place(program, *at)).collect(),
-            problem: found.map(|found| found.problem.name()),
-            explanation: found.map(|found| found.problem.text(program)),
-            cycle: found.and_then(|found| found.cycle),
+            problem: counterexample.map(|counterexample| counterexample.violation.name()),
+            explanation: counterexample.map(|counterexample| counterexample.violation.text(program)),
+            cycle: counterexample.and_then(|counterexample| counterexample.cycle),
             spuriousness: concretization.map(|concretization| concretization.spuriousness.name()),
             causes: concretization.map(|concretization| concretization.causes.clone()),
-            run: found.map(|found| run_to_json(program, &found.steps)),
+            run: counterexample.map(|counterexample| run_to_json(program, &counterexample.steps)),
             ..VerdictRecord::new(model, CheckKind::Model, verdict)
         }
     }

@@ -14,7 +14,7 @@ pub(crate) use text::statistics;
 pub(crate) use trace::{MAX_CALLS, message_text, numbered_steps};
 
 use crate::counterexample::Counterexample;
-use crate::options::Limit;
+use crate::options::Unfinished;
 use crate::waits::waits;
 use quaject_esp_ir::ir::{Boundary, Location, Operation};
 use quaject_esp_ir::model::ModelProgram;
@@ -120,6 +120,6 @@ pub enum Verdict {
     Holds,
     /// This run has one.
     Violated(Counterexample),
-    /// A limit was reached before a violation was found.
-    Unfinished(Limit),
+    /// The search ended before a violation was found.
+    Unfinished(Unfinished),
 }

@@ -1,8 +1,9 @@
 //! The restrictions of a model's environment, to which its verdict is limited.
 
-use crate::environment::is_read;
+use crate::environment::is_used;
 use quaject_esp_ir::ir::{Boundary, ChannelId, ExternId, Mutability, Op, PoolId, Program, Type, TypeId};
 use quaject_esp_ir::model::{ModelProgram, Role, Values};
+use quaject_esp_ir::text::counted;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 
@@ -13,12 +14,12 @@ pub fn restrictions(model: &ModelProgram) -> Vec<String> {
     let mut open = Vec::new();
     for (index, channel) in program.channels.iter().enumerate() {
         let channel_id = ChannelId(index as u32);
-        if channel.boundary != Boundary::FromEnvironment || !is_read(model, channel_id) {
+        if channel.boundary != Boundary::FromEnvironment || !is_used(model, channel_id) {
             continue;
         }
         open.push(format!("`{}`", channel.name));
         if let Some(bound) = model.bounds[index] {
-            restrictions.push(format!("at most {bound} messages on `{}`", channel.name));
+            restrictions.push(format!("at most {} on `{}`", counted(bound, "message"), channel.name));
         }
         for (number, (ty, values)) in model.message(channel_id).enumerate() {
             if let Values::Range(from, to) = values {
@@ -43,18 +44,18 @@ pub fn restrictions(model: &ModelProgram) -> Vec<String> {
             restrictions.push(format!("`{}` leaves its arguments as they are", function.name));
         }
     }
-    if model.roles.contains(&Role::Outside) {
-        restrictions.push("left-out processes communicate eventually (deadlocks, progress)".to_string());
+    if model.roles.contains(&Role::OpenStub) {
+        restrictions.push("omitted processes communicate eventually (deadlocks, progress)".to_string());
     }
     let shared: Vec<String> =
         shared_pools(model).into_iter().map(|pool| format!("`{}`", program.types.pool(pool).name)).collect();
     if !shared.is_empty() {
-        restrictions.push(format!("left-out processes hold no objects of {}", shared.join(", ")));
+        restrictions.push(format!("omitted processes hold no objects of {}", shared.join(", ")));
     }
     restrictions
 }
 
-/// The pools that both checked and left-out processes use.
+/// The pools that both checked and omitted processes use.
 fn shared_pools(model: &ModelProgram) -> Vec<PoolId> {
     let program = &model.program;
     let used_pools = |role: Role| {
@@ -71,7 +72,7 @@ fn shared_pools(model: &ModelProgram) -> Vec<PoolId> {
         }
         pools
     };
-    used_pools(Role::Explored).intersection(&used_pools(Role::LeftOut)).map(|pool| PoolId(*pool)).collect()
+    used_pools(Role::Explored).intersection(&used_pools(Role::Omitted)).map(|pool| PoolId(*pool)).collect()
 }
 
 /// Whether values of a type contain `bytes`, of which only the length is enumerated.

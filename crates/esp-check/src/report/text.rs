@@ -1,7 +1,7 @@
 //! Reports as text.
 
 use super::{Answer, Deadlocks, Leaks, Report, Verdict};
-use crate::options::{Compaction, Limit, Options, Reduction, Symmetry, omission_bound};
+use crate::options::{Compaction, Limit, Options, Reduction, Symmetry, Unfinished, omission_bound};
 use crate::spuriousness::{Concretization, Spuriousness};
 use quaject_esp_ir::ir::{Location, ProcessId, Program};
 use quaject_esp_ir::model::{ModelProgram, Role, Scope};
@@ -23,8 +23,8 @@ impl Report {
         let mut text = String::new();
         let mut line = |line: String| writeln!(text, "{line}").expect("writing to a string does not fail");
         line(self.verdict_text(model, options));
-        if let Verdict::Violated(found) = &self.verdict {
-            line(found.text(model).trim_end().to_string());
+        if let Verdict::Violated(counterexample) = &self.verdict {
+            line(counterexample.text(model).trim_end().to_string());
         }
         let states = format!("{} ({})", counted(self.states, "state"), search_text(options));
         line(format!("{states}, {}", statistics(self.transitions, self.depth, self.elapsed, self.bytes)));
@@ -35,7 +35,7 @@ impl Report {
             Verdict::Violated(_) => "checked",
             Verdict::Unfinished(_) => "covered, within the states visited",
         };
-        if self.verdict != Verdict::Unfinished(Limit::Broken) {
+        if self.verdict != Verdict::Unfinished(Unfinished::EngineFailed) {
             line(format!("{verb}: {covered}"));
         }
         if !undecided.is_empty() {
@@ -61,8 +61,8 @@ impl Report {
                     format!("no errors found in {subject}; omission probability at most {bound:.1e} (hash compaction)")
                 }
             },
-            Verdict::Violated(found) => format!("error `{}` in {subject}", found.problem.name()),
-            Verdict::Unfinished(limit) => unfinished_text(&subject, *limit),
+            Verdict::Violated(counterexample) => format!("error `{}` in {subject}", counterexample.violation.name()),
+            Verdict::Unfinished(unfinished) => unfinished_text(&subject, *unfinished),
         }
     }
 
@@ -121,16 +121,16 @@ impl Concretization {
     }
 }
 
-/// The first line of a check that ended at a limit.
-pub fn unfinished_text(subject: &str, limit: Limit) -> String {
-    let reason = match limit {
-        Limit::States => format!("{subject} exceeds the state limit"),
-        Limit::Memory => format!("{subject} exceeds the memory limit"),
-        Limit::Time => format!("{subject} exceeds the time limit"),
-        Limit::Interrupted => format!("interrupted before all states of {subject} were visited"),
-        Limit::Depth => format!("some runs of {subject} are longer than the engine follows"),
-        Limit::Broken => format!("the engine failed on {subject}"),
-        Limit::Engine => format!("the engine does not explore all runs of {subject}"),
+/// The first line of a check without a verdict.
+pub fn unfinished_text(subject: &str, unfinished: Unfinished) -> String {
+    let reason = match unfinished {
+        Unfinished::Limit(Limit::States) => format!("{subject} exceeds the state limit"),
+        Unfinished::Limit(Limit::Memory) => format!("{subject} exceeds the memory limit"),
+        Unfinished::Limit(Limit::Time) => format!("{subject} exceeds the time limit"),
+        Unfinished::Limit(Limit::Interrupted) => format!("interrupted before all states of {subject} were visited"),
+        Unfinished::Limit(Limit::Depth) => format!("some runs of {subject} are longer than the engine follows"),
+        Unfinished::EngineFailed => format!("the engine failed on {subject}"),
+        Unfinished::EngineIncomplete => format!("the engine does not explore all runs of {subject}"),
     };
     format!("NOT VERIFIED: {reason}")
 }

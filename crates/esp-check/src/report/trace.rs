@@ -1,6 +1,6 @@
 //! Counterexamples as text: a line for each visible step, and the violation.
 
-use crate::counterexample::{Counterexample, Problem, TraceStep};
+use crate::counterexample::{Counterexample, TraceStep, ViolationKind};
 use quaject_esp_exec::datum::{Datum, print};
 use quaject_esp_exec::step::Step;
 use quaject_esp_ir::ir::{ChannelId, ExternId, Program};
@@ -8,23 +8,23 @@ use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_ir::text::location_text;
 use std::fmt::Write as _;
 
-impl Problem {
+impl ViolationKind {
     /// The violation in one line, or several for a deadlock, without a line end.
     pub fn text(&self, program: &Program) -> String {
         match self {
-            Problem::Fault(report) => report.text(program),
-            Problem::NonTermination { instance, location } => format!(
+            ViolationKind::Fault(report) => report.text(program),
+            ViolationKind::NonTermination { instance, location } => format!(
                 "`{}` does not terminate: its local code from {} on never reaches an operation",
                 program.instance_name(*instance),
                 location_text(program, *location)
             ),
-            Problem::Property { property } => format!("property `{property}` does not hold"),
-            Problem::Starvation { instance, location } => format!(
-                "`{}` starves at {}: it can wait for ever while other processes continue",
+            ViolationKind::Property { property } => format!("property `{property}` does not hold"),
+            ViolationKind::Starvation { instance, location } => format!(
+                "`{}` starves at {}: it can wait forever while other processes continue",
                 program.instance_name(*instance),
                 location_text(program, *location)
             ),
-            Problem::Leak { pool, instance } => {
+            ViolationKind::Leak { pool, instance } => {
                 format!("an object of `{pool}` is never released: `{}` has lost it", program.instance_name(*instance))
             }
         }
@@ -35,8 +35,8 @@ impl Counterexample {
     /// The run as text: one line for each visible step, and the violation at the end.
     pub fn text(&self, model: &ModelProgram) -> String {
         let program = &model.program;
-        let mut text = numbered_steps(program, &self.steps, self.cycle, self.problem.is_step());
-        text.push_str(&self.problem.text(program));
+        let mut text = numbered_steps(program, &self.steps, self.cycle, self.violation.is_step());
+        text.push_str(&self.violation.text(program));
         text.push('\n');
         text
     }
@@ -53,7 +53,7 @@ pub(crate) fn numbered_steps(
     let mut number = 0;
     for (index, traced) in steps.iter().enumerate() {
         if cycle == Some(index) {
-            text.push_str("   cycle: the steps from here on repeat for ever\n");
+            text.push_str("   cycle: the steps from here on repeat forever\n");
         }
         if let Some(line) = traced.text(program, is_violation && index + 1 == steps.len()) {
             number += 1;
@@ -61,7 +61,7 @@ pub(crate) fn numbered_steps(
         }
     }
     if cycle == Some(steps.len()) {
-        text.push_str("   cycle: the last state repeats for ever\n");
+        text.push_str("   cycle: the last state repeats forever\n");
     }
     text
 }

@@ -2,21 +2,22 @@
 
 use super::*;
 
-fn add(store: &Store, parent: Option<StateRef>, numbers: &[u32]) -> Insertion {
-    store.insert(&mut PackedStates::default(), parent, numbers, signature(hash(numbers)))
+fn add(store: &Store, parent: Option<StateRef>, state_vector: &[u32]) -> Insertion {
+    store.insert(&mut PackedStates::default(), parent, state_vector, signature(hash(state_vector)))
 }
 
 /// Numbers of every length at every position of a word, adjacent to each other.
 #[test]
 fn packed_numbers_are_read_again() {
-    let numbers: Vec<u32> = (0..32).flat_map(|bits| [1u32 << bits, (1u32 << bits) - 1, 0, u32::MAX >> bits]).collect();
-    for start in 0..numbers.len() {
-        for end in start..=numbers.len() {
+    let state_vector: Vec<u32> =
+        (0..32).flat_map(|bits| [1u32 << bits, (1u32 << bits) - 1, 0, u32::MAX >> bits]).collect();
+    for start in 0..state_vector.len() {
+        for end in start..=state_vector.len() {
             let mut words = vec![7];
-            pack(&numbers[start..end], &mut words);
+            pack(&state_vector[start..end], &mut words);
             let mut read = vec![0; end - start];
             unpack(words[1..].iter().copied(), &mut read);
-            assert_eq!(read, numbers[start..end]);
+            assert_eq!(read, state_vector[start..end]);
             let bytes: u32 = read.iter().map(|number| (32 - (number | 1).leading_zeros()).div_ceil(7)).sum();
             assert_eq!(words.len() - 1, bytes.div_ceil(4) as usize);
         }
@@ -37,13 +38,13 @@ fn states_and_parents(compaction: Compaction, shards: usize) {
     let mut read = [0; 3];
     let signatures = store.signatures(&added);
     for (number, state) in added.iter().enumerate() {
-        let numbers = numbers_of(number as u32);
+        let state_vector = numbers_of(number as u32);
         if store.keeps_full_states() {
             store.read(*state, &mut read);
-            assert_eq!(read, numbers);
+            assert_eq!(read, state_vector);
         }
-        assert_eq!(signatures[number], signature(hash(&numbers)));
-        assert_eq!(add(&store, None, &numbers), Insertion::Known(*state));
+        assert_eq!(signatures[number], signature(hash(&state_vector)));
+        assert_eq!(add(&store, None, &state_vector), Insertion::Known(*state));
         assert_eq!(store.parent(*state), added[number.saturating_sub(1)]);
     }
     assert_eq!(store.count(), 100_000);

@@ -1,9 +1,9 @@
-//! The transition relation: the successors of a state that is given as component numbers.
+//! The transition relation: the successors of a state that is given as a vector of component numbers.
 //!
 //! A transition of one instance, or of the two partners of a rendezvous, depends on their component states alone; it is
 //! computed once by the flow IR's `step` and cached (`transition_cache`). In programs with pools a step can change
 //! every instance; there each transition is recomputed on the complete state (`monolithic`). `partial_order_reduction`
-//! selects a sufficient subset, `valuation` evaluates the atomic propositions of a property.
+//! selects a persistent subset, `valuation` evaluates the atomic propositions of a property.
 
 mod monolithic;
 mod partial_order_reduction;
@@ -42,7 +42,7 @@ pub(crate) struct SuccessorGenerator<'m> {
     pub(crate) machine: Machine<'m>,
     pub(crate) state: State,
     pub(crate) environment: OpenEnvironment,
-    /// Per slot and component: the index of its entry in `local_transitions_of`.
+    /// Per component index and component: the index of its entry in `local_transitions_of`.
     pub(crate) cache_index: Vec<Vec<u32>>,
     pub(crate) local_transitions_of: Vec<LocalTransitions>,
     /// All cached transitions, and their cached effects.
@@ -58,7 +58,8 @@ pub(crate) struct SuccessorGenerator<'m> {
     pub(crate) enabled_branches: Vec<u64>,
     /// Per enabled transition: its participants. Scratch memory of the reduction.
     pub(crate) participant_sets: Vec<u128>,
-    pub(crate) bytes: Vec<u8>,
+    /// Scratch memory of a component state.
+    pub(crate) scratch: Vec<u8>,
     /// Per instance whose labels a property names: the labels it has passed since its last operation, in the order of
     /// [`ExplorationPlan::label_atoms`].
     pub(crate) passed_labels: Vec<u8>,
@@ -82,8 +83,8 @@ impl<'m> SuccessorGenerator<'m> {
         machine.set_fuel_limit(MAX_FUEL);
         let mut state = machine.start();
         for instance in 0..plan.instances as u32 {
-            if plan.is_left_out(instance) {
-                state.leave_out(instance);
+            if plan.is_omitted(instance) {
+                state.omit_instance(instance);
             }
         }
         let leak_roots = match plan.model.program.memory {
@@ -105,7 +106,7 @@ impl<'m> SuccessorGenerator<'m> {
             enabled: Vec::new(),
             enabled_branches: vec![0; plan.instances],
             participant_sets: Vec::new(),
-            bytes: Vec::new(),
+            scratch: Vec::new(),
             passed_labels: vec![0; plan.instances],
             variable_values: plan.tracked_variables.iter().map(|names| vec![0; names.len()]).collect(),
             executed: None,
@@ -139,14 +140,14 @@ impl<'m> SuccessorGenerator<'m> {
         self.limit_reached.is_some()
     }
 
-    /// The numbers of the initial state. To be called first.
+    /// The state vector of the initial state. To be called first.
     pub(crate) fn start(&mut self) -> Vec<u32> {
-        let mut numbers = vec![0; self.plan.width];
-        for slot in 0..self.plan.instances as u32 + u32::from(self.plan.shared.is_some()) {
+        let mut state_vector = vec![0; self.plan.width];
+        for component_index in 0..self.plan.instances as u32 + u32::from(self.plan.shared.is_some()) {
             // If the table is full, the search reports the limit before it takes a transition.
-            numbers[slot as usize] = self.save(slot).unwrap_or(0);
+            state_vector[component_index as usize] = self.save(component_index).unwrap_or(0);
         }
-        numbers
+        state_vector
     }
 
     /// The code executed so far.
@@ -157,33 +158,33 @@ impl<'m> SuccessorGenerator<'m> {
     }
 
     /// Loads a state.
-    pub(crate) fn load_all(&mut self, numbers: &[u32]) {
-        for slot in 0..self.plan.instances as u32 + u32::from(self.plan.shared.is_some()) {
-            self.load(slot, numbers[slot as usize]);
+    pub(crate) fn load_all(&mut self, state_vector: &[u32]) {
+        for component_index in 0..self.plan.instances as u32 + u32::from(self.plan.shared.is_some()) {
+            self.load(component_index, state_vector[component_index as usize]);
         }
     }
 
-    pub(crate) fn load(&mut self, slot: u32, component: ComponentId) {
-        self.bytes.clear();
-        self.plan.components.read(self.plan.table_of_slot[slot as usize], component, &mut self.bytes);
-        if self.plan.shared == Some(slot) {
-            self.machine.load_shared(&mut self.state, &self.bytes);
+    pub(crate) fn load(&mut self, component_index: u32, component: ComponentId) {
+        self.scratch.clear();
+        self.plan.components.read(self.plan.table_of_component[component_index as usize], component, &mut self.scratch);
+        if self.plan.shared == Some(component_index) {
+            self.machine.load_shared(&mut self.state, &self.scratch);
         } else {
-            let rest = self.read_propositions(slot);
-            self.machine.load_instance(&mut self.state, slot, &self.bytes[rest..]);
+            let rest = self.read_propositions(component_index);
+            self.machine.load_instance(&mut self.state, component_index, &self.scratch[rest..]);
         }
     }
 
-    /// The number of the component state of a slot. None if its table is full, which is a limit of the search.
-    pub(crate) fn save(&mut self, slot: u32) -> Option<ComponentId> {
-        self.bytes.clear();
-        if self.plan.shared == Some(slot) {
-            self.state.save_shared(&mut self.bytes);
+    /// The number of the component state with an index. None if its table is full, which is a limit of the search.
+    pub(crate) fn save(&mut self, component_index: u32) -> Option<ComponentId> {
+        self.scratch.clear();
+        if self.plan.shared == Some(component_index) {
+            self.state.save_shared(&mut self.scratch);
         } else {
-            self.write_propositions(slot);
-            self.state.save_instance(slot, &mut self.bytes);
+            self.write_propositions(component_index);
+            self.state.save_instance(component_index, &mut self.scratch);
         }
-        let number = self.plan.components.number(self.plan.table_of_slot[slot as usize], &self.bytes);
+        let number = self.plan.components.number(self.plan.table_of_component[component_index as usize], &self.scratch);
         if number.is_none() {
             self.limit_reached.get_or_insert(Limit::Memory);
         }
@@ -196,26 +197,26 @@ impl<'m> SuccessorGenerator<'m> {
     }
 
     /// The outcome of a quiescent state: quiescent, terminated, or deadlocked.
-    pub(crate) fn quiescence(&mut self, numbers: &[u32]) -> Outcome {
-        self.load_all(numbers);
+    pub(crate) fn quiescence(&mut self, state_vector: &[u32]) -> Outcome {
+        self.load_all(state_vector);
         self.quiescence_of_loaded()
     }
 
     /// As [`Self::quiescence`], of the loaded state.
     pub(crate) fn quiescence_of_loaded(&mut self) -> Outcome {
         self.environment.offer(None);
-        self.environment.set_quiescence_probe(QuiescenceProbe::Yes);
+        self.environment.set_quiescence_probe(QuiescenceProbe::AllChannelsOffer);
         let outcome = self.machine.classify_quiescence(&mut self.state, &mut self.environment);
-        self.environment.set_quiescence_probe(QuiescenceProbe::No);
+        self.environment.set_quiescence_probe(QuiescenceProbe::Actual);
         outcome
     }
 
     /// A pool with an object that is no longer reachable.
-    pub(crate) fn leak(&mut self, numbers: &[u32]) -> Option<PoolId> {
+    pub(crate) fn leak(&mut self, state_vector: &[u32]) -> Option<PoolId> {
         if self.leak_roots.is_none() || self.plan.shared.is_none() {
             return None;
         }
-        self.load_all(numbers);
+        self.load_all(state_vector);
         self.leak_in_loaded()
     }
 
@@ -224,130 +225,133 @@ impl<'m> SuccessorGenerator<'m> {
         self.machine.leaked_object(&self.state, self.leak_roots.as_ref()?)
     }
 
-    pub(crate) fn get(&self, found: TransitionId) -> &Transition {
-        &self.transitions[found.0 as usize]
+    pub(crate) fn get(&self, transition: TransitionId) -> &Transition {
+        &self.transitions[transition.0 as usize]
     }
 
     /// The cached transitions of an instance; [`Self::local_transitions`] has been called for this component.
     #[inline]
-    pub(crate) fn cached_local(&self, slot: u32, component: ComponentId) -> &LocalTransitions {
-        &self.local_transitions_of[self.cache_index[slot as usize][component as usize] as usize]
+    pub(crate) fn cached_local(&self, instance: u32, component: ComponentId) -> &LocalTransitions {
+        &self.local_transitions_of[self.cache_index[instance as usize][component as usize] as usize]
     }
 
     /// The index of the cached transitions of an instance in this component state; computes them if they are not
     /// cached.
     #[inline]
-    pub(crate) fn local_transitions(&mut self, slot: u32, component: ComponentId) -> u32 {
-        match self.cache_index[slot as usize].get(component as usize) {
+    pub(crate) fn local_transitions(&mut self, instance: u32, component: ComponentId) -> u32 {
+        match self.cache_index[instance as usize].get(component as usize) {
             Some(entry) if *entry != UNKNOWN => *entry,
-            Some(_) | None => self.compute_uncached(slot, component),
+            Some(_) | None => self.compute_uncached(instance, component),
         }
     }
 
     /// The successor by an enabled transition and its hash, given the state's hash. In [`SuccessorMode::EagerLocal`]
     /// the participants then take their eager local steps.
     #[inline]
-    pub(crate) fn apply(&mut self, found: TransitionId, from: &[u32], hash: u64, to: &mut [u32]) -> u64 {
+    pub(crate) fn apply(&mut self, transition: TransitionId, from: &[u32], hash: u64, to: &mut [u32]) -> u64 {
         loop {
-            match self.deltas[found.0 as usize] {
-                CachedDelta::TwoSlots { slots: [first, second], components, change } => {
+            match self.deltas[transition.0 as usize] {
+                CachedDelta::TwoComponents { indices: [first, second], components, change } => {
                     to.copy_from_slice(from);
                     to[first as usize] = components[0];
                     to[second as usize] = components[1];
                     return hash.wrapping_add(change);
                 }
-                CachedDelta::General => return self.apply_general(found, from, hash, to),
-                CachedDelta::Unknown => self.deltas[found.0 as usize] = self.compute_delta(found, from),
+                CachedDelta::General => return self.apply_general(transition, from, hash, to),
+                CachedDelta::Unknown => self.deltas[transition.0 as usize] = self.compute_delta(transition, from),
             }
         }
     }
 
-    /// The effect of a transition that changes at most two slots: the same in every state with these components.
+    /// The effect of a transition that changes at most two components: the same in every state with these components.
     #[cold]
-    fn compute_delta(&mut self, found: TransitionId, from: &[u32]) -> CachedDelta {
-        let found = self.get(found);
-        let (slots, raw) = match (&found.changes[..], found.counter) {
-            ([(slot, component)], None) => ([*slot; 2], [*component; 2]),
+    fn compute_delta(&mut self, transition: TransitionId, from: &[u32]) -> CachedDelta {
+        let transition = self.get(transition);
+        let (indices, raw) = match (&transition.changes[..], transition.counter) {
+            ([(component_index, component)], None) => ([*component_index; 2], [*component; 2]),
             ([first, second], None) => ([first.0, second.0], [first.1, second.1]),
             (_, _) => return CachedDelta::General,
         };
         if self.plan.successor_mode == SuccessorMode::Monolithic {
             return CachedDelta::General;
         }
-        let components = [self.after_eager_steps(slots[0], raw[0]), self.after_eager_steps(slots[1], raw[1])];
-        let change_of = |slot: u32, component| {
-            let before = store::hash_of(slot as usize, from[slot as usize]);
-            store::hash_of(slot as usize, component).wrapping_sub(before)
+        let components = [self.after_eager_steps(indices[0], raw[0]), self.after_eager_steps(indices[1], raw[1])];
+        let change_of = |component_index: u32, component| {
+            let before = store::hash_of(component_index as usize, from[component_index as usize]);
+            store::hash_of(component_index as usize, component).wrapping_sub(before)
         };
-        let first = change_of(slots[0], components[0]);
-        let change = if slots[0] == slots[1] { first } else { first.wrapping_add(change_of(slots[1], components[1])) };
-        CachedDelta::TwoSlots { slots, components, change }
+        let first = change_of(indices[0], components[0]);
+        let change =
+            if indices[0] == indices[1] { first } else { first.wrapping_add(change_of(indices[1], components[1])) };
+        CachedDelta::TwoComponents { indices, components, change }
     }
 
-    fn apply_general(&mut self, found: TransitionId, from: &[u32], hash: u64, to: &mut [u32]) -> u64 {
+    fn apply_general(&mut self, transition: TransitionId, from: &[u32], hash: u64, to: &mut [u32]) -> u64 {
         to.copy_from_slice(from);
         let mut hash = hash;
         let (count, counter) = {
-            let found = self.get(found);
-            (found.changes.len(), found.counter)
+            let transition = self.get(transition);
+            (transition.changes.len(), transition.counter)
         };
         for index in 0..count {
-            let (slot, component) = self.get(found).changes[index];
-            let component = self.after_eager_steps(slot, component);
+            let (component_index, component) = self.get(transition).changes[index];
+            let component = self.after_eager_steps(component_index, component);
             hash = hash
-                .wrapping_sub(store::hash_of(slot as usize, to[slot as usize]))
-                .wrapping_add(store::hash_of(slot as usize, component));
-            to[slot as usize] = component;
+                .wrapping_sub(store::hash_of(component_index as usize, to[component_index as usize]))
+                .wrapping_add(store::hash_of(component_index as usize, component));
+            to[component_index as usize] = component;
         }
-        if let Some(slot) = counter {
-            let slot = slot as usize;
-            hash = hash.wrapping_sub(store::hash_of(slot, to[slot])).wrapping_add(store::hash_of(slot, to[slot] + 1));
-            to[slot] += 1;
+        if let Some(component_index) = counter {
+            let component_index = component_index as usize;
+            hash = hash
+                .wrapping_sub(store::hash_of(component_index, to[component_index]))
+                .wrapping_add(store::hash_of(component_index, to[component_index] + 1));
+            to[component_index] += 1;
         }
         hash
     }
 
     /// The component that an instance reaches by its eager local step, or the same one.
-    pub(crate) fn after_eager_steps(&mut self, slot: u32, component: ComponentId) -> ComponentId {
-        if self.plan.successor_mode != SuccessorMode::EagerLocal || slot as usize >= self.plan.instances {
+    pub(crate) fn after_eager_steps(&mut self, component_index: u32, component: ComponentId) -> ComponentId {
+        if self.plan.successor_mode != SuccessorMode::EagerLocal || component_index as usize >= self.plan.instances {
             return component;
         }
-        let entry = self.local_transitions(slot, component);
+        let entry = self.local_transitions(component_index, component);
         self.local_transitions_of[entry as usize].eager_target
     }
 
     /// Takes the eager local step of every instance.
-    pub(crate) fn run_eager_steps(&mut self, numbers: &mut [u32]) {
-        for slot in 0..self.plan.instances as u32 {
-            numbers[slot as usize] = self.after_eager_steps(slot, numbers[slot as usize]);
+    pub(crate) fn run_eager_steps(&mut self, state_vector: &mut [u32]) {
+        for instance in 0..self.plan.instances as u32 {
+            state_vector[instance as usize] = self.after_eager_steps(instance, state_vector[instance as usize]);
         }
     }
 
     /// Computes the enabled transitions of a state.
-    pub(crate) fn find_enabled(&mut self, numbers: &[u32]) {
+    pub(crate) fn find_enabled(&mut self, state_vector: &[u32]) {
         self.enabled.clear();
         match self.plan.successor_mode {
-            SuccessorMode::Monolithic => self.find_enabled_monolithic(numbers),
-            SuccessorMode::SingleStep | SuccessorMode::EagerLocal => self.find_enabled_cached(numbers),
+            SuccessorMode::Monolithic => self.find_enabled_monolithic(state_vector),
+            SuccessorMode::SingleStep | SuccessorMode::EagerLocal => self.find_enabled_cached(state_vector),
         }
     }
 
-    fn find_enabled_cached(&mut self, numbers: &[u32]) {
+    fn find_enabled_cached(&mut self, state_vector: &[u32]) {
         let (mut has_choice, mut receives) = (false, 0);
-        for slot in 0..self.plan.instances as u32 {
-            let entry = self.local_transitions(slot, numbers[slot as usize]);
+        for instance in 0..self.plan.instances as u32 {
+            let entry = self.local_transitions(instance, state_vector[instance as usize]);
             let local = &self.local_transitions_of[entry as usize];
             has_choice |= local.has_choice;
             receives |= local.in_channels;
             for number in local.first..local.end {
                 let counter = self.transitions[number as usize].counter;
-                if counter.is_none_or(|counter| self.plan.may_count(counter, numbers[counter as usize])) {
+                if counter.is_none_or(|counter| self.plan.may_count(counter, state_vector[counter as usize])) {
                     self.enabled.push(TransitionId(number));
                 }
             }
         }
         for sender in 0..self.plan.instances as u32 {
-            let from = numbers[sender as usize];
+            let from = state_vector[sender as usize];
             let local = self.cached_local(sender, from);
             if local.out_channels & receives == 0 {
                 continue;
@@ -355,7 +359,7 @@ impl<'m> SuccessorGenerator<'m> {
             let (sends, partners) = (local.out_channels, local.partners.clone());
             for index in partners {
                 let receiver = self.partners[index as usize];
-                let to = numbers[receiver as usize];
+                let to = state_vector[receiver as usize];
                 if self.cached_local(receiver, to).in_channels & sends != 0 {
                     let (first, end) = self.rendezvous_of((sender, from), (receiver, to));
                     self.enabled.extend((first..end).map(TransitionId));
@@ -363,32 +367,32 @@ impl<'m> SuccessorGenerator<'m> {
             }
         }
         if has_choice {
-            self.filter_by_priority(numbers);
+            self.filter_by_priority(state_vector);
         }
     }
 
     /// Removes transitions that a `pri alt` with a preferred branch enabled, or an `else` with another branch enabled,
     /// forbids.
-    fn filter_by_priority(&mut self, numbers: &[u32]) {
-        let (mut enabled_branches, mut found) =
+    fn filter_by_priority(&mut self, state_vector: &[u32]) {
+        let (mut enabled_branches, mut candidates) =
             (std::mem::take(&mut self.enabled_branches), std::mem::take(&mut self.enabled));
         enabled_branches.fill(0);
-        for found in &found {
-            if let Step::Communicate { sender, sender_branch, receiver, receiver_branch } = self.get(*found).step {
+        for transition in &candidates {
+            if let Step::Communicate { sender, sender_branch, receiver, receiver_branch } = self.get(*transition).step {
                 enabled_branches[sender as usize] |= 1 << sender_branch;
                 enabled_branches[receiver as usize] |= 1 << receiver_branch;
             }
         }
         let is_first = |instance: u32, branch: u32| {
-            let local = self.cached_local(instance, numbers[instance as usize]);
+            let local = self.cached_local(instance, state_vector[instance as usize]);
             !local.priority || enabled_branches[instance as usize] & ((1u64 << branch) - 1) == 0
         };
-        let is_priority = |instance: u32| self.cached_local(instance, numbers[instance as usize]).priority;
+        let is_priority = |instance: u32| self.cached_local(instance, state_vector[instance as usize]).priority;
         // A cycle of preferences needs two `pri alt`s.
-        let contradict = (0..self.plan.instances as u32).filter(|slot| is_priority(*slot)).count() > 1;
+        let contradict = (0..self.plan.instances as u32).filter(|instance| is_priority(*instance)).count() > 1;
         let mut rendezvous: Vec<Step> = Vec::new();
         if contradict {
-            let steps = found.iter().map(|found| self.get(*found).step);
+            let steps = candidates.iter().map(|transition| self.get(*transition).step);
             rendezvous.extend(steps.filter(|step| matches!(step, Step::Communicate { .. })));
         }
         let is_in_cycle = |step: Step| {
@@ -396,7 +400,7 @@ impl<'m> SuccessorGenerator<'m> {
             let steps: Vec<Step> = rendezvous.iter().copied().chain(other).collect();
             priority::is_allowed(step, &steps, &is_priority)
         };
-        let allowed = |found: &TransitionId| match self.get(*found).step {
+        let allowed = |transition: &TransitionId| match self.get(*transition).step {
             Step::Local { .. } => true,
             Step::Else { instance } => enabled_branches[instance as usize] == 0,
             step @ (Step::Communicate { .. }
@@ -407,8 +411,8 @@ impl<'m> SuccessorGenerator<'m> {
                     || contradict && is_in_cycle(step)
             }
         };
-        found.retain(allowed);
-        self.enabled = found;
+        candidates.retain(allowed);
+        self.enabled = candidates;
         self.enabled_branches = enabled_branches;
     }
 
@@ -436,7 +440,7 @@ impl<'m> SuccessorGenerator<'m> {
     }
 
     /// Approximate memory of the cache.
-    pub(crate) fn bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         let known: usize = self.cache_index.iter().map(Vec::len).sum();
         let local_transitions_of =
             4 * (known + self.partners.len()) + self.local_transitions_of.len() * size_of::<LocalTransitions>();

@@ -8,18 +8,20 @@ use quaject_esp_exec::step::{Control, Step};
 use quaject_esp_ir::ir::ChannelId;
 
 impl<'m> SuccessorGenerator<'m> {
-    pub(crate) fn find_enabled_monolithic(&mut self, numbers: &[u32]) {
-        self.load_all(numbers);
+    pub(crate) fn find_enabled_monolithic(&mut self, state_vector: &[u32]) {
+        self.load_all(state_vector);
         self.environment.offer(None);
         self.environment.choose(&[]);
         let steps = self.machine.enabled_under_open_environment(&mut self.state, &mut self.environment);
-        let slots: Vec<u32> = (0..self.plan.instances as u32).chain(self.plan.shared).collect();
+        let component_indices: Vec<u32> = (0..self.plan.instances as u32).chain(self.plan.shared).collect();
         let mut transitions = Vec::new();
         for step in steps {
             let messages = match self.channel_from_environment(step) {
                 Some(channel) => {
                     let counter = self.plan.counter(channel);
-                    if counter.is_some_and(|slot| !self.plan.may_count(slot, numbers[slot as usize])) {
+                    if counter.is_some_and(|component_index| {
+                        !self.plan.may_count(component_index, state_vector[component_index as usize])
+                    }) {
                         continue;
                     }
                     let count = self.environment.environment_values().messages[channel.0 as usize].len();
@@ -33,7 +35,7 @@ impl<'m> SuccessorGenerator<'m> {
                 }
                 if let (Some(_), Step::FromEnvironment { instance, branch }) = (message, step) {
                     let is_ready = self.with_growing_fuel(|generator, _| {
-                        generator.load_all(numbers);
+                        generator.load_all(state_vector);
                         generator.environment.offer(message);
                         generator.machine.environment_ready(
                             &mut generator.state,
@@ -46,14 +48,17 @@ impl<'m> SuccessorGenerator<'m> {
                         continue;
                     }
                 }
-                let restore = |generator: &mut SuccessorGenerator<'m>| generator.load_all(numbers);
-                self.take_with_every_choice(step, message, &slots, &restore, &mut transitions);
+                let restore = |generator: &mut SuccessorGenerator<'m>| generator.load_all(state_vector);
+                self.fire_with_every_choice(step, message, &component_indices, &restore, &mut transitions);
             }
-            self.load_all(numbers);
+            self.load_all(state_vector);
         }
-        for found in &mut transitions {
-            let changed = found.changes.iter().filter(|(slot, component)| numbers[*slot as usize] != *component);
-            found.changes = changed.copied().collect();
+        for transition in &mut transitions {
+            let changed = transition
+                .changes
+                .iter()
+                .filter(|(component_index, component)| state_vector[*component_index as usize] != *component);
+            transition.changes = changed.copied().collect();
         }
         self.enabled.extend((0..transitions.len() as u32).map(TransitionId));
         self.deltas.clear();
@@ -61,25 +66,25 @@ impl<'m> SuccessorGenerator<'m> {
         self.transitions = transitions;
     }
 
-    /// Moves a sufficient subset of the enabled transitions to the front and returns its size: one local step that
+    /// Moves a persistent subset of the enabled transitions to the front and returns its size: one local step that
     /// blocks without touching a pool and whose time is unobservable (see [`ExplorationPlan::is_independent`]), or all.
     /// The cycle proviso holds: such a step blocks its instance, so each cycle has a state in which all transitions are
     /// taken.
     ///
     /// [`ExplorationPlan::is_independent`]: crate::exploration_plan::ExplorationPlan::is_independent
-    pub(crate) fn reduce_monolithic(&mut self) -> usize {
+    pub(crate) fn persistent_subset_monolithic(&mut self) -> usize {
         for index in 0..self.enabled.len() {
-            let found = self.get(self.enabled[index]);
+            let transition = self.get(self.enabled[index]);
             let (Step::Local { instance }, TransitionOutcome::Continues, []) =
-                (found.step, &found.outcome, &found.choices[..])
+                (transition.step, &transition.outcome, &transition.choices[..])
             else {
                 continue;
             };
-            let [(slot, component)] = found.changes[..] else { continue };
-            if slot != instance || !self.plan.is_independent(instance) {
+            let [(component_index, component)] = transition.changes[..] else { continue };
+            if component_index != instance || !self.plan.is_independent(instance) {
                 continue;
             }
-            if self.is_blocked_in(slot, component) {
+            if self.is_blocked_in(instance, component) {
                 self.enabled.swap(0, index);
                 return 1;
             }
@@ -88,9 +93,9 @@ impl<'m> SuccessorGenerator<'m> {
     }
 
     /// Whether an instance in this component state waits or has ended.
-    pub(crate) fn is_blocked_in(&mut self, slot: u32, component: ComponentId) -> bool {
-        self.load(slot, component);
-        match self.state.control(slot) {
+    pub(crate) fn is_blocked_in(&mut self, instance: u32, component: ComponentId) -> bool {
+        self.load(instance, component);
+        match self.state.control(instance) {
             Control::Waiting { .. } | Control::CapturedByPath { .. } | Control::Ended => true,
             Control::Running { .. } => false,
         }

@@ -1,7 +1,7 @@
 //! Partial-order reduction by persistent sets (Godefroid, "Partial-Order Methods for the Verification of Concurrent
 //! Systems", 1996; Valmari's stubborn sets, 1990).
 //!
-//! The transitions of a set of instances are sufficient if no instance outside of the set can interact with a member
+//! The transitions of a set of instances are persistent if no instance outside of the set can interact with a member
 //! before a member has moved. Such a set is the closure of one instance under the static dependency relation. The
 //! reduction preserves deadlocks, faults and reachable code. The cycle proviso (ignoring problem) is the search's part:
 //! where the reduced successors are all known, it takes the remaining transitions too.
@@ -27,31 +27,31 @@ pub(crate) fn waits_for_environment(step: Step) -> bool {
 impl SuccessorGenerator<'_> {
     /// Whether the state whose transitions were computed is quiescent: only the environment and the clock can act.
     pub(crate) fn is_quiescent(&self) -> bool {
-        self.enabled.iter().all(|found| waits_for_environment(self.get(*found).step))
+        self.enabled.iter().all(|transition| waits_for_environment(self.get(*transition).step))
     }
 
-    /// Moves a sufficient subset of the enabled transitions to the front and returns its size.
-    pub(crate) fn reduce(&mut self, numbers: &[u32]) -> usize {
+    /// Moves a persistent subset of the enabled transitions to the front and returns its size.
+    pub(crate) fn persistent_subset(&mut self, state_vector: &[u32]) -> usize {
         let all = self.enabled.len();
         let plan = self.plan;
         if all >= 2 && plan.successor_mode == SuccessorMode::Monolithic {
-            return self.reduce_monolithic();
+            return self.persistent_subset_monolithic();
         }
         if all < 2 || plan.successor_mode != SuccessorMode::EagerLocal || plan.instances > MAX_SET_INSTANCES {
             return all;
         }
         let all_instances = first_instances(plan.instances);
         let mut ended = 0;
-        for (slot, component) in numbers[..plan.instances].iter().enumerate() {
-            if self.cached_local(slot as u32, *component).ended {
-                ended |= instance_bit(slot);
+        for (instance, component) in state_vector[..plan.instances].iter().enumerate() {
+            if self.cached_local(instance as u32, *component).ended {
+                ended |= instance_bit(instance);
             }
         }
         let mut participant_sets = std::mem::take(&mut self.participant_sets);
         participant_sets.clear();
-        participant_sets.extend(self.enabled.iter().map(|found| participant_set(self.get(*found).step)));
+        participant_sets.extend(self.enabled.iter().map(|transition| participant_set(self.get(*transition).step)));
         // The instances that take part in a transition of the program's own.
-        let steps = self.enabled.iter().map(|found| self.get(*found).step);
+        let steps = self.enabled.iter().map(|transition| self.get(*transition).step);
         let own = steps.filter(|step| !waits_for_environment(*step)).fold(0, |own, step| own | participant_set(step));
         if own == 0 {
             self.participant_sets = participant_sets;
@@ -65,7 +65,9 @@ impl SuccessorGenerator<'_> {
             if ended & instance_bit(seed) != 0 {
                 continue;
             }
-            let Some(set) = self.dependency_closure(seed, numbers, all_instances & !ended, seeds) else { continue };
+            let Some(set) = self.dependency_closure(seed, state_vector, all_instances & !ended, seeds) else {
+                continue;
+            };
             let count = participant_sets.iter().filter(|participants| **participants & set != 0).count();
             if count > 0 {
                 seeds |= instance_bit(seed);
@@ -95,13 +97,13 @@ impl SuccessorGenerator<'_> {
     }
 
     /// The least set with this instance that is closed under dependency; none if it contains an instance of `without`.
-    fn dependency_closure(&self, seed: usize, numbers: &[u32], among: u128, without: u128) -> Option<u128> {
+    fn dependency_closure(&self, seed: usize, state_vector: &[u32], among: u128, without: u128) -> Option<u128> {
         let mut set = instance_bit(seed);
         let mut open = set;
         while open != 0 {
             let instance = open.trailing_zeros() as usize;
             open &= open - 1;
-            let dependents = self.cached_local(instance as u32, numbers[instance]).dependents & among & !set;
+            let dependents = self.cached_local(instance as u32, state_vector[instance]).dependents & among & !set;
             if dependents & without != 0 {
                 return None;
             }

@@ -1,5 +1,4 @@
-//! Transitions as data: a step with every choice resolved, its outcome, and its effect on the component numbers of a
-//! state.
+//! Transitions as data: a step with every choice resolved, its outcome, and its effect on the state vector.
 
 use crate::collapse::ComponentId;
 use quaject_esp_exec::report::FaultReport;
@@ -13,9 +12,9 @@ pub(crate) struct Transition {
     pub(crate) message: Option<u32>,
     /// The results of extern functions by number, in order of calls.
     pub(crate) choices: Box<[u32]>,
-    /// The slots that change, with their new components.
+    /// The component indices that change, with their new components.
     pub(crate) changes: Box<[(u32, ComponentId)]>,
-    /// The slot that counts messages, if the channel is bounded.
+    /// The component index that counts messages, if the channel is bounded.
     pub(crate) counter: Option<u32>,
     pub(crate) outcome: TransitionOutcome,
 }
@@ -34,7 +33,7 @@ pub(crate) enum TransitionOutcome {
     /// The program continues.
     Continues,
     /// The program ends.
-    Exits,
+    Terminates,
     /// The step is a fault, which stops the program.
     Faults(Box<FaultReport>),
     /// The local code of this instance does not terminate.
@@ -45,13 +44,13 @@ pub(crate) enum TransitionOutcome {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TransitionId(pub(crate) u32);
 
-/// The cached effect of a transition on the numbers of a state and on its hash.
+/// The cached effect of a transition on the state vector and on its hash.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum CachedDelta {
     /// Not computed yet.
     Unknown,
-    /// Two slots change, or the same one twice; `change` is the difference of the hash.
-    TwoSlots { slots: [u32; 2], components: [ComponentId; 2], change: u64 },
+    /// Two components change, or the same one twice; `change` is the difference of the hash.
+    TwoComponents { indices: [u32; 2], components: [ComponentId; 2], change: u64 },
     /// The effect is computed each time.
     General,
 }

@@ -68,9 +68,9 @@ fn channel_bit(channel: ChannelId) -> u64 {
 
 impl<'m> SuccessorGenerator<'m> {
     #[cold]
-    pub(crate) fn compute_uncached(&mut self, slot: u32, component: ComponentId) -> u32 {
-        self.load(slot, component);
-        let view = self.machine.instance_view(&self.state, slot);
+    pub(crate) fn compute_uncached(&mut self, instance: u32, component: ComponentId) -> u32 {
+        self.load(instance, component);
+        let view = self.machine.instance_view(&self.state, instance);
         let mut local = LocalTransitions {
             running: matches!(view.control, Control::Running { .. }),
             ended: view.control == Control::Ended,
@@ -89,28 +89,28 @@ impl<'m> SuccessorGenerator<'m> {
             match open_branch {
                 Some(OpenBranch::Out(channel)) => {
                     local.out_channels |= channel_bit(*channel);
-                    let message = self.message(slot, branch as u32);
-                    receivers |= self.plan.possible_receivers(slot, *channel, message.as_deref());
+                    let message = self.message(instance, branch as u32);
+                    receivers |= self.plan.possible_receivers(instance, *channel, message.as_deref());
                 }
                 Some(OpenBranch::In(channel)) => local.in_channels |= channel_bit(*channel),
                 Some(OpenBranch::FromEnvironment(_) | OpenBranch::ToEnvironment(_) | OpenBranch::After) | None => {}
             }
         }
-        local.dependents = self.plan.dependents(slot, &view, receivers);
+        local.dependents = self.plan.dependents(instance, &view, receivers);
         local.partners.start = self.partners.len() as u32;
         let plan = self.plan;
-        let partners = plan.receivers[slot as usize].iter().copied();
+        let partners = plan.receivers[instance as usize].iter().copied();
         self.partners.extend(partners.filter(|partner| plan.is_among(*partner, receivers)));
         local.partners.end = self.partners.len() as u32;
         let mut own_transitions = Vec::new();
-        for (step, messages) in single_instance_steps(slot, &view, self.environment.environment_values()) {
+        for (step, messages) in single_instance_steps(instance, &view, self.environment.environment_values()) {
             for message in messages {
                 if self.is_at_limit(own_transitions.len()) {
                     break;
                 }
                 if let (Some(_), Step::FromEnvironment { instance, branch }) = (message, step) {
                     let is_ready = self.with_growing_fuel(|generator, _| {
-                        generator.load(slot, component);
+                        generator.load(instance, component);
                         generator.environment.offer(message);
                         generator.machine.environment_ready(
                             &mut generator.state,
@@ -123,13 +123,13 @@ impl<'m> SuccessorGenerator<'m> {
                         continue;
                     }
                 }
-                let restore = |generator: &mut SuccessorGenerator<'m>| generator.load(slot, component);
-                self.take_with_every_choice(step, message, &[slot], &restore, &mut own_transitions);
+                let restore = |generator: &mut SuccessorGenerator<'m>| generator.load(instance, component);
+                self.fire_with_every_choice(step, message, &[instance], &restore, &mut own_transitions);
             }
         }
-        local.eager_target = self.eager_target(slot, component, &local, &own_transitions);
+        local.eager_target = self.eager_target(instance, component, &local, &own_transitions);
         (local.first, local.end) = self.store_transitions(own_transitions);
-        let known = &mut self.cache_index[slot as usize];
+        let known = &mut self.cache_index[instance as usize];
         if known.len() <= component as usize {
             known.resize(component as usize + 1, UNKNOWN);
         }
@@ -140,13 +140,13 @@ impl<'m> SuccessorGenerator<'m> {
     }
 
     /// The message that a branch of the loaded instance sends; none if it is not determined.
-    fn message(&mut self, slot: u32, branch: u32) -> Option<Vec<Datum>> {
+    fn message(&mut self, instance: u32, branch: u32) -> Option<Vec<Datum>> {
         self.environment.offer(None);
         self.environment.choose(&[]);
         self.machine.set_fuel_limit(INITIAL_FUEL);
         // Evaluating a message does not count as executing it.
         let executed = self.machine.coverage().cloned();
-        let message = self.machine.message(&mut self.state, &mut self.environment, slot, branch);
+        let message = self.machine.message(&mut self.state, &mut self.environment, instance, branch);
         if let (Some(coverage), Some(executed)) = (self.machine.coverage(), executed) {
             *coverage = executed;
         }
@@ -163,24 +163,24 @@ impl<'m> SuccessorGenerator<'m> {
 
     fn eager_target(
         &mut self,
-        slot: u32,
+        instance: u32,
         component: ComponentId,
         local: &LocalTransitions,
         own_transitions: &[Transition],
     ) -> ComponentId {
         let [only] = own_transitions else { return component };
-        let is_unobservable = local.running && only.choices.is_empty() && self.plan.has_unobservable_timing(slot);
+        let is_unobservable = local.running && only.choices.is_empty() && self.plan.has_unobservable_timing(instance);
         match (&only.outcome, &only.changes[..]) {
             (TransitionOutcome::Continues, [(_, to)]) if is_unobservable => {
-                self.load(slot, *to);
-                match self.state.control(slot) {
+                self.load(instance, *to);
+                match self.state.control(instance) {
                     Control::Waiting { .. } | Control::CapturedByPath { .. } | Control::Ended => *to,
                     Control::Running { .. } => component,
                 }
             }
             (
                 TransitionOutcome::Continues
-                | TransitionOutcome::Exits
+                | TransitionOutcome::Terminates
                 | TransitionOutcome::Faults(_)
                 | TransitionOutcome::NonTerminating(_),
                 _,
@@ -188,12 +188,12 @@ impl<'m> SuccessorGenerator<'m> {
         }
     }
 
-    /// Takes a step once for every combination of results of extern functions. `restore` loads the state before it.
-    pub(crate) fn take_with_every_choice(
+    /// Fires a step once for every combination of results of extern functions. `restore` loads the state before it.
+    pub(crate) fn fire_with_every_choice(
         &mut self,
         step: Step,
         message: Option<(ChannelId, usize)>,
-        slots: &[u32],
+        component_indices: &[u32],
         restore: &dyn Fn(&mut SuccessorGenerator<'m>),
         transitions: &mut Vec<Transition>,
     ) {
@@ -204,17 +204,17 @@ impl<'m> SuccessorGenerator<'m> {
         self.environment.offer(message);
         self.environment.choose(&[]);
         while !self.is_at_limit(transitions.len()) {
-            let Some(effect) = self.take(step, restore) else { break };
-            self.record_propositions(step, slots);
+            let Some(effect) = self.fire(step, restore) else { break };
+            self.record_propositions(step, component_indices);
             let outcome = match effect {
                 Effect::Done => TransitionOutcome::Continues,
-                Effect::Exited(_) => TransitionOutcome::Exits,
+                Effect::Exited(_) => TransitionOutcome::Terminates,
                 Effect::Faulted(report) => TransitionOutcome::Faults(report),
-                Effect::Unfinished => TransitionOutcome::NonTerminating(slots[0]),
+                Effect::Unfinished => TransitionOutcome::NonTerminating(component_indices[0]),
             };
             let changes = match &outcome {
-                TransitionOutcome::Continues | TransitionOutcome::Exits => {
-                    slots.iter().map(|slot| Some((*slot, self.save(*slot)?))).collect()
+                TransitionOutcome::Continues | TransitionOutcome::Terminates => {
+                    component_indices.iter().map(|index| Some((*index, self.save(*index)?))).collect()
                 }
                 TransitionOutcome::Faults(_) | TransitionOutcome::NonTerminating(_) => Some(Box::default()),
             };
@@ -238,8 +238,8 @@ impl<'m> SuccessorGenerator<'m> {
         self.environment.offer(None);
     }
 
-    /// Takes a step in the state that `restore` loads; none if the deadline does not allow it.
-    fn take(&mut self, step: Step, restore: &dyn Fn(&mut SuccessorGenerator<'m>)) -> Option<Effect> {
+    /// Fires a step in the state that `restore` loads; none if the deadline does not allow it.
+    fn fire(&mut self, step: Step, restore: &dyn Fn(&mut SuccessorGenerator<'m>)) -> Option<Effect> {
         self.with_growing_fuel(|generator, mut fuel| {
             restore(generator);
             generator.environment.rewind();
@@ -311,7 +311,7 @@ impl<'m> SuccessorGenerator<'m> {
                     let (sender_branch, receiver_branch) = (from.1, to.1);
                     let step =
                         Step::Communicate { sender: sender.0, sender_branch, receiver: receiver.0, receiver_branch };
-                    self.take_with_every_choice(step, None, &[sender.0, receiver.0], &restore, &mut transitions);
+                    self.fire_with_every_choice(step, None, &[sender.0, receiver.0], &restore, &mut transitions);
                 }
             }
         }
@@ -322,9 +322,9 @@ impl<'m> SuccessorGenerator<'m> {
     }
 
     /// The open internal branches of the loaded instance: those that send, those that receive.
-    fn open_branches(&self, slot: u32) -> (OpenBranches, OpenBranches) {
+    fn open_branches(&self, instance: u32) -> (OpenBranches, OpenBranches) {
         let (mut outs, mut ins) = (Vec::new(), Vec::new());
-        for (branch, open_branch) in self.machine.instance_view(&self.state, slot).branches.iter().enumerate() {
+        for (branch, open_branch) in self.machine.instance_view(&self.state, instance).branches.iter().enumerate() {
             match open_branch {
                 Some(OpenBranch::Out(channel)) => outs.push((branch as u32, *channel)),
                 Some(OpenBranch::In(channel)) => ins.push((branch as u32, *channel)),

@@ -13,41 +13,41 @@ use quaject_esp_exec::step::Step;
 
 impl SuccessorGenerator<'_> {
     /// Appends the inputs of an instance.
-    pub(crate) fn write_propositions(&mut self, slot: u32) {
-        if !self.plan.label_atoms[slot as usize].is_empty() {
-            self.bytes.push(self.passed_labels[slot as usize]);
+    pub(crate) fn write_propositions(&mut self, instance: u32) {
+        if !self.plan.label_atoms[instance as usize].is_empty() {
+            self.scratch.push(self.passed_labels[instance as usize]);
         }
-        for value in &self.variable_values[slot as usize] {
-            self.bytes.extend_from_slice(&value.to_le_bytes());
+        for value in &self.variable_values[instance as usize] {
+            self.scratch.extend_from_slice(&value.to_le_bytes());
         }
     }
 
-    /// Reads the inputs from the component in `bytes`; returns where the instance's own bytes begin.
-    pub(crate) fn read_propositions(&mut self, slot: u32) -> usize {
+    /// Reads the inputs from the component in `scratch`; returns where the instance's own bytes begin.
+    pub(crate) fn read_propositions(&mut self, instance: u32) -> usize {
         let mut at = 0;
-        if !self.plan.label_atoms[slot as usize].is_empty() {
-            self.passed_labels[slot as usize] = self.bytes[0];
+        if !self.plan.label_atoms[instance as usize].is_empty() {
+            self.passed_labels[instance as usize] = self.scratch[0];
             at = 1;
         }
-        for value in &mut self.variable_values[slot as usize] {
-            *value = i128::from_le_bytes(self.bytes[at..at + 16].try_into().expect("a value has 16 bytes"));
+        for value in &mut self.variable_values[instance as usize] {
+            *value = i128::from_le_bytes(self.scratch[at..at + 16].try_into().expect("a value has 16 bytes"));
             at += 16;
         }
         at
     }
 
     /// The atomic propositions that hold in a state, as bits.
-    pub(crate) fn valuation(&mut self, numbers: &[u32]) -> u64 {
+    pub(crate) fn valuation(&mut self, state_vector: &[u32]) -> u64 {
         let mut valuation = 0;
-        for (slot, component) in numbers.iter().enumerate().take(self.plan.instances) {
-            if self.plan.label_atoms[slot].is_empty() && self.plan.tracked_variables[slot].is_empty() {
+        for (instance, component) in state_vector.iter().enumerate().take(self.plan.instances) {
+            if self.plan.label_atoms[instance].is_empty() && self.plan.tracked_variables[instance].is_empty() {
                 continue;
             }
-            self.bytes.clear();
-            self.plan.components.read(self.plan.table_of_slot[slot], *component, &mut self.bytes);
-            self.read_propositions(slot as u32);
-            for (bit, (atom, _)) in self.plan.label_atoms[slot].iter().enumerate() {
-                valuation |= u64::from(self.passed_labels[slot] >> bit & 1) << atom;
+            self.scratch.clear();
+            self.plan.components.read(self.plan.table_of_component[instance], *component, &mut self.scratch);
+            self.read_propositions(instance as u32);
+            for (bit, (atom, _)) in self.plan.label_atoms[instance].iter().enumerate() {
+                valuation |= u64::from(self.passed_labels[instance] >> bit & 1) << atom;
             }
         }
         for (number, atom) in self.plan.atoms.iter().enumerate() {
@@ -83,15 +83,14 @@ impl SuccessorGenerator<'_> {
 
     /// Records the labels that a local step has passed; an operation resets them. Records the variables of instances
     /// that wait now.
-    pub(crate) fn record_propositions(&mut self, step: Step, slots: &[u32]) {
-        for slot in slots
-            .iter()
-            .filter(|slot| self.plan.tracked_variables.get(**slot as usize).is_some_and(|names| !names.is_empty()))
-        {
-            for (name, _, value) in self.machine.register_variables(&self.state, *slot) {
-                let index = self.plan.tracked_variables[*slot as usize].iter().position(|known| *known == name);
+    pub(crate) fn record_propositions(&mut self, step: Step, component_indices: &[u32]) {
+        for instance in component_indices.iter().filter(|instance| {
+            self.plan.tracked_variables.get(**instance as usize).is_some_and(|names| !names.is_empty())
+        }) {
+            for (name, _, value) in self.machine.register_variables(&self.state, *instance) {
+                let index = self.plan.tracked_variables[*instance as usize].iter().position(|known| *known == name);
                 if let Some(index) = index {
-                    self.variable_values[*slot as usize][index] = number(&value);
+                    self.variable_values[*instance as usize][index] = number(&value);
                 }
             }
         }

@@ -3,6 +3,7 @@
 use crate::support::{concrete, explore, model};
 use expect_test::{Expect, expect};
 use quaject_esp_check::{Limits, Options, Refusal, Spuriousness, Verdict, check, concretize};
+use quaject_esp_ir::text::counted;
 use quaject_esp_ir::verify::verify;
 
 /// The verdict on a program's model, and a counterexample with its spuriousness.
@@ -12,7 +13,7 @@ fn check_spuriousness(text: &str, expected: Expect) {
     assert!(errors.is_empty(), "{:?}", errors.iter().map(|error| error.text(&model.program)).collect::<Vec<_>>());
     let report = explore(&model, &Options::default());
     let text = match &report.verdict {
-        Verdict::Holds => format!("holds, {} states\n", report.states),
+        Verdict::Holds => format!("holds, {}\n", counted(report.states, "state")),
         Verdict::Violated(found) => {
             let limits = Limits { states: Some(2_000), ..Limits::default() };
             let label = concretize(&concrete(text), &model, found, &limits).expect("the program can be explored");
@@ -32,7 +33,7 @@ fn an_irrelevant_counter_can_be_forgotten() {
     check_spuriousness(
         &format!("{program} model m {{ abstract forget p.n; }}"),
         expect![[r#"
-        holds, 1 states
+        holds, 1 state
     "#]],
     );
 }
@@ -180,7 +181,7 @@ fn a_property_violated_by_an_abstraction_is_spurious() {
          model m { abstract forget p.on; ltl \"[] !(p@Lno)\"; }",
         expect![[r#"
                1  p  (p.esp:1:39), p.on() = false
-               cycle: the steps from here on repeat for ever
+               cycle: the steps from here on repeat forever
                2  p -> q: c(true)  (p.esp:1:95)
                3  p  (p.esp:1:95), p.on() = false
             property `[] !(p@Lno)` does not hold

@@ -1,7 +1,7 @@
 //! Limits within a single step: non-termination, and too many outcomes.
 
 use crate::support::{explore, model};
-use quaject_esp_check::{Interrupt, Limit, Limits, Options, Problem, Reduction, Report, Timer, Verdict};
+use quaject_esp_check::{Interrupt, Limit, Limits, Options, Reduction, Report, Timer, Verdict, ViolationKind};
 use quaject_test_support::HANG_TIMEOUT;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -27,8 +27,8 @@ fn a_non_terminating_computation_is_found_or_ends_at_a_limit() {
     let Verdict::Violated(found) = within(NON_TERMINATING, Limits::default()).verdict else {
         panic!("it does not end")
     };
-    assert!(matches!(found.problem, Problem::NonTermination { instance: 0, .. }), "{:?}", found.problem);
-    assert_eq!(within_10_ms(NON_TERMINATING), Verdict::Unfinished(Limit::Time));
+    assert!(matches!(found.violation, ViolationKind::NonTermination { instance: 0, .. }), "{:?}", found.violation);
+    assert_eq!(within_10_ms(NON_TERMINATING), Verdict::Unfinished(Limit::Time.into()));
 }
 
 #[test]
@@ -38,9 +38,9 @@ fn a_non_terminating_condition_is_found_or_ends_at_a_limit() {
     for reduction in [Reduction::On, Reduction::Communications, Reduction::Off] {
         let options = Options { reduction, ..Options::default() };
         let Verdict::Violated(found) = explore(&model(text, None), &options).verdict else { panic!("it does not end") };
-        assert!(matches!(found.problem, Problem::NonTermination { .. }), "{:?}", found.problem);
+        assert!(matches!(found.violation, ViolationKind::NonTermination { .. }), "{:?}", found.violation);
     }
-    assert_eq!(within_10_ms(text), Verdict::Unfinished(Limit::Time));
+    assert_eq!(within_10_ms(text), Verdict::Unfinished(Limit::Time.into()));
 }
 
 #[test]
@@ -54,9 +54,9 @@ fn a_long_call_terminates() {
 fn a_step_with_too_many_outcomes_ends_at_a_limit() {
     let text = "extern fn f() -> u8; process p { var n: u32 = 0; for i in 0..4 { n = n * 3 + f(); } assert(n != 7); }";
     let text = text.replace("n * 3 + f()", "n * 3 + u32(f())").replace("n != 7", "n < 100000");
-    assert_eq!(within_10_ms(&text), Verdict::Unfinished(Limit::Time));
+    assert_eq!(within_10_ms(&text), Verdict::Unfinished(Limit::Time.into()));
     let little = Limits { bytes: Some(1_000_000), ..Limits::default() };
-    assert_eq!(within(&text, little).verdict, Verdict::Unfinished(Limit::Memory));
+    assert_eq!(within(&text, little).verdict, Verdict::Unfinished(Limit::Memory.into()));
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn all_searches_share_the_time_limit() {
         process q { while { in(c, _); } }
         model m { ltl \"[] <> p@L1\"; ltl \"[] (p@L1 -> <> p@L1)\"; ltl \"<> [] !(p@L1)\"; }";
     let started = std::time::Instant::now();
-    assert_eq!(within_10_ms(text), Verdict::Unfinished(Limit::Time));
+    assert_eq!(within_10_ms(text), Verdict::Unfinished(Limit::Time.into()));
     // Without a limit, each search takes longer.
     assert!(started.elapsed() < HANG_TIMEOUT);
 }
@@ -89,10 +89,10 @@ fn the_automaton_of_a_property_ends_at_a_limit() {
     let text = counts(&format!("!({})", joined(0..20, " && ", &pair)));
     let started = Instant::now();
     let limits = Limits { timer: Some(Timer::limited(now, Duration::from_millis(100))), ..Limits::default() };
-    assert_eq!(within(&text, limits).verdict, Verdict::Unfinished(Limit::Time));
+    assert_eq!(within(&text, limits).verdict, Verdict::Unfinished(Limit::Time.into()));
     assert!(started.elapsed() < HANG_TIMEOUT, "{:?}", started.elapsed());
     let little = Limits { bytes: Some(300_000), ..Limits::default() };
-    assert_eq!(within(&text, little).verdict, Verdict::Unfinished(Limit::Memory));
+    assert_eq!(within(&text, little).verdict, Verdict::Unfinished(Limit::Memory.into()));
     let wish = Arc::new(AtomicBool::new(false));
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -100,7 +100,7 @@ fn the_automaton_of_a_property_ends_at_a_limit() {
             wish.store(true, Ordering::Relaxed);
         });
         let interrupted = Limits { interrupt: Some(Interrupt(Arc::clone(&wish))), ..Limits::default() };
-        assert_eq!(within(&text, interrupted).verdict, Verdict::Unfinished(Limit::Interrupted));
+        assert_eq!(within(&text, interrupted).verdict, Verdict::Unfinished(Limit::Interrupted.into()));
     });
 }
 

@@ -45,7 +45,7 @@ fn a_server_may_always_serve_the_other() {
         ),
         expect![[r#"
             error property
-               cycle: the steps from here on repeat for ever
+               cycle: the steps from here on repeat forever
                1  a -> s: ask(@a)  (p.esp:3:25)
                2  s -> a: reply(@a)  (p.esp:5:102)
             property `[] <> b@Lgot` does not hold
@@ -68,7 +68,7 @@ fn a_finite_run_stutters() {
         expect![[r#"
             error property
                1  p -> q: c(1)  (p.esp:1:29)
-               cycle: the last state repeats for ever
+               cycle: the last state repeats forever
             property `[] !p@Ldone` does not hold
         "#]],
     );
@@ -213,7 +213,7 @@ fn processes_outside_of_a_slice_have_no_propositions() {
         "process p { #1 yield; } process q { var v = 1; #2 yield; } model m { slice p; ltl \"<> p@L1 && <> q:v == 1\"; }",
         expect![[r#"
         `q` is not part of this model
-        it is left out: add it to the `slice`, or state the property in a model of the whole program
+        it is omitted: add it to the `slice`, or state the property in a model of the whole program
     "#]],
     );
 }
@@ -289,9 +289,9 @@ fn starvation_is_found() {
          process p { while { out(c, 1); } } process q { while { in(c, _); } }
          process r { out(d, 1); } process s { in(c, _); in(d, _); }",
         expect![[r#"
-               cycle: the steps from here on repeat for ever
+               cycle: the steps from here on repeat forever
                1  p -> q: c(1)  (p.esp:2:30)
-            `r` starves at p.esp:3:22: it can wait for ever while other processes continue
+            `r` starves at p.esp:3:22: it can wait forever while other processes continue
         "#]],
     );
     progress(
@@ -325,14 +325,14 @@ fn a_run_ended_by_exit_stutters() {
     check_verdict(
         "[] <> !q@L1",
         expect![[r#"
-               cycle: the last state repeats for ever
+               cycle: the last state repeats forever
             property `[] <> !q@L1` does not hold
         "#]],
     );
     check_verdict(
         "[] !p@Ldone",
         expect![[r#"
-               cycle: the last state repeats for ever
+               cycle: the last state repeats forever
             property `[] !p@Ldone` does not hold
         "#]],
     );
@@ -344,7 +344,7 @@ fn polling_that_never_succeeds_does_not_terminate() {
     let model = model("extern fn ready() -> bool; channel c(); process p { while (!ready()) { } out(c); }", None);
     let report = explore(&model, &Options::default());
     let Verdict::Violated(found) = report.verdict else { panic!("{:?}", report.verdict) };
-    assert_eq!(found.problem.name(), "nontermination");
+    assert_eq!(found.violation.name(), "nontermination");
     let text = found.text(&model);
     assert!(text.contains("ready() = false, ") && text.contains(" times\n") && text.len() < 300, "{text}");
 }

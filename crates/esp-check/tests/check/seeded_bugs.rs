@@ -11,7 +11,7 @@ fn check_seeded_bug(example: &str, right: &str, wrong: &str, expected: Expect) {
     let (reduced, all) = (explore(&model, &Options::default()), explore(&model, &UNREDUCED));
     match (reduced.verdict, all.verdict) {
         (Verdict::Violated(found), Verdict::Violated(shortest)) => {
-            assert_eq!(found.problem.name(), shortest.problem.name());
+            assert_eq!(found.violation.name(), shortest.violation.name());
             assert_eq!(found.steps.len(), shortest.steps.len());
             let merged = explore(&model, &Options { reduction: Reduction::Communications, ..Options::default() });
             let Verdict::Violated(merged) = merged.verdict else { panic!("{:?}", merged.verdict) };

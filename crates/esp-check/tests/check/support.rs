@@ -70,7 +70,7 @@ pub(crate) fn verdict_text(model: &ModelProgram) -> String {
     let reduced = explore(model, &Options::default());
     let kind = |report: &Report| match &report.verdict {
         Verdict::Holds => "holds".to_string(),
-        Verdict::Violated(found) => format!("error {}", found.problem.name()),
+        Verdict::Violated(found) => format!("error {}", found.violation.name()),
         Verdict::Unfinished(limit) => format!("unfinished {limit:?}"),
     };
     assert_eq!(kind(&all), kind(&two));

@@ -54,7 +54,7 @@ fn every_number_of_threads_finds_a_shortest_run() {
         for threads in [1, 2, 3, 7] {
             let report = explore(&model, &Options { threads, reduction, ..ORDERS });
             let Verdict::Violated(found) = report.verdict else { panic!("{threads} threads: {:?}", report.verdict) };
-            assert_eq!(found.problem.name(), "assert", "{threads} threads");
+            assert_eq!(found.violation.name(), "assert", "{threads} threads");
             lengths.push(found.steps.len());
         }
         assert!(lengths.iter().all(|length| *length == lengths[0]), "{reduction:?}: {lengths:?}");
@@ -69,11 +69,11 @@ fn every_number_of_threads_respects_limits() {
         for states in [0, 1, 2, 10, 250, 300, 1_000, 5_000, 10_000, 15_000, 19_000] {
             let limits = Limits { states: Some(states), ..ORDERS.limits };
             let report = explore(&model, &Options { threads, limits, ..ORDERS });
-            assert_eq!(report.verdict, Verdict::Unfinished(Limit::States), "{threads} threads, {states} states");
+            assert_eq!(report.verdict, Verdict::Unfinished(Limit::States.into()), "{threads} threads, {states} states");
             assert!(report.states > states, "{threads} threads, {states} states: {}", report.states);
         }
         let bytes = Limits { bytes: Some(200_000), ..ORDERS.limits };
         let report = explore(&model, &Options { threads, limits: bytes, ..ORDERS });
-        assert_eq!(report.verdict, Verdict::Unfinished(Limit::Memory), "{threads} threads");
+        assert_eq!(report.verdict, Verdict::Unfinished(Limit::Memory.into()), "{threads} threads");
     }
 }

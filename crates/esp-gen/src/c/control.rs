@@ -3,20 +3,20 @@
 use super::writer::{Writer, line};
 use quaject_esp_ir::ir::{Edge, Value};
 
-/// A `switch` over a value; `go` writes the jump along an edge.
+/// A `switch` over a value; `jump` writes the jump along an edge.
 pub(crate) fn write_switch(
     code: &mut Writer<'_, '_>,
     value: Value,
     cases: &[(i128, Edge)],
     default: &Edge,
-    go: &mut dyn FnMut(&mut Writer<'_, '_>, &Edge),
+    jump: &mut dyn FnMut(&mut Writer<'_, '_>, &Edge),
 ) {
     code.open(&format!("switch ({}) {{", code.value(value)));
     for (constant, edge) in cases {
         let text = code.constant(*constant, code.value_type(value));
-        code.case(&format!("case {text}:"), |code| go(code, edge));
+        code.case(&format!("case {text}:"), |code| jump(code, edge));
     }
-    code.case("default:", |code| go(code, default));
+    code.case("default:", |code| jump(code, default));
     code.close("}");
 }
 

@@ -281,7 +281,7 @@ fn body(code: &mut Writer<'_, '_>, blocks: &[BlockId]) {
     code.unmark();
 }
 
-fn go(code: &mut Writer<'_, '_>, edge: &Edge, next: Option<BlockId>) {
+fn jump_in_function(code: &mut Writer<'_, '_>, edge: &Edge, next: Option<BlockId>) {
     code.edge(edge);
     if next != Some(edge.to) {
         line!(code, "goto L{};", edge.to.0);
@@ -291,14 +291,14 @@ fn go(code: &mut Writer<'_, '_>, edge: &Edge, next: Option<BlockId>) {
 fn terminator(code: &mut Writer<'_, '_>, terminator: &Terminator, location: Location, next: Option<BlockId>) {
     code.mark(location);
     match terminator {
-        Terminator::Jump(edge) => go(code, edge, next),
+        Terminator::Jump(edge) => jump_in_function(code, edge, next),
         Terminator::Branch { condition, then, otherwise } => {
             let head = format!("if ({}) {{", code.value(*condition));
-            code.block(&head, |code| go(code, then, None));
-            go(code, otherwise, next);
+            code.block(&head, |code| jump_in_function(code, then, None));
+            jump_in_function(code, otherwise, next);
         }
         Terminator::Switch { value, cases, default } => {
-            write_switch(code, *value, cases, default, &mut |code, edge| go(code, edge, None));
+            write_switch(code, *value, cases, default, &mut |code, edge| jump_in_function(code, edge, None));
         }
         Terminator::Return(operand) => {
             let value = code.operand(operand, location);

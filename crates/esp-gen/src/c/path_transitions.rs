@@ -34,12 +34,12 @@ fn is_stored(plan: &Plan<'_>, process: usize, value: Value) -> bool {
 }
 
 /// The entry of a path: if the guard holds, members leave their waits and the path runs. If a member is on the ready
-/// list, control goes along `later`, else along `otherwise`; `go` writes the jump along an edge.
+/// list, control goes along `later`, else along `otherwise`; `jump` writes the jump along an edge.
 pub(crate) fn enter_path(
     code: &mut Writer<'_, '_>,
     process: usize,
     enter: &Enter,
-    go: &mut dyn FnMut(&mut Writer<'_, '_>, &Edge),
+    jump: &mut dyn FnMut(&mut Writer<'_, '_>, &Edge),
 ) {
     let plan = code.plan;
     let path = &plan.program.paths[enter.path.0 as usize];
@@ -58,8 +58,8 @@ pub(crate) fn enter_path(
             None => line!(code, "goto {}_{};", plan.processes[process].name, enter.then.0),
         }
     });
-    if_member_is_ready(code, path, own.as_deref(), &mut |code| go(code, &enter.later));
-    go(code, &enter.otherwise);
+    if_member_is_ready(code, path, own.as_deref(), &mut |code| jump(code, &enter.later));
+    jump(code, &enter.otherwise);
 }
 
 /// Whether a member waits where the path starts, with an open branch.

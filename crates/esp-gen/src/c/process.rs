@@ -132,7 +132,7 @@ pub(crate) fn declare_slots(code: &mut Writer<'_, '_>, process: usize, slots: &B
 
 /// Writes the jump along an edge; `next` is the block that follows in the text. Where the edge leaves a loop, promoted
 /// values that have changed are stored to the frame.
-fn go(code: &mut Writer<'_, '_>, process: usize, from: BlockId, edge: &Edge, next: Option<BlockId>) {
+fn jump_in_process(code: &mut Writer<'_, '_>, process: usize, from: BlockId, edge: &Edge, next: Option<BlockId>) {
     let plan = code.plan;
     let data = &plan.processes[process];
     let promotion = &data.storage.promotion;
@@ -171,15 +171,17 @@ fn terminator(code: &mut Writer<'_, '_>, process: usize, id: BlockId, next: Opti
     let data = &plan.processes[process];
     code.mark(block.location);
     match &block.terminator {
-        Terminator::Jump(edge) => go(code, process, id, edge, next),
+        Terminator::Jump(edge) => jump_in_process(code, process, id, edge, next),
         Terminator::Branch { condition, then, otherwise } => {
             let stays = |edge: &Edge| data.storage.promotion.stays_inside(id, edge.to);
             let head = branch_head(&code.value(*condition), stays(then), stays(otherwise));
-            code.block(&head, |code| go(code, process, id, then, None));
-            go(code, process, id, otherwise, next);
+            code.block(&head, |code| jump_in_process(code, process, id, then, None));
+            jump_in_process(code, process, id, otherwise, next);
         }
         Terminator::Switch { value, cases, default } => {
-            write_switch(code, *value, cases, default, &mut |code, edge| go(code, process, id, edge, None));
+            write_switch(code, *value, cases, default, &mut |code, edge| {
+                jump_in_process(code, process, id, edge, None)
+            });
         }
         Terminator::Yield(edge) => {
             code.edge(edge);
@@ -189,7 +191,7 @@ fn terminator(code: &mut Writer<'_, '_>, process: usize, id: BlockId, next: Opti
             code.line("goto dispatch;");
         }
         Terminator::Enter(enter) => {
-            enter_path(code, process, enter, &mut |code, edge| go(code, process, id, edge, None));
+            enter_path(code, process, enter, &mut |code, edge| jump_in_process(code, process, id, edge, None));
         }
         Terminator::Leave(leave) => leave_path(code, process, leave),
         Terminator::Exit(value) => {

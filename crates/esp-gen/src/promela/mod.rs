@@ -107,7 +107,7 @@ impl std::fmt::Display for Refusal {
 impl std::error::Error for Refusal {}
 
 /// A program as a model that is open to any environment.
-pub fn whole(program: &Program) -> ModelProgram {
+pub fn open_model(program: &Program) -> ModelProgram {
     ModelProgram {
         name: None,
         scope: Scope::All,

@@ -98,8 +98,8 @@ pub(super) fn write<'a>(plan: &'a Plan<'a>, id: ProcessId) -> ProcessText {
     let mut body = Lines::default();
     body.indent();
     match plan.model.roles[id.0 as usize] {
-        Role::LeftOut => body.plain("goto end_ended;"),
-        Role::Explored | Role::Environment | Role::Outside => {
+        Role::Omitted => body.plain("goto end_ended;"),
+        Role::Explored | Role::Environment | Role::OpenStub => {
             writer.macro_step(&main, BlockId(0), Set::new(), Lines::default(), &mut body);
             // Waits are written in the order in which they are named.
             let mut next = 0;
@@ -147,9 +147,9 @@ impl<'a> ProcessWriter<'a> {
         }
         let data = &self.process().body.blocks[block.0 as usize];
         let idle = match (&data.terminator, self.plan.model.roles[self.id.0 as usize]) {
-            (_, Role::Environment | Role::Outside) => true,
-            (Terminator::Wait(wait), Role::Explored | Role::LeftOut) => wait.blocking == Blocking::MayBlockForever,
-            (_, Role::Explored | Role::LeftOut) => false,
+            (_, Role::Environment | Role::OpenStub) => true,
+            (Terminator::Wait(wait), Role::Explored | Role::Omitted) => wait.blocking == Blocking::MayBlockForever,
+            (_, Role::Explored | Role::Omitted) => false,
         };
         let end = if idle { "end_" } else { "" };
         let label = self.labels.claim(&format!("{end}at_{}", data.location.line));
@@ -379,10 +379,10 @@ impl<'a> ProcessWriter<'a> {
             lines.dedent();
         }
         if !self.plan.model.properties.is_empty() {
-            let is_outside = self.plan.model.roles[self.id.0 as usize] == Role::Outside;
+            let is_open_stub = self.plan.model.roles[self.id.0 as usize] == Role::OpenStub;
             let asks = lines.lines[first..].iter().any(|line| matches!(line.mark, Mark::FromEnvironment { .. }));
-            let to = if is_outside { Some("end_ended") } else { self.waits.get(&block).map(String::as_str) };
-            if let Some(to) = to.filter(|_| is_outside || asks) {
+            let to = if is_open_stub { Some("end_ended") } else { self.waits.get(&block).map(String::as_str) };
+            if let Some(to) = to.filter(|_| is_open_stub || asks) {
                 lines.plain(format!("#ifdef {STUTTER}"));
                 lines.plain(format!(":: atomic {{ !{INPUT_ENDED} -> {INPUT_ENDED} = true }}; goto {to}"));
                 lines.plain("#endif");

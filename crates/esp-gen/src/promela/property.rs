@@ -129,8 +129,8 @@ impl Translation<'_, '_> {
             return self.misses(format!("names a label `{name}`, which `{}` does not have", data.name), help);
         };
         let own = match self.plan.model.roles[process.0 as usize] {
-            Role::LeftOut => return Some("false".to_string()),
-            Role::Explored | Role::Environment | Role::Outside => &self.written[process.0 as usize].waits,
+            Role::Omitted => return Some("false".to_string()),
+            Role::Explored | Role::Environment | Role::OpenStub => &self.written[process.0 as usize].waits,
         };
         // A position in the model's text represents the label, so it must determine whether the label is passed.
         let message = match label_positions(&data.body, LabelId(label as u32)) {

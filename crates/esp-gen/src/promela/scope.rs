@@ -44,7 +44,7 @@ pub(super) struct Spot {
 
 impl Spot {
     /// A slot, or the memory of a pool with the object's index.
-    pub(super) fn whole(types: &TypeTable, name: &str, ty: TypeId, object: Option<(Expr, u32)>) -> Spot {
+    pub(super) fn of_memory(types: &TypeTable, name: &str, ty: TypeId, object: Option<(Expr, u32)>) -> Spot {
         let leaves = memory::leaves(types, ty);
         let times = object.as_ref().map_or(1, |(_, capacity)| *capacity);
         let names = leaves.iter().map(|leaf| (format!("{name}{}", leaf.suffix), leaf.count.saturating_mul(times)));
@@ -334,7 +334,7 @@ impl<'a> Scope<'a> {
         let types = self.types();
         let mut spot = match place.base {
             Base::Slot(slot) => {
-                Spot::whole(types, &self.slots[slot.0 as usize], self.body.slots[slot.0 as usize].ty, None)
+                Spot::of_memory(types, &self.slots[slot.0 as usize], self.body.slots[slot.0 as usize].ty, None)
             }
             Base::Object(object) => self.content(&self.value(object), self.body.values[object.0 as usize].ty),
         };
@@ -357,7 +357,7 @@ impl<'a> Scope<'a> {
         };
         let data = self.types().pool(pool);
         let name = &self.plan.pools[pool.0 as usize];
-        let mut spot = Spot::whole(self.types(), name, data.content, Some((object.clone(), data.capacity)));
+        let mut spot = Spot::of_memory(self.types(), name, data.content, Some((object.clone(), data.capacity)));
         if self.plan.program.memory == MemoryMode::Manual {
             let condition = Expr::binary(&self.plan.count(pool, object), ">", &Expr::tight("0"));
             spot.demands.push(Demand { condition, fault: Fault::Memory });

@@ -180,8 +180,8 @@ impl<'a> Writer<'_, 'a> {
                 self.demand(&from.demands);
                 self.demand(&to.demands);
                 let (start, length) = self.slice(&from, *start, *end);
-                self.fits(&length, to.leaves[1].count);
-                self.move_bytes(&to, &Expr::tight("0"), &from, &start, &length, Rest::Zero);
+                self.demand_length(&length, to.leaves[1].count);
+                self.move_bytes(&to, &Expr::tight("0"), &from, &start, &length, TailFill::Zero);
             }
             Op::StoreSlice { to, start, end, from } => {
                 let (from, to) = (scope.place(from), scope.place(to));
@@ -190,15 +190,15 @@ impl<'a> Writer<'_, 'a> {
                 let (start, length) = self.slice(&to, *start, *end);
                 let same = Expr::binary(&length, "==", &from.cell(0, None));
                 self.demand(&[Demand { condition: same, fault: Fault::Range }]);
-                self.move_bytes(&to, &start, &from, &Expr::tight("0"), &length, Rest::Stays);
+                self.move_bytes(&to, &start, &from, &Expr::tight("0"), &length, TailFill::Keep);
             }
             Op::Append { to, from } => {
                 let (from, to) = (scope.place(from), scope.place(to));
                 self.demand(&to.demands);
                 self.demand(&from.demands);
                 let (have, more) = (to.cell(0, None), from.cell(0, None));
-                self.fits(&Expr::binary(&have, "+", &more), to.leaves[1].count);
-                self.move_bytes(&to, &have, &from, &Expr::tight("0"), &more, Rest::Grows);
+                self.demand_length(&Expr::binary(&have, "+", &more), to.leaves[1].count);
+                self.move_bytes(&to, &have, &from, &Expr::tight("0"), &more, TailFill::Append);
             }
             Op::LoadNumber { from, offset, bits, order } => {
                 let spot = scope.place(from);
@@ -309,16 +309,24 @@ impl<'a> Writer<'_, 'a> {
         (first, taken)
     }
 
-    fn fits(&mut self, length: &Expr, bound: u32) {
+    fn demand_length(&mut self, length: &Expr, bound: u32) {
         let condition = Expr::binary(length, "<=", &Expr::number(i128::from(bound)));
         self.demand(&[Demand { condition, fault: Fault::Range }]);
     }
 
-    fn move_bytes(&mut self, to: &Spot, to_start: &Expr, from: &Spot, from_start: &Expr, length: &Expr, rest: Rest) {
+    fn move_bytes(
+        &mut self,
+        to: &Spot,
+        to_start: &Expr,
+        from: &Spot,
+        from_start: &Expr,
+        length: &Expr,
+        tail: TailFill,
+    ) {
         // The bounds of a loop are computed before it, from what it may change.
         let sum = |a: &Expr, b: &Expr| if a.text == "0" { b.clone() } else { Expr::binary(a, "+", b) };
-        match rest {
-            Rest::Zero => {
+        match tail {
+            TailFill::Zero => {
                 let end = Expr::number(i128::from(to.leaves[1].count));
                 self.line(format!("swap = {};", length.text));
                 self.repeat(&Expr::tight("0"), &end, &mut |writer, at| {
@@ -329,11 +337,11 @@ impl<'a> Writer<'_, 'a> {
                 self.line(format!("{} = swap;", to.cell(0, None).text));
                 self.line("swap = 0;");
             }
-            Rest::Stays | Rest::Grows => {
+            TailFill::Keep | TailFill::Append => {
                 self.repeat(&Expr::tight("0"), length, &mut |writer, at| {
                     writer.assign(&byte_of(to, &sum(to_start, at)), &byte_of(from, &sum(from_start, at)));
                 });
-                if rest == Rest::Grows {
+                if tail == TailFill::Append {
                     self.assign(&to.cell(0, None), &Expr::binary(to_start, "+", length));
                 }
             }
@@ -594,12 +602,15 @@ pub(super) enum Change {
     Release,
 }
 
-/// The treatment of the bytes that a copy does not write.
+/// The treatment of the bytes behind those that a copy writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Rest {
+enum TailFill {
+    /// They become 0.
     Zero,
-    Stays,
-    Grows,
+    /// They keep their values.
+    Keep,
+    /// There are none: the copy is appended.
+    Append,
 }
 
 /// Bits of a number that lie in one byte.

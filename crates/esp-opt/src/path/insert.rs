@@ -77,7 +77,7 @@ pub(super) fn insert(
         .collect();
     let process = &mut program.processes[trigger.0 as usize];
     process.sites.extend(added);
-    let back_off = guards.back_off.map(|(slot, bound)| (splice.slots[&slot.0], bound));
+    let back_off = guards.back_off.map(|(slot, initial_count)| (splice.slots[&slot.0], initial_count));
     let test =
         EntryTest { spec, id, before: schedule.trigger_block, entry, values: own_values.clone(), counter, back_off };
     test.insert(&mut process.body, schedule.trigger_test());
@@ -270,9 +270,9 @@ impl EntryTest<'_> {
             None => first,
         };
         let first = match self.back_off {
-            Some((slot, bound)) => {
+            Some((slot, initial_count)) => {
                 zero_initialise(body, slot, location);
-                back_off::emit_back_off_test(body, slot, bound, first, &bypass, location)
+                back_off::emit_back_off_test(body, slot, initial_count, first, &bypass, location)
             }
             None => first,
         };

@@ -9,7 +9,7 @@
 //!                            else  fault range
 //! ```
 
-use crate::path_spec::{PathElement, PathSpec, ProgramPoint};
+use crate::path_spec::{PathElement, PathSpec, PathStatement};
 use crate::product::{Group, PathSchedule};
 use crate::refusal::Refusal;
 use quaject_esp_ir::ir::{
@@ -104,9 +104,9 @@ impl ManualPath<'_, '_> {
     /// The block at which a member resumes, before a statement.
     fn resume_block(&self, member: usize, exit: &PathElement) -> Result<BlockId, Refusal> {
         let body = self.group.body(member);
-        let found = match exit.point {
-            ProgramPoint::Site(site) => self.group.wait_of(member, site),
-            ProgramPoint::Label(label) => {
+        let found = match exit.statement {
+            PathStatement::Site(site) => self.group.wait_of(member, site),
+            PathStatement::Label(label) => {
                 let is_here = |block: &Block| matches!(block.instructions.first().map(|first| &first.op), Some(Op::Mark(own)) if *own == label);
                 body.blocks.iter().position(is_here).map(|block| BlockId(block as u32))
             }

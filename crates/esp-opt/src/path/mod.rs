@@ -30,7 +30,7 @@ use crate::facts::Fact;
 use crate::limits::{LimitKind, Limits, ProductLimits, code_size};
 use crate::passes;
 use crate::path_exit::{ExitReason, IterationCountPlacement, PathExit};
-use crate::path_spec::{PathSpec, ProgramPoint};
+use crate::path_spec::{PathSpec, PathStatement};
 use crate::placement::MemberPlacement;
 use crate::product::{ExitBlock, Group, LimitExit, PathProduct, PathSchedule, trace_path};
 use crate::refusal::Refusal;
@@ -185,7 +185,7 @@ fn form_path(
     let lengths = length_slots(source, &group, &schedule);
     entry_facts::refine_entry_facts(&mut product.body, &source.types, &product.entry_facts, &lengths);
     let unreachable = product.unreached.iter();
-    let unreachable = unreachable.map(|(member, point)| (*member, location_of(source, spec, *member, *point)));
+    let unreachable = unreachable.map(|(member, statement)| (*member, location_of(source, spec, *member, *statement)));
     let formed = FormedPath {
         nodes: product.nodes,
         exits: product.exits.clone(),
@@ -338,11 +338,11 @@ fn form_manual_path(
 }
 
 /// The location of a member's statement; for a label, that of its process.
-fn location_of(program: &Program, spec: &PathSpec, member: usize, point: ProgramPoint) -> Location {
+fn location_of(program: &Program, spec: &PathSpec, member: usize, statement: PathStatement) -> Location {
     let process = &program.processes[process_of(program, spec.members[member].instance).0 as usize];
-    match point {
-        ProgramPoint::Site(site) => process.sites[site.0 as usize].location,
-        ProgramPoint::Label(_) => process.location,
+    match statement {
+        PathStatement::Site(site) => process.sites[site.0 as usize].location,
+        PathStatement::Label(_) => process.location,
     }
 }
 

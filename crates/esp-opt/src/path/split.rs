@@ -3,7 +3,7 @@
 //! path checks beforehand.
 
 use super::process_of;
-use crate::path_spec::{PathSpec, ProgramPoint};
+use crate::path_spec::{PathSpec, PathStatement};
 use crate::places::{bytes_bound, indexed_places};
 use quaject_esp_ir::cfg::{Regions, reachable_from, region_entries};
 use quaject_esp_ir::ir::{
@@ -20,18 +20,19 @@ pub(super) fn split(program: &Program, specifications: &[PathSpec]) -> Program {
         let replicas = members().filter(|member| process_of(program, member.instance) == process);
         let labels: BTreeSet<u32> = replicas
             .flat_map(|member| &member.statements)
-            .filter_map(|point| match point {
-                ProgramPoint::Label(label) => Some(label.0),
-                ProgramPoint::Site(_) => None,
+            .filter_map(|statement| match statement {
+                PathStatement::Label(label) => Some(label.0),
+                PathStatement::Site(_) => None,
             })
             .collect();
         let body = &mut result.processes[process.0 as usize].body;
         let regions = region_blocks(body);
         let triggers = specifications.iter().map(|specification| &specification.members[0]);
-        for start in
-            triggers.filter(|member| process_of(program, member.instance) == process).map(|member| member.start.point)
+        for start in triggers
+            .filter(|member| process_of(program, member.instance) == process)
+            .map(|member| member.start.statement)
         {
-            if let ProgramPoint::Site(site) = start {
+            if let PathStatement::Site(site) = start {
                 split_behind_start(body, site);
             }
         }

@@ -17,12 +17,12 @@ pub(super) struct CountedLoop {
     /// The counter at the test, a parameter of the header.
     pub(super) counter: Value,
     /// The loop-invariant bound of the counter.
-    pub(super) bound: Bound,
+    pub(super) bound: LoopBound,
 }
 
 /// The bound of a counter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Bound {
+pub(super) enum LoopBound {
     Constant(i128),
     /// A value that is defined before the loop.
     Value(Value),
@@ -53,9 +53,9 @@ pub(super) fn counted_loops(body: &Body) -> Vec<CountedLoop> {
         let is_inside = |block: BlockId| inside[block.0 as usize];
         let is_parameter = |(inside, block): (&bool, &Block)| *inside && block.parameters.contains(bound);
         let bound = match ops.get(bound) {
-            Some((_, Op::Constant(constant))) => Bound::Constant(*constant),
-            Some((block, _)) if !inside[*block] => Bound::Value(*bound),
-            None if !inside.iter().zip(&body.blocks).any(is_parameter) => Bound::Value(*bound),
+            Some((_, Op::Constant(constant))) => LoopBound::Constant(*constant),
+            Some((block, _)) if !inside[*block] => LoopBound::Value(*bound),
+            None if !inside.iter().zip(&body.blocks).any(is_parameter) => LoopBound::Value(*bound),
             Some(_) | None => return None,
         };
         let ends = is_inside(then.to) && !is_inside(otherwise.to);

@@ -1,9 +1,9 @@
 //! Emission of deadlock reports. A report lists each blocked instance by its own name, with the location at which it
 //! waits, the operation, and the instances that have the other end: the edges of the wait-for graph. Knows no nodes.
 //!
-//! The site at which a dead member is blocked is a run-time value (`explore/dead_members`), so the member's entry
-//! depends on it. The wait that reports a deadlock has one branch for each possible site: its guard is true if the
-//! member is at that site, and its operation is never ready. The report of a wait (`Wait::members`) lists the entries
+//! The place at which an inert member is blocked is a run-time value (`explore/inert_members`), so the member's entry
+//! depends on it. The wait that reports a deadlock has one branch for each possible place: its guard is true if the
+//! member is at that place, and its operation is never ready. The report of a wait (`Wait::members`) lists the entries
 //! of the branches whose guards are true:
 //!
 //! ```text
@@ -11,13 +11,13 @@
 //!         if site_P == 2 : in(never)       "P waits at 7:9 for R"
 //! ```
 //!
-//! Which sites are possible is known at the end of the search only: until then the report is a [`PendingReport`].
+//! Which places are possible is known at the end of the search only: until then the report is a [`PendingReport`].
 
 use super::body_queries::operation_site;
 use super::explorer::Explorer;
-use super::pending_report::{BlockedAt, MemberFate, PendingReport, TERMINATED};
+use super::pending_report::{BlockedAt, BlockedAtId, MemberFate, PendingReport};
 use super::rendezvous::GuardValue;
-use super::state::{Control, MemberState, PotentialWakers, ProductState, SymbolicState, SymbolicValue};
+use super::state::{Control, MemberState, ProductState, SymbolicState, SymbolicValue, SyntacticPartners};
 use quaject_esp_ir::ir::{
     AltOrder, BinaryOp, Blocking, Branch, ChannelId, Direction, Edge, Fault, Guard, Location, Op, Operation, Pattern,
     SiteId, Terminator, TypeTable, Value, Wait, WaitForEdge,
@@ -26,34 +26,35 @@ use quaject_esp_ir::ir::{
 /// An entry of a report: one operation that a member waits for, and the condition under which it is listed.
 struct ReportEntry {
     wait: WaitForEdge,
-    /// Of a dead member: the value of its site, and the number of the site at which the entry applies.
-    at: Option<(SymbolicValue, u32)>,
-    /// The partners that are dead, with the values of their sites: those that are blocked are listed, too.
-    dead_partners: Vec<(u32, SymbolicValue)>,
+    /// Of an inert member: the value that holds where it is blocked, and the place at which the entry applies.
+    at: Option<(SymbolicValue, BlockedAtId)>,
+    /// The partners that are inert, with the values that hold where they are blocked: those that are
+    /// blocked are listed, too.
+    inert_partners: Vec<(u32, SymbolicValue)>,
     /// Of a member that waits here: its operation.
     site: Option<SiteId>,
 }
 
-/// A condition on the site of a dead member: that it has this number, or that it has another.
-struct SiteTest {
-    site: SymbolicValue,
-    number: u32,
+/// A condition on the place at which an inert member is blocked: that it is this one, or another.
+struct BlockedAtTest {
+    blocked_at: SymbolicValue,
+    id: BlockedAtId,
     is_equal: bool,
 }
 
 impl ReportEntry {
-    /// An estimate of the instructions and branches of the entry, which has one branch for each set of dead partners.
+    /// An estimate of the instructions and branches of the entry, which has one branch for each set of inert partners.
     fn size(&self) -> usize {
-        (1 + 2 * (self.dead_partners.len() + usize::from(self.at.is_some()))) << self.dead_partners.len()
+        (1 + 2 * (self.inert_partners.len() + usize::from(self.at.is_some()))) << self.inert_partners.len()
     }
 }
 
 impl<'g, 'p> Explorer<'g, 'p> {
-    /// Ends a block in a deadlock of the members that wait and of the dead ones. Of the dead members with potential
-    /// wakers only those in `unwakeable` are reported. States without waiting members share one block per vector of
+    /// Ends a block in a deadlock of the members that wait and of the inert ones. Of the inert members with syntactic
+    /// partners only those in `unwakeable` are reported. States without waiting members share one block per vector of
     /// fates.
-    pub(super) fn emit_deadlock(&mut self, exec: &SymbolicState, waiting: &[usize], unwakeable: &[usize]) {
-        let first = waiting.first().and_then(|member| self.current_wait(exec, *member));
+    pub(super) fn emit_deadlock(&mut self, path: &SymbolicState, waiting: &[usize], unwakeable: &[usize]) {
+        let first = waiting.first().and_then(|member| self.current_wait(path, *member));
         let location = first.and_then(|(_, wait)| Some(wait.branches.first()?.location)).unwrap_or_default();
         let wait = Wait {
             order: AltOrder::Fair,
@@ -64,17 +65,17 @@ impl<'g, 'p> Explorer<'g, 'p> {
             members: Vec::new(),
         };
         let may_be_woken = |(number, member): &(usize, &MemberState)| {
-            matches!(member.control, Control::Dead(wakers) if wakers != PotentialWakers::NONE)
+            matches!(member.control, Control::Inert(syntactic) if syntactic != SyntacticPartners::NONE)
                 && !unwakeable.contains(number)
         };
-        let members = exec.state.members.iter().enumerate();
+        let members = path.state.members.iter().enumerate();
         let unreported: Vec<usize> = members.filter(may_be_woken).map(|(number, _)| number).collect();
         if !waiting.is_empty() {
-            return self.defer_deadlock_report(exec, wait, (waiting, &unreported), location);
+            return self.defer_deadlock_report(path, wait, (waiting, &unreported), location);
         }
-        let fates = exec.state.members.iter().enumerate().map(|(number, member)| match member.control {
-            Control::Dead(_) if unreported.contains(&number) => MemberFate::PossiblyBlocked,
-            Control::Dead(_) => MemberFate::Blocked,
+        let fates = path.state.members.iter().enumerate().map(|(number, member)| match member.control {
+            Control::Inert(_) if unreported.contains(&number) => MemberFate::BlockedUnreported,
+            Control::Inert(_) => MemberFate::Blocked,
             Control::Terminated => MemberFate::Terminated,
             Control::Running(_) | Control::Waiting(_) | Control::Yielded(..) => MemberFate::Active,
         });
@@ -82,56 +83,57 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let to = match self.deadlock_blocks.get(&fates) {
             Some((block, _)) => *block,
             None => {
-                let exec = self.new_deadlock_block(&exec.state.members);
-                let block = exec.block;
-                let report = PendingReport { exec, wait, waiting: Vec::new(), unreported, location };
+                let path = self.new_deadlock_block(&path.state.members);
+                let block = path.block;
+                let report = PendingReport { path, wait, waiting: Vec::new(), unreported, location };
                 self.deadlock_blocks.insert(fates, (block, report));
                 block
             }
         };
-        let mut exec = exec.clone();
-        let sites: Vec<SymbolicValue> = exec.state.members.iter().filter_map(|member| member.dead_site).collect();
-        let arguments = sites.into_iter().map(|site| self.materialize(&mut exec, site, TypeTable::U32)).collect();
-        self.out.finish(exec.block, Terminator::Jump(Edge { to, arguments }), location);
+        let mut path = path.clone();
+        let places: Vec<SymbolicValue> = path.state.members.iter().filter_map(|member| member.blocked_at).collect();
+        let arguments =
+            places.into_iter().map(|blocked_at| self.materialize(&mut path, blocked_at, TypeTable::U32)).collect();
+        self.out.finish(path.block, Terminator::Jump(Edge { to, arguments }), location);
     }
 
-    /// A block with the sites of the dead members as parameters.
+    /// A block with the places at which the inert members are blocked as parameters.
     fn new_deadlock_block(&mut self, members: &[MemberState]) -> SymbolicState {
         let mut members = members.to_vec();
         let mut parameters = Vec::new();
-        for site in members.iter_mut().filter_map(|member| member.dead_site.as_mut()) {
+        for blocked_at in members.iter_mut().filter_map(|member| member.blocked_at.as_mut()) {
             let parameter = self.out.value(TypeTable::U32, None);
             parameters.push(parameter);
-            *site = SymbolicValue::Residual(parameter);
+            *blocked_at = SymbolicValue::Residual(parameter);
         }
         for member in &mut members {
-            if let Control::Dead(wakers) = &mut member.control {
-                *wakers = PotentialWakers::NONE;
+            if let Control::Inert(syntactic) = &mut member.control {
+                *syntactic = SyntacticPartners::NONE;
             }
         }
         SymbolicState { block: self.out.block(parameters), state: ProductState::new(members) }
     }
 
-    /// Ends a block in a wait that reports the members in `waiting` and the dead members, except those in
-    /// `unreported`. With dead members the report stays pending until the possible sites are known.
+    /// Ends a block in a wait that reports the members in `waiting` and the inert members, except those in
+    /// `unreported`. With inert members the report stays pending until the possible places are known.
     pub(super) fn defer_deadlock_report(
         &mut self,
-        exec: &SymbolicState,
+        path: &SymbolicState,
         wait: Wait,
         (waiting, unreported): (&[usize], &[usize]),
         location: Location,
     ) {
-        let mut exec = exec.clone();
-        if exec.state.any_blocked == Some(false) {
-            let dead = Control::Dead(PotentialWakers::NONE);
-            for member in exec.state.members.iter_mut().filter(|member| member.control == dead) {
-                member.dead_site = Some(SymbolicValue::Constant(i128::from(TERMINATED)));
+        let mut path = path.clone();
+        if path.state.any_blocked == Some(false) {
+            let inert = Control::Inert(SyntacticPartners::NONE);
+            for member in path.state.members.iter_mut().filter(|member| member.control == inert) {
+                member.blocked_at = Some(BlockedAtId::TERMINATED.as_constant());
             }
         }
-        let has_dead = exec.state.members.iter().any(|member| matches!(member.control, Control::Dead(_)));
+        let has_inert = path.state.members.iter().any(|member| matches!(member.control, Control::Inert(_)));
         let (waiting, unreported) = (waiting.to_vec(), unreported.to_vec());
-        let report = PendingReport { exec, wait, waiting, unreported, location };
-        if has_dead {
+        let report = PendingReport { path, wait, waiting, unreported, location };
+        if has_inert {
             self.effects.reports.push(report);
         } else {
             self.emit_deadlock_report(report);
@@ -143,10 +145,10 @@ impl<'g, 'p> Explorer<'g, 'p> {
         self.report_entries(report).iter().map(ReportEntry::size).sum()
     }
 
-    /// Emits the wait of a report, with the sites that are known to be possible now.
+    /// Emits the wait of a report, with the places that are known to be possible now.
     pub(super) fn emit_deadlock_report(&mut self, report: PendingReport) {
         let entries = self.report_entries(&report);
-        let PendingReport { mut exec, mut wait, location, .. } = report;
+        let PendingReport { mut path, mut wait, location, .. } = report;
         let own_branches = wait.branches.len();
         // A wait whose operations are all guarded gets an open branch, as there is an open operation between members.
         if own_branches > 0
@@ -163,18 +165,22 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 wait.members.push((own as u32, entry.wait));
                 continue;
             }
-            for terminated in 0..1u32 << entry.dead_partners.len() {
+            for terminated in 0..1u32 << entry.inert_partners.len() {
                 let mut waits = entry.wait.clone();
-                let at =
-                    entry.at.iter().map(|(site, number)| SiteTest { site: *site, number: *number, is_equal: true });
-                let mut tests: Vec<SiteTest> = at.collect();
-                for (number, (instance, site)) in entry.dead_partners.iter().enumerate() {
+                let at = entry.at.iter().map(|(blocked_at, id)| BlockedAtTest {
+                    blocked_at: *blocked_at,
+                    id: *id,
+                    is_equal: true,
+                });
+                let mut tests: Vec<BlockedAtTest> = at.collect();
+                for (number, (instance, blocked_at)) in entry.inert_partners.iter().enumerate() {
                     let has_terminated = terminated >> number & 1 == 1;
-                    tests.push(SiteTest { site: *site, number: TERMINATED, is_equal: has_terminated });
+                    let (blocked_at, id) = (*blocked_at, BlockedAtId::TERMINATED);
+                    tests.push(BlockedAtTest { blocked_at, id, is_equal: has_terminated });
                     waits.partners.extend((!has_terminated).then_some(*instance));
                 }
                 waits.partners.sort_unstable();
-                let Some(guard) = self.site_guard(&mut exec, &tests) else { continue };
+                let Some(guard) = self.blocked_at_guard(&mut path, &tests) else { continue };
                 let open = wait.branches.iter().position(|branch| branch.guard == Guard::Open);
                 let open = open.or((own_branches > 0).then_some(0));
                 let branch = match (guard, open) {
@@ -182,7 +188,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                     (Guard::Open | Guard::Value(_) | Guard::Region(_), _) => {
                         let Some(operation) = self.never_ready_receive(waits.operation.map(|(channel, _)| channel))
                         else {
-                            return self.out.finish(exec.block, Terminator::Fault(Fault::Deadlock), waits.location);
+                            return self.out.finish(path.block, Terminator::Fault(Fault::Deadlock), waits.location);
                         };
                         let then = self.out.block(Vec::new());
                         wait.branches.push(Branch { guard, operation, then, location: waits.location });
@@ -192,34 +198,34 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 wait.members.push((branch as u32, waits));
             }
         }
-        // Without branches no site is possible, and the block is unreachable.
+        // Without branches no place is possible, and the block is unreachable.
         let end = if wait.branches.is_empty() { Terminator::Fault(Fault::Deadlock) } else { Terminator::Wait(wait) };
-        self.out.finish(exec.block, end, location);
+        self.out.finish(path.block, end, location);
     }
 
     /// The guard that is true if all tests hold; none if they cannot.
-    fn site_guard(&mut self, exec: &mut SymbolicState, tests: &[SiteTest]) -> Option<Guard> {
+    fn blocked_at_guard(&mut self, path: &mut SymbolicState, tests: &[BlockedAtTest]) -> Option<Guard> {
         let mut guard: Option<Value> = None;
-        for SiteTest { site, number, is_equal } in tests {
-            let site = match site {
-                SymbolicValue::Constant(site) if (*site == i128::from(*number)) == *is_equal => continue,
+        for BlockedAtTest { blocked_at, id, is_equal } in tests {
+            let actual = match blocked_at {
+                SymbolicValue::Constant(actual) if (*actual == i128::from(id.0)) == *is_equal => continue,
                 SymbolicValue::Constant(_) => return None,
-                SymbolicValue::Residual(site) => *site,
+                SymbolicValue::Residual(actual) => *actual,
             };
-            let number = self.materialize(exec, SymbolicValue::Constant(i128::from(*number)), TypeTable::U32);
+            let id = self.materialize(path, id.as_constant(), TypeTable::U32);
             let op = if *is_equal { BinaryOp::Equal } else { BinaryOp::NotEqual };
-            let holds = self.emit_bool(exec, Op::Binary(op, site, number));
+            let holds = self.emit_bool(path, Op::Binary(op, actual, id));
             guard = Some(match guard {
-                Some(others) => self.emit_bool(exec, Op::Binary(BinaryOp::BitAnd, others, holds)),
+                Some(others) => self.emit_bool(path, Op::Binary(BinaryOp::BitAnd, others, holds)),
                 None => holds,
             });
         }
         Some(guard.map_or(Guard::Open, Guard::Value))
     }
 
-    fn emit_bool(&mut self, exec: &SymbolicState, op: Op) -> Value {
+    fn emit_bool(&mut self, path: &SymbolicState, op: Op) -> Value {
         let result = self.out.value(TypeTable::BOOL, None);
-        self.out.emit(exec.block, Some(result), op, Location::default());
+        self.out.emit(path.block, Some(result), op, Location::default());
         result
     }
 
@@ -239,40 +245,48 @@ impl<'g, 'p> Explorer<'g, 'p> {
 
     /// The entries of a report, in order of instances.
     fn report_entries(&self, report: &PendingReport) -> Vec<ReportEntry> {
-        let exec = &report.exec;
+        let path = &report.path;
         let mut entries = Vec::new();
         for member in &report.waiting {
-            let Some((block, wait)) = self.current_wait(exec, *member) else { continue };
-            let is_open = |guard| self.guard_value(exec, *member, guard) != GuardValue::False;
+            let Some((block, wait)) = self.current_wait(path, *member) else { continue };
+            let is_open = |guard| self.guard_value(path, *member, guard) != GuardValue::False;
             let open = wait.branches.iter().map(|branch| is_open(branch.guard)).collect();
-            self.add_report_entries(exec, *member, &BlockedAt { block, open }, None, &mut entries);
+            self.add_report_entries(path, *member, &BlockedAt { block, open }, None, &mut entries);
         }
-        for (member, state) in exec.state.members.iter().enumerate() {
-            let (Some(site), Control::Dead(wakers)) = (state.dead_site, state.control) else { continue };
+        for (member, state) in path.state.members.iter().enumerate() {
+            let (Some(blocked_at), Control::Inert(syntactic)) = (state.blocked_at, state.control) else { continue };
             if report.unreported.contains(&member) {
                 continue;
             }
-            for (index, at) in self.blocked_sites[member].iter().enumerate() {
-                if !self.reached_sites[member].contains(&(index as i128 + 1)) {
+            for (index, at) in self.blocked_places[member].iter().enumerate() {
+                if !self.reached_blocked_at[member].contains(&BlockedAtId::of_index(index)) {
                     continue;
                 }
-                if wakers != PotentialWakers::NONE && self.waker_sets[wakers.0] != self.awaited_operations(member, at) {
+                if syntactic != SyntacticPartners::NONE
+                    && self.awaited_sets[syntactic.0] != self.awaited_operations(member, at)
+                {
                     continue;
                 }
-                self.add_report_entries(exec, member, at, Some((site, index as u32 + 1)), &mut entries);
+                self.add_report_entries(
+                    path,
+                    member,
+                    at,
+                    Some((blocked_at, BlockedAtId::of_index(index))),
+                    &mut entries,
+                );
             }
         }
         entries.sort_by_key(|entry| entry.wait.instance);
         entries
     }
 
-    /// Adds an entry for each operation that a member waits for at a site.
+    /// Adds an entry for each operation that a member waits for where it is blocked.
     fn add_report_entries(
         &self,
-        exec: &SymbolicState,
+        path: &SymbolicState,
         member: usize,
         blocked: &BlockedAt,
-        at: Option<(SymbolicValue, u32)>,
+        at: Option<(SymbolicValue, BlockedAtId)>,
         entries: &mut Vec<ReportEntry>,
     ) {
         let instance = self.group.members[member].instance;
@@ -280,26 +294,27 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let branches = self.group.wait(member, blocked.block).branches.iter().zip(&blocked.open);
         for (branch, _) in branches.filter(|(_, open)| **open) {
             let Some((channel, direction)) = branch.operation.channel_end() else { continue };
-            let (partners, dead_partners) = self.possible_partners(exec, member, channel, direction);
+            let (partners, inert_partners) = self.possible_partners(path, member, channel, direction);
             let operation = Some((channel, direction));
             let wait = WaitForEdge { instance, location: branch.location, operation, partners };
             let first_site = self.group.members[member].first_site;
             let site = operation_site(&branch.operation).filter(|_| at.is_none());
             let site = site.map(|site| SiteId(site.0 + first_site));
-            entries.push(ReportEntry { wait, at, dead_partners, site });
+            entries.push(ReportEntry { wait, at, inert_partners, site });
         }
         if entries.len() == first {
             let location = self.group.members[member].body.blocks[blocked.block.0 as usize].location;
             let wait = WaitForEdge { instance, location, operation: None, partners: Vec::new() };
-            entries.push(ReportEntry { wait, at, dead_partners: Vec::new(), site: None });
+            entries.push(ReportEntry { wait, at, inert_partners: Vec::new(), site: None });
         }
     }
 
     /// The instances that have the other end of a member's operation: those outside of the group and the members that
-    /// are neither terminated nor dead; and the dead members among them, with their sites.
+    /// are neither terminated nor inert; and the inert members among them, with the values that hold
+    /// where they are blocked.
     fn possible_partners(
         &self,
-        exec: &SymbolicState,
+        path: &SymbolicState,
         member: usize,
         channel: ChannelId,
         direction: Direction,
@@ -310,14 +325,14 @@ impl<'g, 'p> Explorer<'g, 'p> {
             let first = program.first_instance(*process);
             first..first + program.processes[process.0 as usize].replicas
         });
-        let (mut active, mut dead) = (Vec::new(), Vec::new());
+        let (mut active, mut inert) = (Vec::new(), Vec::new());
         for instance in instances {
             let number = self.group.members.iter().position(|other| other.instance == instance);
-            let state = number.map(|other| &exec.state.members[other]);
-            match state.and_then(|state| state.dead_site) {
+            let state = number.map(|other| &path.state.members[other]);
+            match state.and_then(|state| state.blocked_at) {
                 _ if number == Some(member) => {}
-                Some(site) if number.is_some_and(|other| !self.blocked_sites[other].is_empty()) => {
-                    dead.push((instance, site));
+                Some(blocked_at) if number.is_some_and(|other| !self.blocked_places[other].is_empty()) => {
+                    inert.push((instance, blocked_at));
                 }
                 Some(_) => {}
                 None => {
@@ -326,6 +341,6 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 }
             }
         }
-        (active, dead)
+        (active, inert)
     }
 }

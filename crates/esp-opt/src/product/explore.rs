@@ -27,8 +27,8 @@
 //!
 //! # Restart on precision loss
 //!
-//! A partition changes when its precision falls or its bound widens. What the round has reached from its older nodes is
-//! then stale. The round returns to the state before the partition was first reached and continues from there with the
+//! A partition changes when its precision falls or its facts are widened. What the round has reached from its
+//! older nodes is then stale. The round returns to the state before the partition was first reached and continues from there with the
 //! changed partition. Executions are kept: the code of a node depends on its abstract state, and on preferences of
 //! partitions that it has read, alone. A transition resolves its target anew when the partition that it leads to has
 //! changed. Jumps between nodes are emitted at the end.
@@ -37,7 +37,8 @@
 //!   explore:
 //!     loop
 //!       run_to_fixpoint
-//!       if members are blocked forever for the first time: forget everything, and merge dead states   (`dead_members`)
+//!       if members are blocked forever for the first time: forget everything, and merge
+//!                                               the states of inert members    (`inert_members`)
 //!       else if a member may starve on a cycle: serve it first at a location vector of that cycle,    (`fairness`)
 //!                                               discard the executions that read the preference
 //!       else emit the jumps
@@ -55,11 +56,11 @@
 //! invalidated. With an empty worklist the reached nodes are closed under transitions, and so they over-approximate
 //! every run of the group under the schedule of `rendezvous`.
 //!
-//! **Termination.** Precision only falls and bounds only widen, among finitely many; fuel and limits bound the rest.
+//! **Termination.** Precision only falls and facts only widen, among finitely many; fuel and limits bound the rest.
 
 mod costliest;
-mod dead_members;
 mod fairness;
+mod inert_members;
 mod widening;
 
 use super::explorer::{
@@ -86,8 +87,8 @@ pub(crate) struct Product {
     pub(crate) nodes: usize,
     /// The process whose removal reduces the nodes most, if the group has several and the product is large.
     pub(crate) costliest: Option<ProcessId>,
-    /// Whether members may be dead while others proceed.
-    pub(crate) has_dead_members: bool,
+    /// Whether members may be inert while others proceed.
+    pub(crate) has_inert_members: bool,
 }
 
 /// Explores the product of a group. `fuel` is the remaining work, and is reduced by what the exploration takes.
@@ -112,8 +113,8 @@ pub(crate) fn explore(group: &Group<'_>, limits: ProductLimits, fuel: &mut usize
     let is_large = explorer.round.size > limits.instructions;
     let costliest = if is_large { explorer.costliest() } else { None };
     explorer.link_nodes(start, &yield_points);
-    let has_dead_members = explorer.merges_dead_states;
-    Ok(Product { nodes: explorer.round.reached.len(), body: explorer.out.body, costliest, has_dead_members })
+    let has_inert_members = explorer.merges_inert_states;
+    Ok(Product { nodes: explorer.round.reached.len(), body: explorer.out.body, costliest, has_inert_members })
 }
 
 fn slots(group: &Group<'_>) -> Vec<Slot> {
@@ -136,16 +137,16 @@ impl<'g, 'p> Explorer<'g, 'p> {
             partitions: Vec::new(),
             nodes: Vec::new(),
             node_numbers: FxHashMap::default(),
-            global_bound: Facts::new(),
+            widest_facts: Facts::new(),
             round: Round::default(),
             effects: NodeEffects::default(),
             schedule,
-            blocked_sites: vec![Vec::new(); group.members.len()],
-            reached_sites: vec![BTreeSet::new(); group.members.len()],
+            blocked_places: vec![Vec::new(); group.members.len()],
+            reached_blocked_at: vec![BTreeSet::new(); group.members.len()],
             deadlock_blocks: BTreeMap::new(),
-            waker_sets: vec![Vec::new()],
-            is_reportable: (0..group.members.len()).map(|member| dead_members::is_reportable(group, member)).collect(),
-            merges_dead_states: false,
+            awaited_sets: vec![Vec::new()],
+            is_reportable: (0..group.members.len()).map(|member| inert_members::is_reportable(group, member)).collect(),
+            merges_inert_states: false,
             needs_restart: false,
             decisions_until_forced_exit: None,
         }
@@ -165,7 +166,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     fn explore_once(&mut self) -> Result<Option<Transition>, Refusal> {
         let entry = self.out.block(Vec::new());
         let member =
-            MemberState { control: Control::Running(BlockId(0)), last_choice: SmallMap::new(), dead_site: None };
+            MemberState { control: Control::Running(BlockId(0)), last_choice: SmallMap::new(), blocked_at: None };
         let state = ProductState::new(vec![member; self.group.members.len()]);
         let mut start = self.transition(SymbolicState { block: entry, state });
         loop {
@@ -204,7 +205,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         self.partitions.clear();
         self.nodes.clear();
         self.node_numbers.clear();
-        self.global_bound.clear();
+        self.widest_facts.clear();
         self.round = Round::default();
         self.deadlock_blocks.clear();
         self.needs_restart = false;
@@ -264,8 +265,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
             None => {
                 self.round.emitted_before = self.out.size;
                 self.effects = NodeEffects::default();
-                let exec = self.entry_state(node);
-                self.execute_node(exec)?;
+                let path = self.entry_state(node);
+                self.execute_node(path)?;
                 (std::mem::take(&mut self.effects), self.out.size - self.round.emitted_before)
             }
         };
@@ -294,18 +295,18 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let members = vector.members.iter().map(|(control, last)| MemberState {
             control: *control,
             last_choice: last.clone(),
-            dead_site: None,
+            blocked_at: None,
         });
         let mut members: Vec<MemberState> = members.collect();
-        for (member, site) in &node.dead {
-            members[*member].dead_site = Some(SymbolicValue::Residual(*site));
+        for (member, blocked_at) in &node.inert {
+            members[*member].blocked_at = Some(SymbolicValue::Residual(*blocked_at));
         }
         let state = ProductState {
             values: node.values.clone(),
-            entry_facts: node.facts.clone(),
+            node_facts: node.facts.clone(),
             tags: node.state.tags.clone(),
             refuted: node.state.refuted.clone(),
-            progress: vector.progress.clone(),
+            path_progress: vector.path_progress.clone(),
             iteration_count: node.iteration_count,
             ..ProductState::new(members)
         };
@@ -313,45 +314,45 @@ impl<'g, 'p> Explorer<'g, 'p> {
     }
 
     /// Executes a node: the runnable member furthest downstream proceeds; if all wait, a rendezvous happens.
-    fn execute_node(&mut self, exec: SymbolicState) -> Result<(), Refusal> {
+    fn execute_node(&mut self, path: SymbolicState) -> Result<(), Refusal> {
         if self.schedule.is_some() {
-            return self.run_scheduled(exec);
+            return self.run_scheduled(path);
         }
-        match next_runnable(&exec.state) {
-            Some((member, block)) => self.run_member(exec, member, block),
+        match next_runnable(&path.state) {
+            Some((member, block)) => self.run_member(path, member, block),
             None => {
                 for member in 0..self.group.members.len() {
-                    if !self.environment_branches(&exec, member).is_empty() {
+                    if !self.environment_branches(&path, member).is_empty() {
                         self.effects.environment_waiters.insert(member);
                     }
                 }
-                self.step_quiescent(exec)
+                self.step_quiescent(path)
             }
         }
     }
 
     /// Continues after a member has reached a wait, a `yield` or its end. A new node begins where all members wait.
-    pub(super) fn run_next_member(&mut self, exec: SymbolicState) -> Result<(), Refusal> {
+    pub(super) fn run_next_member(&mut self, path: SymbolicState) -> Result<(), Refusal> {
         if self.schedule.is_some() {
-            return self.run_scheduled(exec);
+            return self.run_scheduled(path);
         }
-        match next_runnable(&exec.state) {
-            Some((member, block)) => self.run_member(exec, member, block),
-            None => self.end_at_node(exec),
+        match next_runnable(&path.state) {
+            Some((member, block)) => self.run_member(path, member, block),
+            None => self.end_at_node(path),
         }
     }
 
     /// Ends a path of the symbolic execution at the node of its state.
-    pub(super) fn end_at_node(&mut self, exec: SymbolicState) -> Result<(), Refusal> {
-        let transition = self.transition(exec);
+    pub(super) fn end_at_node(&mut self, path: SymbolicState) -> Result<(), Refusal> {
+        let transition = self.transition(path);
         self.effects.transitions.push(transition);
         Ok(())
     }
 
-    pub(super) fn transition(&mut self, mut exec: SymbolicState) -> Transition {
-        self.drop_dead_members(&mut exec.state);
-        let partition = self.partition_of(&exec.state);
-        Transition { exec, partition, target: None, size: 0 }
+    pub(super) fn transition(&mut self, mut path: SymbolicState) -> Transition {
+        self.drop_inert_members(&mut path.state);
+        let partition = self.partition_of(&path.state);
+        Transition { path, partition, target: None, size: 0 }
     }
 
     /// The number of the partition of a state's location vector.
@@ -366,7 +367,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             vector,
             preferred: BTreeSet::new(),
             precision: Precision::Full,
-            bound: Facts::new(),
+            widened_facts: Facts::new(),
             revision: 0,
             nodes: Vec::new(),
         });
@@ -380,7 +381,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         self.partitions[partition].preferred.clone()
     }
 
-    /// The node that a transition leads to, under the present precision and bound of its partition.
+    /// The node that a transition leads to, under the present precision and widened facts of its partition.
     fn resolve_target(&mut self, transition: &mut Transition) -> usize {
         let Partition { precision, revision, .. } = &self.partitions[transition.partition];
         if let Some((node, resolved)) = transition.target
@@ -388,21 +389,21 @@ impl<'g, 'p> Explorer<'g, 'p> {
         {
             return node;
         }
-        let mut state = transition.exec.state.abstraction(self.group, transition.partition, *precision);
+        let mut state = transition.path.state.abstraction(self.group, transition.partition, *precision);
         match precision {
             Precision::Full => self.apply_widening(&mut state),
             Precision::Flags | Precision::LocationOnly => {
-                let origins = transition.exec.state.values.keys().copied();
+                let origins = transition.path.state.values.keys().copied();
                 let origins = origins.filter(|origin| self.is_joined(transition.partition, *origin)).collect();
-                self.join_into_bound(&mut state, origins);
+                self.join_into_widened(&mut state, origins);
             }
         }
         let node = match self.node_numbers.get(&state) {
             Some(node) => *node,
-            None => self.new_node(&transition.exec.state, state),
+            None => self.new_node(&transition.path.state, state),
         };
         transition.target = Some((node, self.partitions[transition.partition].revision));
-        let state = &transition.exec.state;
+        let state = &transition.path.state;
         let arguments = self.nodes[node].values.iter().zip(state.values.iter());
         let is_constant =
             |((_, at_node), (_, value)): &((&MemberValue, &SymbolicValue), (&MemberValue, &SymbolicValue))| {
@@ -433,12 +434,14 @@ impl<'g, 'p> Explorer<'g, 'p> {
         });
         let values: SmallMap<MemberValue, SymbolicValue> = values.collect();
         drop(facts);
-        let dead = state.members.iter().enumerate().filter(|(_, member)| matches!(member.control, Control::Dead(_)));
-        let dead: Vec<(usize, Value)> =
-            dead.map(|(member, _)| (member, self.out.value(TypeTable::U32, None))).collect();
+        let inert = state.members.iter().enumerate().filter(|(_, member)| matches!(member.control, Control::Inert(_)));
+        let inert: Vec<(usize, Value)> =
+            inert.map(|(member, _)| (member, self.out.value(TypeTable::U32, None))).collect();
         let iteration_count = self.schedule.map(|_| self.out.value(TypeTable::U32, None));
         let live = parameters(&values).map(|(_, parameter)| parameter);
-        let block = self.out.block(live.chain(dead.iter().map(|(_, site)| *site)).chain(iteration_count).collect());
+        let block = self
+            .out
+            .block(live.chain(inert.iter().map(|(_, blocked_at)| *blocked_at)).chain(iteration_count).collect());
         let abstraction = Rc::new(abstraction);
         self.node_numbers.insert(abstraction.clone(), self.nodes.len());
         self.nodes.push(Node {
@@ -446,12 +449,12 @@ impl<'g, 'p> Explorer<'g, 'p> {
             block,
             values,
             facts: Rc::new(parameter_facts),
-            dead,
+            inert,
             iteration_count,
             executed: None,
             round: 0,
             position: 0,
-            incomparable: Vec::new(),
+            widening_checked: Vec::new(),
         });
         self.nodes.len() - 1
     }
@@ -482,21 +485,21 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 reports.extend(effects.reports);
             }
         }
-        for Transition { mut exec, target, .. } in transitions {
+        for Transition { mut path, target, .. } in transitions {
             let (node, _) = target.expect("every transition of the last round has been resolved");
             let block = self.nodes[node].block;
             let origins: Vec<MemberValue> = parameters(&self.nodes[node].values).map(|(origin, _)| origin).collect();
             let mut arguments: Vec<Value> =
-                origins.into_iter().map(|(member, value)| self.residual_value(&mut exec, member, value)).collect();
-            for member in 0..exec.state.members.len() {
-                if let Some(site) = exec.state.members[member].dead_site {
-                    arguments.push(self.materialize(&mut exec, site, TypeTable::U32));
+                origins.into_iter().map(|(member, value)| self.residual_value(&mut path, member, value)).collect();
+            for member in 0..path.state.members.len() {
+                if let Some(blocked_at) = path.state.members[member].blocked_at {
+                    arguments.push(self.materialize(&mut path, blocked_at, TypeTable::U32));
                 }
             }
-            arguments.extend(exec.state.iteration_count);
+            arguments.extend(path.state.iteration_count);
             let edge = Edge { to: block, arguments };
             let jump = if yield_points.contains(&node) { Terminator::Yield(edge) } else { Terminator::Jump(edge) };
-            self.out.finish(exec.block, jump, Location::default());
+            self.out.finish(path.block, jump, Location::default());
         }
         reports.extend(std::mem::take(&mut self.deadlock_blocks).into_values().map(|(_, report)| report));
         for report in reports {
@@ -514,6 +517,6 @@ impl<'g, 'p> Explorer<'g, 'p> {
 fn next_runnable(state: &ProductState) -> Option<(usize, BlockId)> {
     state.members.iter().enumerate().rev().find_map(|(index, member)| match member.control {
         Control::Running(block) => Some((index, block)),
-        Control::Waiting(_) | Control::Yielded(..) | Control::Terminated | Control::Dead(_) => None,
+        Control::Waiting(_) | Control::Yielded(..) | Control::Terminated | Control::Inert(_) => None,
     })
 }

@@ -3,14 +3,14 @@
 //! `trace_path`, `fault_checks` and `deadlock_report` extend [`Explorer`] by the parts of the symbolic execution.
 
 use super::group::Group;
-use super::pending_report::{BlockedAt, MemberFate, PendingReport};
+use super::pending_report::{BlockedAt, BlockedAtId, MemberFate, PendingReport};
 use super::residue::Residue;
 use super::schedule::{ExitBlock, PathSchedule};
 use super::state::{AbstractState, LocationVector, MemberValue, Precision, SymbolicState, SymbolicValue};
 use crate::facts::Fact;
 use crate::limits::{LimitKind, ProductLimits};
 use crate::path_exit::PathExit;
-use crate::path_spec::ProgramPoint;
+use crate::path_spec::PathStatement;
 use crate::refusal::Refusal;
 use quaject_esp_ir::ir::{BlockId, ChannelId, Direction, Location, Value};
 use quaject_esp_ir::small_map::SmallMap;
@@ -35,27 +35,27 @@ pub(super) struct Explorer<'g, 'p> {
     /// The nodes of all rounds.
     pub(super) nodes: Vec<Node>,
     pub(super) node_numbers: FxHashMap<Rc<AbstractState>, usize>,
-    /// Per value: the widest bound that any partition has.
-    pub(super) global_bound: Facts,
+    /// Per value: the widest of the widened facts of all partitions.
+    pub(super) widest_facts: Facts,
     pub(super) round: Round,
     /// The effects of the current symbolic execution.
     pub(super) effects: NodeEffects,
     /// The schedule of the fast path that is traced; none for the product of complete processes.
     pub(super) schedule: Option<&'g PathSchedule>,
-    /// Per member: the sites at which it may be blocked forever, and the numbers of those that the last round reached.
-    pub(super) blocked_sites: Vec<Vec<BlockedAt>>,
-    pub(super) reached_sites: Vec<BTreeSet<i128>>,
+    /// Per member: the places at which it may be blocked forever, and the numbers of those that the last round reached.
+    pub(super) blocked_places: Vec<Vec<BlockedAt>>,
+    pub(super) reached_blocked_at: Vec<BTreeSet<BlockedAtId>>,
     /// By the fates of all members, none of which is active: the block that these states share, and its report.
     pub(super) deadlock_blocks: BTreeMap<Vec<MemberFate>, (BlockId, PendingReport)>,
-    /// The sets of operations that [`super::state::PotentialWakers`] number; the first is empty.
-    pub(super) waker_sets: Vec<Vec<(ChannelId, Direction)>>,
+    /// The sets of operations that [`super::state::SyntacticPartners`] number; the first is empty.
+    pub(super) awaited_sets: Vec<Vec<(ChannelId, Direction)>>,
     /// Per member: whether a deadlock report can list it.
     pub(super) is_reportable: Vec<bool>,
-    /// Whether terminated members count as dead, so that states that differ only in which members are blocked forever
+    /// Whether terminated members count as inert, so that states that differ only in which members are blocked forever
     /// and which have terminated are merged; and whether the search must restart because this has just been set.
-    pub(super) merges_dead_states: bool,
+    pub(super) merges_inert_states: bool,
     pub(super) needs_restart: bool,
-    /// On a fast path: the number of decisions to continue that precede a forced exit, if there is one.
+    /// Test only, on a fast path: the number of decisions to continue that precede a forced exit, if there is one.
     pub(super) decisions_until_forced_exit: Option<u32>,
 }
 
@@ -68,8 +68,8 @@ pub(super) struct Partition {
     pub(super) precision: Precision,
     /// The facts to which narrower ones are widened: of a value that does not keep the abstract states apart, the join
     /// over all of them; of any other, the result of widening.
-    pub(super) bound: Facts,
-    /// How often `precision` and `bound` have changed.
+    pub(super) widened_facts: Facts,
+    /// How often `precision` and `widened_facts` have changed.
     pub(super) revision: usize,
     /// Its nodes of the current round, in the order in which they were reached.
     pub(super) nodes: Vec<usize>,
@@ -109,7 +109,7 @@ pub(super) struct NodeEffects {
     pub(super) environment_waiters: BTreeSet<usize>,
     /// The partitions of which [`Partition::preferred`] was read.
     pub(super) preference_reads: Vec<usize>,
-    /// The waits that report dead members.
+    /// The waits that report inert members.
     pub(super) reports: Vec<PendingReport>,
     /// On a fast path: its exits, the locations of the members, and whether it makes a choice.
     pub(super) exits: BTreeSet<PathExit>,
@@ -117,15 +117,15 @@ pub(super) struct NodeEffects {
     pub(super) locations: BTreeSet<Vec<Location>>,
     pub(super) has_choice: bool,
     /// On a fast path, by member: the statements that its automaton accepted, and those at which it ended.
-    pub(super) accepted: BTreeSet<(usize, ProgramPoint)>,
-    pub(super) ended: BTreeSet<(usize, ProgramPoint)>,
+    pub(super) accepted: BTreeSet<(usize, PathStatement)>,
+    pub(super) ended: BTreeSet<(usize, PathStatement)>,
 }
 
 /// An edge of the product. Its target depends on the partition that it leads to, and is resolved anew when that
 /// changes.
 pub(super) struct Transition {
     /// The block that ends in the jump, and the state there.
-    pub(super) exec: SymbolicState,
+    pub(super) path: SymbolicState,
     pub(super) partition: usize,
     /// The target, and the revision of the partition for which it was resolved.
     pub(super) target: Option<(usize, usize)>,
@@ -141,8 +141,8 @@ pub(super) struct Node {
     pub(super) values: SmallMap<MemberValue, SymbolicValue>,
     /// The facts of the abstract state, by parameter.
     pub(super) facts: Rc<SmallMap<Value, Fact>>,
-    /// The dead members, and the parameters that hold the numbers of their sites.
-    pub(super) dead: Vec<(usize, Value)>,
+    /// The inert members, and the parameters that hold the numbers of the places at which they are blocked.
+    pub(super) inert: Vec<(usize, Value)>,
     /// On a fast path: the parameter that counts iterations.
     pub(super) iteration_count: Option<Value>,
     /// The effects of its execution, and its instructions.
@@ -150,8 +150,8 @@ pub(super) struct Node {
     /// The last round that reached it, and its position in [`Round::reached`].
     pub(super) round: usize,
     pub(super) position: usize,
-    /// Older nodes of its partition that it does not widen.
-    pub(super) incomparable: Vec<usize>,
+    /// Older nodes of its partition that have been compared with it and that it does not widen.
+    pub(super) widening_checked: Vec<usize>,
 }
 
 impl Node {
@@ -163,7 +163,7 @@ impl Node {
 impl Explorer<'_, '_> {
     /// Refuses a product that exceeds its size limit, and a search that has no fuel left.
     pub(super) fn check_size(&self) -> Result<(), Refusal> {
-        if self.round.size + self.out.size - self.round.emitted_before > self.limits.emitted {
+        if self.round.size + self.out.size - self.round.emitted_before > self.limits.emitted_before_cleanup {
             return Err(limit_exceeded(self.limits.size_kind, self.limits.instructions));
         }
         if self.remaining_fuel() == 0 {

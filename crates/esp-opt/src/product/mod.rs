@@ -14,8 +14,8 @@
 //!   residue           the body that is being emitted
 //!   explorer          the data of the search: nodes, partitions, rounds
 //!   explore           the fixed point over nodes
-//!     widening        bounds of partitions, loss of precision
-//!     dead_members    members that are terminated or blocked forever
+//!     widening        widened facts of partitions, loss of precision
+//!     inert_members   members that are terminated or blocked forever
 //!     fairness        starvation on cycles of the product; where it yields
 //!     costliest       the process that contributes most nodes
 //!   symbolic_exec     execution of one member from one operation to the next

@@ -13,15 +13,39 @@
 //! simulated on sets of positions. A word is accepted if the set after it is not empty. There are no final states,
 //! because the exits of the specification determine where a path ends.
 
-use crate::path_spec::{PathElement, PathRegex, ProgramPoint};
+use crate::path_spec::{PathElement, PathRegex, PathStatement};
 use std::collections::BTreeSet;
 
 /// The maximal number of positions.
 const MAX_POSITIONS: usize = 4096;
 
-/// The states after a word: the possible positions of its last element, ascending. The empty set is the state before
-/// the first element: a caller leaves the path where the set would become empty later.
-pub(crate) type NfaStates = Vec<u32>;
+/// The states of the automaton after a word.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+pub(crate) enum NfaStates {
+    /// Before the first element.
+    #[default]
+    Initial,
+    /// The possible positions of the last element, ascending; none if the word is rejected.
+    After(Vec<u32>),
+}
+
+impl NfaStates {
+    /// Whether the automaton has rejected the word.
+    pub(super) fn is_rejected(&self) -> bool {
+        matches!(self, NfaStates::After(positions) if positions.is_empty())
+    }
+
+    /// Adds positions of the last element.
+    pub(super) fn extend(&mut self, more: Vec<u32>) {
+        let mut positions = match std::mem::take(self) {
+            NfaStates::Initial => Vec::new(),
+            NfaStates::After(positions) => positions,
+        };
+        positions.extend(more);
+        positions.sort_unstable();
+        *self = NfaStates::After(positions);
+    }
+}
 
 /// The automaton.
 #[derive(Clone, Debug, Default)]
@@ -121,15 +145,14 @@ impl PositionAutomaton {
     }
 
     /// The states after one more statement; none if the automaton does not accept it.
-    pub(super) fn next(&self, states: &NfaStates, point: ProgramPoint) -> Vec<u32> {
-        let mut next: BTreeSet<u32> = BTreeSet::new();
-        if states.is_empty() {
-            next.extend(&self.first);
-        }
-        for position in states {
-            next.extend(&self.follow[*position as usize]);
-        }
-        next.into_iter().filter(|position| self.elements[*position as usize].point == point).collect()
+    pub(super) fn next(&self, states: &NfaStates, statement: PathStatement) -> Vec<u32> {
+        let next: BTreeSet<u32> = match states {
+            NfaStates::Initial => self.first.clone(),
+            NfaStates::After(positions) => {
+                positions.iter().flat_map(|position| &self.follow[*position as usize]).copied().collect()
+            }
+        };
+        next.into_iter().filter(|position| self.elements[*position as usize].statement == statement).collect()
     }
 }
 
@@ -139,20 +162,20 @@ mod tests {
     use quaject_esp_ir::ir::SiteId;
 
     fn letter(number: u32) -> PathRegex {
-        let point = ProgramPoint::Site(SiteId(number));
-        PathRegex::Element(PathElement { point, test: None, peer: None, yield_to: None })
+        let statement = PathStatement::Site(SiteId(number));
+        PathRegex::Element(PathElement { statement, test: None, peer: None, yield_to: None })
     }
 
     /// The length of the longest prefix of a word of sites that is accepted.
     fn accepted_prefix(regex: &PathRegex, word: &[u32]) -> usize {
         let automaton = PositionAutomaton::new(Some(regex)).expect("the expression is small");
-        let mut states = NfaStates::new();
+        let mut states = NfaStates::default();
         for (length, site) in word.iter().enumerate() {
-            let next = automaton.next(&states, ProgramPoint::Site(SiteId(*site)));
+            let next = automaton.next(&states, PathStatement::Site(SiteId(*site)));
             if next.is_empty() {
                 return length;
             }
-            states = next;
+            states = NfaStates::After(next);
         }
         word.len()
     }

@@ -17,7 +17,7 @@ use super::group::Group;
 use super::path_automaton::{NfaStates, PositionAutomaton};
 use crate::facts::Fact;
 use crate::path_exit::PathExit;
-use crate::path_spec::{MemberSpec, PathElement, PathSpec, ProgramPoint};
+use crate::path_spec::{MemberSpec, PathElement, PathSpec, PathStatement};
 use crate::placement::MemberPlacement;
 use crate::refusal::Refusal;
 use quaject_esp_ir::cfg::{Regions, successors};
@@ -35,7 +35,7 @@ pub(crate) struct PathSchedule {
 
 /// The part of one member.
 pub(super) struct MemberSchedule {
-    pub(super) statements: Vec<ProgramPoint>,
+    pub(super) statements: Vec<PathStatement>,
     pub(super) start: PathElement,
     pub(super) exit: Vec<PathElement>,
     pub(super) automaton: PositionAutomaton,
@@ -51,7 +51,7 @@ pub(super) struct MemberSchedule {
 
 /// The progress of a path: its run queue, and the progress of its members.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct PathProgress {
     pub(super) running: Option<usize>,
     pub(super) queue: Vec<usize>,
     pub(super) members: Vec<MemberProgress>,
@@ -65,7 +65,7 @@ pub(super) struct MemberProgress {
     /// The states of its automaton.
     pub(super) positions: NfaStates,
     /// Positions that its last operation reaches if their predicates hold, which are evaluated behind it.
-    pub(super) pending_positions: NfaStates,
+    pub(super) pending_positions: Vec<u32>,
     /// Whether the predicate of its start has not been evaluated yet.
     pub(super) is_start_pending: bool,
     /// Predicates that have been evaluated before their statement, with their values.
@@ -100,14 +100,14 @@ impl PathSchedule {
     /// The statements of `follows` and `exit` that the automata neither accepted nor ended at.
     pub(super) fn unreached(
         &self,
-        accepted: &BTreeSet<(usize, ProgramPoint)>,
-        ended: &BTreeSet<(usize, ProgramPoint)>,
-    ) -> Vec<(usize, ProgramPoint)> {
+        accepted: &BTreeSet<(usize, PathStatement)>,
+        ended: &BTreeSet<(usize, PathStatement)>,
+    ) -> Vec<(usize, PathStatement)> {
         let mut unreached = BTreeSet::new();
         for (member, schedule) in self.members.iter().enumerate() {
-            let steps = schedule.automaton.elements.iter().map(|element| (member, element.point));
+            let steps = schedule.automaton.elements.iter().map(|element| (member, element.statement));
             unreached.extend(steps.filter(|step| !accepted.contains(step) && !ended.contains(step)));
-            let ends = schedule.exit.iter().map(|element| (member, element.point));
+            let ends = schedule.exit.iter().map(|element| (member, element.statement));
             unreached.extend(ends.filter(|end| !ended.contains(end)));
         }
         unreached.into_iter().collect()
@@ -142,9 +142,9 @@ impl MemberSchedule {
         let refuse = |what: &'static str, location: Location| {
             Err(Refusal::Unsupported { process: member.process, what, location })
         };
-        let site = match spec.start.point {
-            ProgramPoint::Site(site) => site,
-            ProgramPoint::Label(_) => {
+        let site = match spec.start.statement {
+            PathStatement::Site(site) => site,
+            PathStatement::Label(_) => {
                 return refuse("a label as its start", group.program.processes[member.process.0 as usize].location);
             }
         };
@@ -180,10 +180,10 @@ impl MemberSchedule {
     }
 
     /// Whether a statement is in the alphabet of the member: a listed statement, its start or an exit.
-    pub(super) fn is_in_alphabet(&self, point: ProgramPoint) -> bool {
-        self.statements.contains(&point)
-            || self.start.point == point
-            || self.exit.iter().any(|exit| exit.point == point)
+    pub(super) fn is_in_alphabet(&self, statement: PathStatement) -> bool {
+        self.statements.contains(&statement)
+            || self.start.statement == statement
+            || self.exit.iter().any(|exit| exit.statement == statement)
     }
 }
 
@@ -274,11 +274,11 @@ fn is_local(terminator: &Terminator) -> bool {
     }
 }
 
-impl Progress {
+impl PathProgress {
     /// The progress at the entry: all members are at their starts, and the trigger runs.
-    pub(super) fn new(members: usize) -> Progress {
+    pub(super) fn new(members: usize) -> PathProgress {
         let mut progress =
-            Progress { running: Some(0), queue: Vec::new(), members: vec![MemberProgress::default(); members] };
+            PathProgress { running: Some(0), queue: Vec::new(), members: vec![MemberProgress::default(); members] };
         progress.members[0].has_started = true;
         progress
     }
@@ -327,7 +327,7 @@ pub(crate) struct PathProduct {
     /// Whether it makes a choice that the general code makes fairly.
     pub(crate) has_choice: bool,
     /// By member: statements of `follows` and `exit` that no run reaches on the path.
-    pub(crate) unreached: Vec<(usize, ProgramPoint)>,
+    pub(crate) unreached: Vec<(usize, PathStatement)>,
 }
 
 /// A block that exits a path.

@@ -3,7 +3,7 @@
 //! coarsened, not how states change.
 
 use super::group::Group;
-use super::schedule::Progress;
+use super::schedule::PathProgress;
 use crate::facts::{Fact, MAX_EXCLUDED, refine};
 use quaject_esp_ir::ir::{BinaryOp, BlockId, Place, SlotId, TypeId, TypeTable, Value};
 use quaject_esp_ir::small_map::SmallMap;
@@ -25,7 +25,7 @@ pub(super) struct ProductState {
     pub(super) values: SmallMap<MemberValue, SymbolicValue>,
     /// Facts about values of the residue, beyond their types: those of the node's abstract state, and those learned on
     /// the path since, which take precedence.
-    pub(super) entry_facts: Rc<SmallMap<Value, Fact>>,
+    pub(super) node_facts: Rc<SmallMap<Value, Fact>>,
     pub(super) facts: SmallMap<Value, Fact>,
     /// Facts about tags of unions in memory of the residue.
     pub(super) tags: SmallMap<TagPlace, Fact>,
@@ -40,14 +40,14 @@ pub(super) struct ProductState {
     /// Rendezvous that were tried and do not match.
     pub(super) refuted: BTreeSet<Rendezvous>,
     /// Since the last node: members that have proceeded, and members for which the environment was polled.
-    pub(super) progressed: BTreeSet<usize>,
+    pub(super) progressed_members: BTreeSet<usize>,
     pub(super) polled: BTreeSet<usize>,
     /// Whether the group has waited for the environment since the last node.
     pub(super) has_waited: bool,
-    /// Whether any dead member is blocked rather than terminated; none: not tested on this path.
+    /// Whether any inert member is blocked rather than terminated; none: not tested on this path.
     pub(super) any_blocked: Option<bool>,
     /// On a fast path: the progress of the schedule and of the members' automata, and the iteration count.
-    pub(super) progress: Progress,
+    pub(super) path_progress: PathProgress,
     pub(super) iteration_count: Option<Value>,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct ProductState {
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) struct LocationVector {
     pub(super) members: Vec<(Control, SmallMap<BlockId, BranchChoice>)>,
-    pub(super) progress: Progress,
+    pub(super) path_progress: PathProgress,
 }
 
 /// The state of one member, except for its values.
@@ -64,8 +64,9 @@ pub(super) struct MemberState {
     pub(super) control: Control,
     /// Per fair wait with several branches or partners: the last choice, after which the next one begins.
     pub(super) last_choice: SmallMap<BlockId, BranchChoice>,
-    /// Of a dead member: the number of the site at which it is blocked, 0 if it has terminated.
-    pub(super) dead_site: Option<SymbolicValue>,
+    /// Of an inert member: the number ([`BlockedAtId`](super::pending_report::BlockedAtId)) of the place at which it is
+    /// blocked.
+    pub(super) blocked_at: Option<SymbolicValue>,
 }
 
 /// The control location of a member.
@@ -79,17 +80,19 @@ pub(super) enum Control {
     Yielded(BlockId, YieldTurn),
     /// At its end.
     Terminated,
-    /// Terminated, or blocked forever: [`MemberState::dead_site`] tells the two apart.
-    Dead(PotentialWakers),
+    /// Terminated, or blocked forever: no active member can reach a partner of it, so it never proceeds
+    /// ([`MemberState::blocked_at`] distinguishes the two). [`SyntacticPartners`] exist in code only and suppress the
+    /// report.
+    Inert(SyntacticPartners),
 }
 
-/// The potential wakers of a dead member, as the number of a set: the operations that it waits for, if the code of a
+/// The syntactic partners of an inert member, as the number of a set: the operations that it waits for, if the code of a
 /// member that may proceed has the other end of one. A state with such a set is not a deadlock of that member.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub(super) struct PotentialWakers(pub(super) usize);
+pub(super) struct SyntacticPartners(pub(super) usize);
 
-impl PotentialWakers {
-    pub(super) const NONE: PotentialWakers = PotentialWakers(0);
+impl SyntacticPartners {
+    pub(super) const NONE: SyntacticPartners = SyntacticPartners(0);
 }
 
 /// When a member that has yielded continues.
@@ -218,7 +221,7 @@ impl ProductState {
         ProductState {
             members,
             values: SmallMap::new(),
-            entry_facts: Rc::default(),
+            node_facts: Rc::default(),
             facts: SmallMap::new(),
             tags: SmallMap::new(),
             lengths: SmallMap::new(),
@@ -226,18 +229,18 @@ impl ProductState {
             conditions: SmallMap::new(),
             constants: SmallMap::new(),
             refuted: BTreeSet::new(),
-            progressed: BTreeSet::new(),
+            progressed_members: BTreeSet::new(),
             polled: BTreeSet::new(),
             has_waited: false,
             any_blocked: None,
-            progress: Progress::default(),
+            path_progress: PathProgress::default(),
             iteration_count: None,
         }
     }
 
     /// The fact about a value of the residue, if there is more than its type.
     fn known_fact(&self, value: Value) -> Option<&Fact> {
-        self.facts.get(&value).or_else(|| self.entry_facts.get(&value))
+        self.facts.get(&value).or_else(|| self.node_facts.get(&value))
     }
 
     /// The fact about a value.
@@ -270,14 +273,14 @@ impl ProductState {
     pub(super) fn yielding(&self) -> impl Iterator<Item = (usize, YieldTurn)> {
         self.members.iter().enumerate().filter_map(|(member, state)| match state.control {
             Control::Yielded(_, turn) => Some((member, turn)),
-            Control::Running(_) | Control::Waiting(_) | Control::Terminated | Control::Dead(_) => None,
+            Control::Running(_) | Control::Waiting(_) | Control::Terminated | Control::Inert(_) => None,
         })
     }
 
     /// The control locations of all members.
     pub(super) fn location_vector(&self) -> LocationVector {
         let members = self.members.iter().map(|member| (member.control, member.last_choice.clone())).collect();
-        LocationVector { members, progress: self.progress.clone() }
+        LocationVector { members, path_progress: self.path_progress.clone() }
     }
 
     /// Abstracts this state, for the partition of its location vector.
@@ -287,7 +290,7 @@ impl ProductState {
                 SymbolicValue::Constant(value) => &Fact::constant(*value),
                 SymbolicValue::Residual(value) => match self.facts.get(value) {
                     Some(fact) => fact,
-                    None => return self.entry_facts.get(value).map(|fact| (*origin, fact.clone())),
+                    None => return self.node_facts.get(value).map(|fact| (*origin, fact.clone())),
                 },
             };
             group.coarsen(*origin, fact).map(|fact| (*origin, fact))
@@ -309,7 +312,7 @@ impl ProductState {
                     Some(live) => live,
                     None => return false,
                 },
-                Control::Terminated | Control::Dead(_) => return false,
+                Control::Terminated | Control::Inert(_) => return false,
             };
             live.slots.contains(&SlotId(own))
         })
@@ -321,7 +324,7 @@ impl ProductState {
         let live = match self.members[member].control {
             Control::Running(block) | Control::Yielded(block, _) => Some(&known.live[block.0 as usize]),
             Control::Waiting(block) => known.live_at_wait[block.0 as usize].as_ref(),
-            Control::Terminated | Control::Dead(_) => None,
+            Control::Terminated | Control::Inert(_) => None,
         };
         let is_live = |value: &Value| live.is_some_and(|live| live.values.contains(value));
         self.values.retain(|(other, value), _| *other != member || is_live(value));

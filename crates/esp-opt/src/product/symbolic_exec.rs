@@ -41,68 +41,68 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// Executes a member, beginning with a block.
     pub(super) fn run_member(
         &mut self,
-        mut exec: SymbolicState,
+        mut path: SymbolicState,
         member: usize,
         mut block: BlockId,
     ) -> Result<(), Refusal> {
         let body = self.group.members[member].body;
-        exec.state.progressed.insert(member);
+        path.state.progressed_members.insert(member);
         loop {
             self.check_size()?;
             if self.schedule.is_some() {
-                match self.enter_block(exec, member, block)? {
-                    Some(next) => exec = next,
+                match self.enter_block(path, member, block)? {
+                    Some(next) => path = next,
                     None => return Ok(()),
                 }
             }
             let source = &body.blocks[block.0 as usize];
             for instruction in &source.instructions {
-                self.execute_instruction(&mut exec, member, instruction);
+                self.execute_instruction(&mut path, member, instruction);
             }
             if let (Some(_), Some(last), Terminator::Jump(edge)) =
                 (self.schedule, source.instructions.last(), &source.terminator)
                 && let Op::Test(test, holds) = last.op
             {
                 return self.fork_on_predicate(
-                    exec,
+                    path,
                     member,
                     test,
                     holds,
                     last.location,
-                    &mut |explorer, mut exec, reason| {
-                        explorer.bind_edge(&mut exec, member, edge);
-                        exec.state.members[member].control = Control::Running(edge.to);
+                    &mut |explorer, mut path, reason| {
+                        explorer.bind_edge(&mut path, member, edge);
+                        path.state.members[member].control = Control::Running(edge.to);
                         match reason {
-                            Some(reason) => explorer.exit_path(exec, reason),
-                            None => explorer.run_member(exec, member, edge.to),
+                            Some(reason) => explorer.exit_path(path, reason),
+                            None => explorer.run_member(path, member, edge.to),
                         }
                     },
                 );
             }
             match &source.terminator {
-                Terminator::Wait(_) if self.schedule.is_some() => return self.arrive_at_wait(exec, member, block),
-                Terminator::Jump(edge) => match self.take_edge(&mut exec, member, edge) {
+                Terminator::Wait(_) if self.schedule.is_some() => return self.arrive_at_wait(path, member, block),
+                Terminator::Jump(edge) => match self.take_edge(&mut path, member, edge) {
                     Some(next) => block = next,
-                    None => return self.end_at_node(exec),
+                    None => return self.end_at_node(path),
                 },
                 Terminator::Branch { condition, then, otherwise } => {
                     return self.fork_on(
-                        exec,
+                        path,
                         member,
                         *condition,
                         source.location,
-                        &mut |explorer, mut exec, holds| match explorer.take_edge(
-                            &mut exec,
+                        &mut |explorer, mut path, holds| match explorer.take_edge(
+                            &mut path,
                             member,
                             if holds { then } else { otherwise },
                         ) {
-                            Some(next) => explorer.run_member(exec, member, next),
-                            None => explorer.end_at_node(exec),
+                            Some(next) => explorer.run_member(path, member, next),
+                            None => explorer.end_at_node(path),
                         },
                     );
                 }
                 Terminator::Switch { value, cases, default } => {
-                    return self.switch(exec, member, *value, cases, default, source.location);
+                    return self.switch(path, member, *value, cases, default, source.location);
                 }
                 Terminator::Wait(_)
                 | Terminator::End
@@ -112,29 +112,29 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 | Terminator::Return(_)
                 | Terminator::Result(_)
                 | Terminator::Enter(_)
-                | Terminator::Leave(_) => return self.stop_member(exec, member, block),
+                | Terminator::Leave(_) => return self.stop_member(path, member, block),
             }
         }
     }
 
     /// Ends the execution of a member at a terminator at which it stops, and runs the next member.
-    fn stop_member(&mut self, mut exec: SymbolicState, member: usize, block: BlockId) -> Result<(), Refusal> {
+    fn stop_member(&mut self, mut path: SymbolicState, member: usize, block: BlockId) -> Result<(), Refusal> {
         let source = &self.group.members[member].body.blocks[block.0 as usize];
         let control = match &source.terminator {
             Terminator::Wait(_) => Control::Waiting(block),
             Terminator::End => Control::Terminated,
             Terminator::Exit(value) => {
-                let value = self.residual_value(&mut exec, member, *value);
-                self.out.finish(exec.block, Terminator::Exit(value), source.location);
+                let value = self.residual_value(&mut path, member, *value);
+                self.out.finish(path.block, Terminator::Exit(value), source.location);
                 return Ok(());
             }
             Terminator::Fault(fault) => {
-                self.out.finish(exec.block, Terminator::Fault(*fault), source.location);
+                self.out.finish(path.block, Terminator::Fault(*fault), source.location);
                 return Ok(());
             }
             Terminator::Yield(edge) => {
-                self.bind_edge(&mut exec, member, edge);
-                let queue_position = exec.state.yielding().count();
+                self.bind_edge(&mut path, member, edge);
+                let queue_position = path.state.yielding().count();
                 Control::Yielded(edge.to, YieldTurn { since: SinceYield::NothingRan, queue_position })
             }
             Terminator::Jump(_) | Terminator::Branch { .. } | Terminator::Switch { .. } => {
@@ -144,78 +144,78 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 unreachable!("groups have no fast paths, and processes no results")
             }
         };
-        exec.state.members[member].control = control;
-        exec.state.prune(self.group, member);
-        self.run_next_member(exec)
+        path.state.members[member].control = control;
+        path.state.prune(self.group, member);
+        self.run_next_member(path)
     }
 
     /// Binds the parameters of an edge and moves the member there. The block, if execution continues into it; none at a
     /// join, which begins a node.
-    fn take_edge(&mut self, exec: &mut SymbolicState, member: usize, edge: &Edge) -> Option<BlockId> {
-        self.bind_edge(exec, member, edge);
-        exec.state.members[member].control = Control::Running(edge.to);
+    fn take_edge(&mut self, path: &mut SymbolicState, member: usize, edge: &Edge) -> Option<BlockId> {
+        self.bind_edge(path, member, edge);
+        path.state.members[member].control = Control::Running(edge.to);
         if !self.group.members[member].is_join[edge.to.0 as usize] {
             return Some(edge.to);
         }
-        exec.state.prune(self.group, member);
+        path.state.prune(self.group, member);
         None
     }
 
-    fn bind_edge(&mut self, exec: &mut SymbolicState, member: usize, edge: &Edge) {
+    fn bind_edge(&mut self, path: &mut SymbolicState, member: usize, edge: &Edge) {
         let to = &self.group.members[member];
         let live = &to.live[edge.to.0 as usize].values;
         let parameters = to.body.blocks[edge.to.0 as usize].parameters.iter().zip(&edge.arguments);
         let known: Vec<(MemberValue, SymbolicValue)> = parameters
             .filter(|(parameter, _)| live.contains(parameter))
-            .map(|(parameter, argument)| ((member, *parameter), self.symbolic_value(exec, member, *argument)))
+            .map(|(parameter, argument)| ((member, *parameter), self.symbolic_value(path, member, *argument)))
             .collect();
-        exec.state.values.extend(known);
+        path.state.values.extend(known);
     }
 
     /// Forks on a condition of a member, or continues with the only value that it can have.
     pub(super) fn fork_on(
         &mut self,
-        exec: SymbolicState,
+        path: SymbolicState,
         member: usize,
         condition: Value,
         location: Location,
         then: &mut dyn FnMut(&mut Explorer<'g, 'p>, SymbolicState, bool) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
-        match self.symbolic_value(&exec, member, condition) {
-            SymbolicValue::Constant(value) => then(self, exec, value != 0),
-            SymbolicValue::Residual(value) => self.fork_on_residual(exec, value, location, then),
+        match self.symbolic_value(&path, member, condition) {
+            SymbolicValue::Constant(value) => then(self, path, value != 0),
+            SymbolicValue::Residual(value) => self.fork_on_residual(path, value, location, then),
         }
     }
 
     /// Forks on a `bool` of the residue, or continues with the only value that it can have.
     pub(super) fn fork_on_residual(
         &mut self,
-        mut exec: SymbolicState,
+        mut path: SymbolicState,
         condition: Value,
         location: Location,
         then: &mut dyn FnMut(&mut Explorer<'g, 'p>, SymbolicState, bool) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
-        let mut otherwise = exec.clone();
+        let mut otherwise = path.clone();
         match (
-            exec.state.assume_condition(self.group, condition, true),
+            path.state.assume_condition(self.group, condition, true),
             otherwise.state.assume_condition(self.group, condition, false),
         ) {
-            (true, false) => return then(self, exec, true),
+            (true, false) => return then(self, path, true),
             (false, true) => return then(self, otherwise, false),
             (true, true) | (false, false) => {}
         }
-        let from = exec.block;
-        exec.block = self.out.block(Vec::new());
+        let from = path.block;
+        path.block = self.out.block(Vec::new());
         otherwise.block = self.out.block(Vec::new());
-        let branch = Terminator::Branch { condition, then: to(exec.block), otherwise: to(otherwise.block) };
+        let branch = Terminator::Branch { condition, then: to(path.block), otherwise: to(otherwise.block) };
         self.out.finish(from, branch, location);
-        then(self, exec, true)?;
+        then(self, path, true)?;
         then(self, otherwise, false)
     }
 
     fn switch(
         &mut self,
-        exec: SymbolicState,
+        path: SymbolicState,
         member: usize,
         value: Value,
         cases: &[(i128, Edge)],
@@ -224,18 +224,18 @@ impl<'g, 'p> Explorer<'g, 'p> {
     ) -> Result<(), Refusal> {
         let ty = self.group.members[member].body.values[value.0 as usize].ty;
         let mut targets: Vec<(Option<i128>, SymbolicState, &Edge)> = Vec::new();
-        let known = match self.symbolic_value(&exec, member, value) {
+        let known = match self.symbolic_value(&path, member, value) {
             SymbolicValue::Constant(constant) => {
                 let edge = cases.iter().find(|(case, _)| *case == constant).map_or(default, |(_, edge)| edge);
-                targets.push((None, exec.clone(), edge));
+                targets.push((None, path.clone(), edge));
                 None
             }
             SymbolicValue::Residual(value) => {
-                let mut rest = Some(exec.state.fact(self.group, SymbolicValue::Residual(value), ty));
+                let mut rest = Some(path.state.fact(self.group, SymbolicValue::Residual(value), ty));
                 for (case, edge) in cases {
                     let Some(fact) = rest.take() else { break };
                     if fact.admits(*case) {
-                        let mut taken = exec.clone();
+                        let mut taken = path.clone();
                         if taken.state.assume_fact(value, Fact::constant(*case)) {
                             targets.push((Some(*case), taken, edge));
                         }
@@ -243,7 +243,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                     rest = fact.without(*case);
                 }
                 if let Some(fact) = rest {
-                    let mut taken = exec.clone();
+                    let mut taken = path.clone();
                     if taken.state.assume_fact(value, fact) {
                         targets.push((None, taken, default));
                     }
@@ -261,7 +261,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 .iter()
                 .map(|(case, taken, _)| (case.expect("only the last taken is the default"), to(taken.block)))
                 .collect();
-            self.out.finish(exec.block, Terminator::Switch { value, cases, default }, location);
+            self.out.finish(path.block, Terminator::Switch { value, cases, default }, location);
         }
         for (_, mut taken, edge) in targets {
             match self.take_edge(&mut taken, member, edge) {
@@ -275,7 +275,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// Executes a region of a wait; each path through it continues with `then`. Joins within it are not nodes.
     pub(super) fn run_region(
         &mut self,
-        mut exec: SymbolicState,
+        mut path: SymbolicState,
         member: usize,
         block: BlockId,
         then: RegionContinuation<'_, 'g, 'p>,
@@ -283,18 +283,18 @@ impl<'g, 'p> Explorer<'g, 'p> {
         self.check_size()?;
         let source = &self.group.members[member].body.blocks[block.0 as usize];
         for instruction in &source.instructions {
-            self.execute_instruction(&mut exec, member, instruction);
+            self.execute_instruction(&mut path, member, instruction);
         }
         match &source.terminator {
             Terminator::Jump(edge) => {
-                self.bind_edge(&mut exec, member, edge);
-                self.run_region(exec, member, edge.to, then)
+                self.bind_edge(&mut path, member, edge);
+                self.run_region(path, member, edge.to, then)
             }
             Terminator::Branch { condition, then: if_true, otherwise } => {
-                self.fork_on(exec, member, *condition, source.location, &mut |explorer, mut exec, holds| {
+                self.fork_on(path, member, *condition, source.location, &mut |explorer, mut path, holds| {
                     let edge = if holds { if_true } else { otherwise };
-                    explorer.bind_edge(&mut exec, member, edge);
-                    explorer.run_region(exec, member, edge.to, then)
+                    explorer.bind_edge(&mut path, member, edge);
+                    explorer.run_region(path, member, edge.to, then)
                 })
             }
             Terminator::Switch { .. } => Err(Refusal::Unsupported {
@@ -305,13 +305,13 @@ impl<'g, 'p> Explorer<'g, 'p> {
             Terminator::Result(passed) => {
                 let results = passed
                     .iter()
-                    .map(|passed| (self.symbolic_operand(&exec, member, &passed.operand), passed.clone()))
+                    .map(|passed| (self.symbolic_operand(&path, member, &passed.operand), passed.clone()))
                     .collect();
-                then(self, exec, results)
+                then(self, path, results)
             }
-            Terminator::Fault(_) if self.schedule.is_some() => self.exit_path(exec, ExitReason::Stops(member)),
+            Terminator::Fault(_) if self.schedule.is_some() => self.exit_path(path, ExitReason::Stops(member)),
             Terminator::Fault(fault) => {
-                self.out.finish(exec.block, Terminator::Fault(*fault), source.location);
+                self.out.finish(path.block, Terminator::Fault(*fault), source.location);
                 Ok(())
             }
             Terminator::Enter(_)
@@ -327,68 +327,68 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// The symbolic operand for an operand of a member.
     pub(super) fn symbolic_operand(
         &mut self,
-        exec: &SymbolicState,
+        path: &SymbolicState,
         member: usize,
         operand: &Operand,
     ) -> SymbolicOperand {
         let known = &self.group.members[member];
         match operand {
             Operand::Value(value) => SymbolicOperand::Value(
-                self.symbolic_value(exec, member, *value),
+                self.symbolic_value(path, member, *value),
                 known.body.values[value.0 as usize].ty,
             ),
             Operand::Place(place) => {
                 let ty = quaject_esp_ir::typing::place_type(self.group.types(), known.body, place)
                     .expect("a verified place has a type");
-                let mut exec = exec.clone();
-                SymbolicOperand::Place(self.residual_place(&mut exec, member, place), ty)
+                let mut path = path.clone();
+                SymbolicOperand::Place(self.residual_place(&mut path, member, place), ty)
             }
         }
     }
 
     /// The symbolic value of a value of a member.
-    pub(super) fn symbolic_value(&self, exec: &SymbolicState, member: usize, value: Value) -> SymbolicValue {
-        exec.state.symbolic_value(member, value)
+    pub(super) fn symbolic_value(&self, path: &SymbolicState, member: usize, value: Value) -> SymbolicValue {
+        path.state.symbolic_value(member, value)
     }
 
     /// The value of the residue for a value of a member; a constant is materialized.
-    pub(super) fn residual_value(&mut self, exec: &mut SymbolicState, member: usize, value: Value) -> Value {
+    pub(super) fn residual_value(&mut self, path: &mut SymbolicState, member: usize, value: Value) -> Value {
         let ty = self.group.members[member].body.values[value.0 as usize].ty;
-        let known = self.symbolic_value(exec, member, value);
-        self.materialize(exec, known, ty)
+        let known = self.symbolic_value(path, member, value);
+        self.materialize(path, known, ty)
     }
 
     /// The value of the residue for a symbolic value: a constant is emitted once on a path.
-    pub(super) fn materialize(&mut self, exec: &mut SymbolicState, known: SymbolicValue, ty: TypeId) -> Value {
+    pub(super) fn materialize(&mut self, path: &mut SymbolicState, known: SymbolicValue, ty: TypeId) -> Value {
         match known {
             SymbolicValue::Residual(value) => value,
             SymbolicValue::Constant(constant) => {
-                if let Some(value) = exec.state.constants.get(&(ty, constant)) {
+                if let Some(value) = path.state.constants.get(&(ty, constant)) {
                     return *value;
                 }
                 let value = self.out.value(ty, None);
-                self.out.emit(exec.block, Some(value), Op::Constant(constant), Location::default());
-                exec.state.constants.insert((ty, constant), value);
+                self.out.emit(path.block, Some(value), Op::Constant(constant), Location::default());
+                path.state.constants.insert((ty, constant), value);
                 value
             }
         }
     }
 
     /// The place in the residue for a place of a member.
-    pub(super) fn residual_place(&mut self, exec: &mut SymbolicState, member: usize, place: &Place) -> Place {
+    pub(super) fn residual_place(&mut self, path: &mut SymbolicState, member: usize, place: &Place) -> Place {
         let base = match place.base {
             Base::Slot(slot) => Base::Slot(SlotId(slot.0 + self.group.members[member].first_slot)),
-            Base::Object(value) => Base::Object(self.residual_value(exec, member, value)),
+            Base::Object(value) => Base::Object(self.residual_value(path, member, value)),
         };
         let steps = place.path.iter().map(|step| match step {
-            Projection::Element(value) => Projection::Element(self.residual_value(exec, member, *value)),
-            Projection::Inside(value) => Projection::Inside(self.residual_value(exec, member, *value)),
+            Projection::Element(value) => Projection::Element(self.residual_value(path, member, *value)),
+            Projection::Inside(value) => Projection::Inside(self.residual_value(path, member, *value)),
             Projection::Field(_) | Projection::Payload(_) => *step,
         });
         Place { base, path: steps.collect() }
     }
 
-    fn execute_instruction(&mut self, exec: &mut SymbolicState, member: usize, instruction: &Instruction) {
+    fn execute_instruction(&mut self, path: &mut SymbolicState, member: usize, instruction: &Instruction) {
         let group = self.group;
         let body = group.members[member].body;
         let ty_of = |value: Value| body.values[value.0 as usize].ty;
@@ -397,7 +397,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             (Op::Constant(value), Some(_)) => Some(SymbolicValue::Constant(*value)),
             (Op::OwnId, Some(_)) => Some(SymbolicValue::Constant(i128::from(group.members[member].instance))),
             (Op::Unary(op, a), Some(result)) => {
-                let fact = self.fact_of(exec, member, *a);
+                let fact = self.fact_of(path, member, *a);
                 let least = Fact::of_type(group.types(), ty_of(*a)).low;
                 let overflows = group.checked && *op == UnaryOp::Negate && fact.admits(least);
                 let fact = facts::unary(group.types(), ty_of(result), *op, &fact);
@@ -405,60 +405,60 @@ impl<'g, 'p> Explorer<'g, 'p> {
             }
             (Op::Binary(op, a, b), Some(result)) => {
                 let (ty, of) = (ty_of(result), ty_of(*a));
-                let (fact_a, fact_b) = (self.fact_of(exec, member, *a), self.fact_of(exec, member, *b));
+                let (fact_a, fact_b) = (self.fact_of(path, member, *a), self.fact_of(path, member, *b));
                 let divides = matches!(op, BinaryOp::Divide | BinaryOp::Remainder) && fact_b.admits(0);
                 let overflows = group.checked && facts::may_overflow(group.types(), ty, *op, &fact_a, &fact_b);
                 let fact = facts::binary(group.types(), ty, *op, of, &fact_a, &fact_b);
                 match (divides || overflows, fact.as_constant()) {
                     (true, _) => None,
                     (false, Some(constant)) => Some(SymbolicValue::Constant(constant)),
-                    (false, None) => self.emit_simplified(exec, member, instruction, simplify(*op, &fact_a, &fact_b)),
+                    (false, None) => self.emit_simplified(path, member, instruction, simplify(*op, &fact_a, &fact_b)),
                 }
             }
             (Op::Convert(a), Some(result)) => {
-                let fact = self.fact_of(exec, member, *a);
+                let fact = self.fact_of(path, member, *a);
                 let same = ty_of(*a) == ty_of(result);
                 let known =
                     facts::convert(group.types(), ty_of(result), &fact).as_constant().map(SymbolicValue::Constant);
-                known.or_else(|| same.then(|| self.symbolic_value(exec, member, *a)))
+                known.or_else(|| same.then(|| self.symbolic_value(path, member, *a)))
             }
-            (Op::ReplicaNumber(a), Some(_)) => match self.symbolic_value(exec, member, *a) {
+            (Op::ReplicaNumber(a), Some(_)) => match self.symbolic_value(path, member, *a) {
                 SymbolicValue::Constant(instance) => group
                     .program
                     .process_of(instance as u32)
                     .map(|(_, replica)| SymbolicValue::Constant(i128::from(replica))),
                 SymbolicValue::Residual(_) => None,
             },
-            (Op::InstanceOf(process, a), Some(_)) => match self.symbolic_value(exec, member, *a) {
+            (Op::InstanceOf(process, a), Some(_)) => match self.symbolic_value(path, member, *a) {
                 SymbolicValue::Constant(replica) => group
                     .program
                     .instance(*process, replica)
                     .map(|instance| SymbolicValue::Constant(i128::from(instance))),
                 SymbolicValue::Residual(_) => None,
             },
-            (Op::Length(place), Some(_)) => self.known_length(exec, member, place).map(SymbolicValue::Constant),
+            (Op::Length(place), Some(_)) => self.known_length(path, member, place).map(SymbolicValue::Constant),
             (Op::Tag(place), Some(_)) => {
-                let tag = self.tag_place(member, place).and_then(|place| exec.state.tags.get(&place));
+                let tag = self.tag_place(member, place).and_then(|place| path.state.tags.get(&place));
                 tag.and_then(Fact::as_constant).map(SymbolicValue::Constant)
             }
             _ => None,
         };
         let known = match known {
             Some(known) => known,
-            None => match self.emit_residual(exec, member, instruction) {
+            None => match self.emit_residual(path, member, instruction) {
                 Some(value) => SymbolicValue::Residual(value),
                 None => return,
             },
         };
         if let Some(result) = instruction.result {
-            exec.state.values.insert((member, result), known);
+            path.state.values.insert((member, result), known);
         }
     }
 
     /// The result of an operation that facts simplify.
     fn emit_simplified(
         &mut self,
-        exec: &mut SymbolicState,
+        path: &mut SymbolicState,
         member: usize,
         instruction: &Instruction,
         simpler: Option<Simplification>,
@@ -466,86 +466,86 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let (Op::Binary(_, a, b), Some(result)) = (&instruction.op, instruction.result) else { return None };
         let data = &self.group.members[member].body.values[result.0 as usize];
         match simpler? {
-            Simplification::First => Some(self.symbolic_value(exec, member, *a)),
-            Simplification::Second => Some(self.symbolic_value(exec, member, *b)),
+            Simplification::First => Some(self.symbolic_value(path, member, *a)),
+            Simplification::Second => Some(self.symbolic_value(path, member, *b)),
             Simplification::Apply(op, constant) => {
-                let fact_a = self.fact_of(exec, member, *a);
-                let first = self.residual_value(exec, member, *a);
-                let second = self.materialize(exec, SymbolicValue::Constant(constant), data.ty);
+                let fact_a = self.fact_of(path, member, *a);
+                let first = self.residual_value(path, member, *a);
+                let second = self.materialize(path, SymbolicValue::Constant(constant), data.ty);
                 let value = self.out.value(data.ty, data.name.clone());
-                self.out.emit(exec.block, Some(value), Op::Binary(op, first, second), instruction.location);
+                self.out.emit(path.block, Some(value), Op::Binary(op, first, second), instruction.location);
                 let types = self.group.types();
                 let fact = facts::binary(types, data.ty, op, data.ty, &fact_a, &Fact::constant(constant));
-                exec.state.facts.insert(value, fact);
+                path.state.facts.insert(value, fact);
                 Some(SymbolicValue::Residual(value))
             }
         }
     }
 
-    fn fact_of(&self, exec: &SymbolicState, member: usize, value: Value) -> Fact {
+    fn fact_of(&self, path: &SymbolicState, member: usize, value: Value) -> Fact {
         let ty = self.group.members[member].body.values[value.0 as usize].ty;
-        exec.state.fact(self.group, self.symbolic_value(exec, member, value), ty)
+        path.state.fact(self.group, self.symbolic_value(path, member, value), ty)
     }
 
     /// Emits an instruction of a member, and records the facts about its result.
-    fn emit_residual(&mut self, exec: &mut SymbolicState, member: usize, instruction: &Instruction) -> Option<Value> {
+    fn emit_residual(&mut self, path: &mut SymbolicState, member: usize, instruction: &Instruction) -> Option<Value> {
         let body = self.group.members[member].body;
         let first_slot = self.group.members[member].first_slot;
         let mut op = instruction.op.clone();
         let mut operands = Vec::new();
         op_values(&op, &mut |value| operands.push(*value));
         let mut operands: Vec<Value> =
-            operands.into_iter().map(|value| self.residual_value(exec, member, value)).collect();
+            operands.into_iter().map(|value| self.residual_value(path, member, value)).collect();
         operands.reverse();
         op_values_mut(&mut op, &mut |value| *value = operands.pop().expect("visited twice in the same order"));
         op_slots_mut(&mut op, &mut |slot| *slot = SlotId(slot.0 + first_slot));
-        self.record_writes(exec, &op);
+        self.record_writes(path, &op);
         let result = instruction.result.map(|result| {
             let data = &body.values[result.0 as usize];
             self.out.value(data.ty, data.name.clone())
         });
         if let (Some(from), Some(to)) = (instruction.result, result) {
-            self.record_result_facts(exec, member, &instruction.op, body.values[from.0 as usize].ty, to);
+            self.record_result_facts(path, member, &instruction.op, body.values[from.0 as usize].ty, to);
         }
-        self.out.emit(exec.block, result, op, instruction.location);
+        self.out.emit(path.block, result, op, instruction.location);
         result
     }
 
-    fn record_result_facts(&mut self, exec: &mut SymbolicState, member: usize, op: &Op, ty: TypeId, result: Value) {
+    fn record_result_facts(&mut self, path: &mut SymbolicState, member: usize, op: &Op, ty: TypeId, result: Value) {
         let body = self.group.members[member].body;
         match op {
             Op::Unary(UnaryOp::Not, a) => {
-                if let SymbolicValue::Residual(a) = self.symbolic_value(exec, member, *a) {
-                    exec.state.conditions.insert(result, Condition::Not(a));
+                if let SymbolicValue::Residual(a) = self.symbolic_value(path, member, *a) {
+                    path.state.conditions.insert(result, Condition::Not(a));
                 }
             }
             Op::Unary(op, a) => {
-                let fact = facts::unary(self.group.types(), ty, *op, &self.fact_of(exec, member, *a));
-                exec.state.facts.insert(result, fact);
+                let fact = facts::unary(self.group.types(), ty, *op, &self.fact_of(path, member, *a));
+                path.state.facts.insert(result, fact);
             }
             Op::Binary(op, a, b) => {
                 let of = body.values[a.0 as usize].ty;
-                let (fact_a, fact_b) = (self.fact_of(exec, member, *a), self.fact_of(exec, member, *b));
+                let (fact_a, fact_b) = (self.fact_of(path, member, *a), self.fact_of(path, member, *b));
                 let fact = facts::binary(self.group.types(), ty, *op, of, &fact_a, &fact_b);
                 // The operands of a comparison have one type; those of a shift may have two.
                 if ty == TypeTable::BOOL && is_number(self.group.types(), of) {
-                    let (a, b) = (self.symbolic_value(exec, member, *a), self.symbolic_value(exec, member, *b));
-                    exec.state.conditions.insert(result, Condition::Compare(*op, a, b, of));
+                    let (a, b) = (self.symbolic_value(path, member, *a), self.symbolic_value(path, member, *b));
+                    path.state.conditions.insert(result, Condition::Compare(*op, a, b, of));
                 }
                 if fact.as_constant().is_none() {
-                    exec.state.facts.insert(result, fact);
+                    path.state.facts.insert(result, fact);
                 }
             }
             Op::Convert(a) => {
-                let fact = facts::convert(self.group.types(), ty, &self.fact_of(exec, member, *a));
-                exec.state.facts.insert(result, fact);
+                let fact = facts::convert(self.group.types(), ty, &self.fact_of(path, member, *a));
+                path.state.facts.insert(result, fact);
             }
             Op::Tag(place) => {
                 if let Some(place) = self.tag_place(member, place) {
-                    if let Some(fact) = exec.state.tags.get(&place) {
-                        exec.state.facts.insert(result, fact.clone());
+                    if let Some(fact) = path.state.tags.get(&place) {
+                        path.state.facts.insert(result, fact.clone());
                     }
-                    exec.state.tag_reads.insert(result, place);
+                    path.state.tag_reads.insert(result, place);
                 }
             }
             _ => {}
@@ -553,8 +553,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
     }
 
     /// Updates the facts about memory that an instruction writes.
-    pub(super) fn record_writes(&mut self, exec: &mut SymbolicState, op: &Op) {
-        let state = &mut exec.state;
+    pub(super) fn record_writes(&mut self, path: &mut SymbolicState, op: &Op) {
+        let state = &mut path.state;
         match op {
             Op::SetTag(place, tag) => {
                 if let Some((slot, steps)) = forget_written(state, place) {
@@ -580,8 +580,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
             }
             Op::SetBytes(place, bytes) => {
                 forget_written(state, place);
-                if let Place { base: Base::Slot(slot), path } = place
-                    && path.is_empty()
+                if let Place { base: Base::Slot(slot), path: steps } = place
+                    && steps.is_empty()
                 {
                     state.lengths.insert(*slot, bytes.len() as i128);
                 }
@@ -610,11 +610,11 @@ impl<'g, 'p> Explorer<'g, 'p> {
     }
 
     /// The length of `bytes` of a member, if this path knows it.
-    pub(super) fn known_length(&self, exec: &SymbolicState, member: usize, place: &Place) -> Option<i128> {
+    pub(super) fn known_length(&self, path: &SymbolicState, member: usize, place: &Place) -> Option<i128> {
         match place {
             Place { base: Base::Slot(slot), path: steps } if steps.is_empty() => {
                 let here = SlotId(slot.0 + self.group.members[member].first_slot);
-                exec.state.lengths.get(&here).copied()
+                path.state.lengths.get(&here).copied()
             }
             Place { base: Base::Slot(_) | Base::Object(_), path: _ } => None,
         }

@@ -18,13 +18,14 @@
 use super::body_queries::operation_site;
 use super::explorer::{Explorer, NodeEffects, Transition};
 use super::group::Group;
+use super::path_automaton::NfaStates;
 use super::rendezvous::GuardValue;
-use super::schedule::{ExitBlock, LimitExit, MemberProgress, MemberSchedule, PathProduct, PathSchedule, Progress};
+use super::schedule::{ExitBlock, LimitExit, MemberProgress, MemberSchedule, PathProduct, PathProgress, PathSchedule};
 use super::state::{Control, MemberState, ProductState, Rendezvous, SymbolicState, SymbolicValue};
 use crate::facts::Fact;
 use crate::limits::ProductLimits;
 use crate::path_exit::{ExitReason, IterationCountPlacement, PathExit};
-use crate::path_spec::{PathElement, ProgramPoint};
+use crate::path_spec::{PathElement, PathStatement};
 use crate::refusal::Refusal;
 use quaject_esp_ir::intervals::intervals;
 use quaject_esp_ir::ir::{
@@ -117,14 +118,14 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 facts.extend(interval.map(|fact| (parameter, fact)));
                 values.insert((number, *value), SymbolicValue::Residual(parameter));
             }
-            members.push(MemberState { control, last_choice: SmallMap::new(), dead_site: None });
+            members.push(MemberState { control, last_choice: SmallMap::new(), blocked_at: None });
         }
         let entry_facts = parameters.iter().map(|parameter| facts.get(parameter).cloned()).collect();
         let entry = self.out.block(parameters);
         let initial_count = self.out.value(TypeTable::U32, None);
         self.out.emit(entry, Some(initial_count), Op::Constant(0), Location::default());
         let state = ProductState {
-            progress: Progress::new(members.len()),
+            path_progress: PathProgress::new(members.len()),
             values,
             facts,
             iteration_count: Some(initial_count),
@@ -136,18 +137,18 @@ impl<'g, 'p> Explorer<'g, 'p> {
 
     /// The exit at a node that is taken when the iteration limit is reached there.
     fn limit_exit(&mut self, node: usize, initial_count: Value) -> LimitExit {
-        let mut exec = self.entry_state(node);
-        exec.block = self.out.block(Vec::new());
-        let order: Vec<usize> = exec.state.progress.resume_order(self.group.members.len());
-        let at = self.locations(&exec);
-        let distance = self.distance_to_start(&exec);
-        let terminator = self.exit_terminator(&mut exec, &order);
-        self.out.finish(exec.block, terminator, Location::default());
+        let mut path = self.entry_state(node);
+        path.block = self.out.block(Vec::new());
+        let order: Vec<usize> = path.state.path_progress.resume_order(self.group.members.len());
+        let at = self.locations(&path);
+        let distance = self.distance_to_start(&path);
+        let terminator = self.exit_terminator(&mut path, &order);
+        self.out.finish(path.block, terminator, Location::default());
         let node = &self.nodes[node];
         LimitExit {
             block: node.block,
             iteration_count: node.iteration_count.expect("nodes of a path count iterations"),
-            stub: exec.block,
+            stub: path.block,
             initial_count,
             at,
             distance,
@@ -161,26 +162,26 @@ impl<'g, 'p> Explorer<'g, 'p> {
 
     /// Continues along the path: the running member proceeds, or the next one of the queue. If there is none the path
     /// exits.
-    pub(super) fn run_scheduled(&mut self, mut exec: SymbolicState) -> Result<(), Refusal> {
+    pub(super) fn run_scheduled(&mut self, mut path: SymbolicState) -> Result<(), Refusal> {
         self.check_size()?;
-        self.effects.locations.insert(self.locations(&exec));
+        self.effects.locations.insert(self.locations(&path));
         let ranks = &self.schedule.expect("a path has a schedule").ranks;
-        let Some(member) = exec.state.progress.schedule_next(ranks) else {
+        let Some(member) = path.state.path_progress.schedule_next(ranks) else {
             let has_ended = |(number, progress): (usize, &MemberProgress)| {
-                let control = exec.state.members[number].control;
+                let control = path.state.members[number].control;
                 progress.is_parked || !progress.has_started || control == Control::Terminated
             };
-            let have_all_ended = exec.state.progress.members.iter().enumerate().all(has_ended);
+            let have_all_ended = path.state.path_progress.members.iter().enumerate().all(has_ended);
             let reason = if have_all_ended { ExitReason::Normal } else { ExitReason::NoneRunnable };
-            return self.exit_path(exec, reason);
+            return self.exit_path(path, reason);
         };
-        match exec.state.members[member].control {
-            Control::Running(block) => self.run_member(exec, member, block),
-            Control::Waiting(block) => self.arrive_at_wait(exec, member, block),
+        match path.state.members[member].control {
+            Control::Running(block) => self.run_member(path, member, block),
+            Control::Waiting(block) => self.arrive_at_wait(path, member, block),
             Control::Yielded(..) => unreachable!("a path exits before a `yield`"),
-            Control::Terminated | Control::Dead(_) => {
-                exec.state.progress.running = None;
-                self.run_scheduled(exec)
+            Control::Terminated | Control::Inert(_) => {
+                path.state.path_progress.running = None;
+                self.run_scheduled(path)
             }
         }
     }
@@ -190,40 +191,40 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// (`path::split`), so that the first instruction decides.
     pub(super) fn enter_block(
         &mut self,
-        mut exec: SymbolicState,
+        mut path: SymbolicState,
         member: usize,
         block: BlockId,
     ) -> Result<Option<SymbolicState>, Refusal> {
-        exec.state.members[member].control = Control::Running(block);
+        path.state.members[member].control = Control::Running(block);
         if self.is_forced() {
-            return self.exit_path(exec, ExitReason::Forced(member)).map(|()| None);
+            return self.exit_path(path, ExitReason::Forced(member)).map(|()| None);
         }
         let source = &self.group.members[member].body.blocks[block.0 as usize];
         if let Some(first) = source.instructions.first() {
             if let Op::Mark(label) = first.op {
-                let point = ProgramPoint::Label(label);
-                match self.advance_at_label(&mut exec, member, point) {
+                let statement = PathStatement::Label(label);
+                match self.advance_at_label(&mut path, member, statement) {
                     StatementEffect::Continue => {}
                     StatementEffect::Deviate => {
-                        return self.exit_path(exec, ExitReason::Deviation(member)).map(|()| None);
+                        return self.exit_path(path, ExitReason::Deviation(member)).map(|()| None);
                     }
                     StatementEffect::End
                         if member > 0 && self.member_schedule(member).falls_through_to_start[block.0 as usize] =>
                     {
-                        exec.state.progress.members[member] = MemberProgress::default();
+                        path.state.path_progress.members[member] = MemberProgress::default();
                     }
                     StatementEffect::End => {
-                        exec.state.progress.members[member].is_parked = true;
-                        exec.state.progress.running = None;
-                        return self.run_scheduled(exec).map(|()| None);
+                        path.state.path_progress.members[member].is_parked = true;
+                        path.state.path_progress.running = None;
+                        return self.run_scheduled(path).map(|()| None);
                     }
                 }
             }
-            return self.check_faults(exec, member, first);
+            return self.check_faults(path, member, first);
         }
         match &source.terminator {
             Terminator::Yield(_) | Terminator::Exit(_) | Terminator::End | Terminator::Fault(_) => {
-                self.exit_path(exec, ExitReason::Stops(member)).map(|()| None)
+                self.exit_path(path, ExitReason::Stops(member)).map(|()| None)
             }
             Terminator::Jump(_)
             | Terminator::Branch { .. }
@@ -232,7 +233,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             | Terminator::Return(_)
             | Terminator::Result(_)
             | Terminator::Enter(_)
-            | Terminator::Leave(_) => Ok(Some(exec)),
+            | Terminator::Leave(_) => Ok(Some(path)),
         }
     }
 
@@ -247,70 +248,75 @@ impl<'g, 'p> Explorer<'g, 'p> {
     }
 
     /// Advances the automaton of a member at a label, if it can.
-    fn advance_at_label(&mut self, exec: &mut SymbolicState, member: usize, point: ProgramPoint) -> StatementEffect {
+    fn advance_at_label(
+        &mut self,
+        path: &mut SymbolicState,
+        member: usize,
+        statement: PathStatement,
+    ) -> StatementEffect {
         let schedule = self.member_schedule(member);
-        let progress = &mut exec.state.progress.members[member];
+        let progress = &mut path.state.path_progress.members[member];
         let evaluated = std::mem::take(&mut progress.evaluated_tests);
-        if !schedule.is_in_alphabet(point) {
+        if !schedule.is_in_alphabet(statement) {
             progress.evaluated_tests = evaluated;
             return StatementEffect::Continue;
         }
         let holds = |test: Option<u32>| test.is_none_or(|test| evaluated.contains(&(test, true)));
-        if schedule.exit.iter().any(|exit| exit.point == point && holds(exit.test)) {
-            self.effects.ended.insert((member, point));
+        if schedule.exit.iter().any(|exit| exit.statement == statement && holds(exit.test)) {
+            self.effects.ended.insert((member, statement));
             return StatementEffect::End;
         }
-        let next = schedule.automaton.next(&progress.positions, point);
+        let next = schedule.automaton.next(&progress.positions, statement);
         let holds_at = |position: &u32| holds(schedule.automaton.elements[*position as usize].test);
-        progress.positions = next.into_iter().filter(holds_at).collect();
-        if progress.positions.is_empty() {
+        progress.positions = NfaStates::After(next.into_iter().filter(holds_at).collect());
+        if progress.positions.is_rejected() {
             return StatementEffect::Deviate;
         }
-        self.effects.accepted.insert((member, point));
+        self.effects.accepted.insert((member, statement));
         StatementEffect::Continue
     }
 
     /// Whether the path of a member can continue with an operation, with this partner if it has one.
-    fn is_allowed(&self, exec: &SymbolicState, member: usize, site: SiteId, partner: Option<(usize, SiteId)>) -> bool {
+    fn is_allowed(&self, path: &SymbolicState, member: usize, site: SiteId, partner: Option<(usize, SiteId)>) -> bool {
         let schedule = self.member_schedule(member);
-        let progress = &exec.state.progress.members[member];
+        let progress = &path.state.path_progress.members[member];
         let admits = |element: &PathElement| {
             let peer = match (element.peer, partner) {
                 (Some(wanted), Some(partner)) => wanted == partner,
                 (Some(_), None) | (None, _) => true,
             };
-            element.point == ProgramPoint::Site(site)
+            element.statement == PathStatement::Site(site)
                 && peer
                 && element.test.is_none_or(|test| !progress.evaluated_tests.contains(&(test, false)))
         };
         if !progress.has_started {
             return admits(&schedule.start);
         }
-        if !schedule.is_in_alphabet(ProgramPoint::Site(site)) {
+        if !schedule.is_in_alphabet(PathStatement::Site(site)) {
             return true;
         }
-        let next = schedule.automaton.next(&progress.positions, ProgramPoint::Site(site));
+        let next = schedule.automaton.next(&progress.positions, PathStatement::Site(site));
         next.iter().any(|position| admits(&schedule.automaton.elements[*position as usize]))
     }
 
     /// Advances the automaton of a member past an operation. Returns the member that runs next, if the specification
     /// names one.
-    pub(super) fn advance_automaton(&mut self, exec: &mut SymbolicState, member: usize, site: SiteId) -> Option<usize> {
+    pub(super) fn advance_automaton(&mut self, path: &mut SymbolicState, member: usize, site: SiteId) -> Option<usize> {
         let schedule = self.member_schedule(member);
-        let progress = &mut exec.state.progress.members[member];
+        let progress = &mut path.state.path_progress.members[member];
         let evaluated = std::mem::take(&mut progress.evaluated_tests);
         if !progress.has_started {
             progress.has_started = true;
-            progress.positions.clear();
+            progress.positions = NfaStates::Initial;
             progress.is_start_pending = schedule.start.test.is_some_and(|test| !evaluated.contains(&(test, true)));
             return schedule.start.yield_to;
         }
-        if !schedule.is_in_alphabet(ProgramPoint::Site(site)) {
+        if !schedule.is_in_alphabet(PathStatement::Site(site)) {
             return None;
         }
         let mut yield_to = None;
         let mut positions = Vec::new();
-        for position in schedule.automaton.next(&progress.positions, ProgramPoint::Site(site)) {
+        for position in schedule.automaton.next(&progress.positions, PathStatement::Site(site)) {
             let element = &schedule.automaton.elements[position as usize];
             match element.test {
                 Some(test) if evaluated.contains(&(test, false)) => continue,
@@ -320,16 +326,16 @@ impl<'g, 'p> Explorer<'g, 'p> {
             yield_to = yield_to.or(element.yield_to);
         }
         if !positions.is_empty() || !progress.pending_positions.is_empty() {
-            self.effects.accepted.insert((member, ProgramPoint::Site(site)));
+            self.effects.accepted.insert((member, PathStatement::Site(site)));
         }
-        progress.positions = positions;
+        progress.positions = NfaStates::After(positions);
         yield_to
     }
 
     /// Forks on a predicate of a member that has been computed, if the path depends on it.
     pub(super) fn fork_on_predicate(
         &mut self,
-        exec: SymbolicState,
+        path: SymbolicState,
         member: usize,
         test: u32,
         holds: Value,
@@ -340,14 +346,14 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let is_relevant = schedule.start.test == Some(test) && member > 0
             || schedule.exit.iter().chain(&schedule.automaton.elements).any(|element| element.test == Some(test));
         if !is_relevant {
-            return then(self, exec, None);
+            return then(self, path, None);
         }
-        self.fork_on(exec, member, holds, location, &mut |explorer, mut exec, holds| {
+        self.fork_on(path, member, holds, location, &mut |explorer, mut path, holds| {
             let schedule = explorer.member_schedule(member);
-            let progress = &mut exec.state.progress.members[member];
+            let progress = &mut path.state.path_progress.members[member];
             if schedule.start.test == Some(test) && progress.is_start_pending {
                 progress.is_start_pending = false;
-                return then(explorer, exec, (!holds).then_some(ExitReason::PredicateFalse(member)));
+                return then(explorer, path, (!holds).then_some(ExitReason::PredicateFalse(member)));
             }
             let has_test = |position: &u32| schedule.automaton.elements[*position as usize].test == Some(test);
             if progress.pending_positions.iter().any(has_test) {
@@ -356,13 +362,12 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 progress.pending_positions = pending;
                 if holds {
                     progress.positions.extend(decided);
-                    progress.positions.sort_unstable();
                 }
-                let is_false = progress.positions.is_empty() && progress.pending_positions.is_empty();
-                return then(explorer, exec, is_false.then_some(ExitReason::PredicateFalse(member)));
+                let is_false = progress.positions.is_rejected() && progress.pending_positions.is_empty();
+                return then(explorer, path, is_false.then_some(ExitReason::PredicateFalse(member)));
             }
             progress.evaluated_tests.push((test, holds));
-            then(explorer, exec, None)
+            then(explorer, path, None)
         })
     }
 
@@ -370,63 +375,63 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// the next member of the queue runs.
     pub(super) fn arrive_at_wait(
         &mut self,
-        mut exec: SymbolicState,
+        mut path: SymbolicState,
         member: usize,
         block: BlockId,
     ) -> Result<(), Refusal> {
-        exec.state.members[member].control = Control::Waiting(block);
-        exec.state.prune(self.group, member);
+        path.state.members[member].control = Control::Waiting(block);
+        path.state.prune(self.group, member);
         if self.is_forced() {
-            return self.exit_path(exec, ExitReason::Forced(member));
+            return self.exit_path(path, ExitReason::Forced(member));
         }
         let wait = self.group.wait(member, block);
         let schedule = self.member_schedule(member);
-        if exec.state.progress.members[member].has_started {
+        if path.state.path_progress.members[member].has_started {
             let sites = || wait.branches.iter().filter_map(|branch| operation_site(&branch.operation));
-            let evaluated = &exec.state.progress.members[member].evaluated_tests;
+            let evaluated = &path.state.path_progress.members[member].evaluated_tests;
             let ends = |exit: &PathElement| {
                 exit.test.is_none_or(|test| evaluated.contains(&(test, true)))
-                    && sites().any(|site| exit.point == ProgramPoint::Site(site))
+                    && sites().any(|site| exit.statement == PathStatement::Site(site))
             };
-            let ended: Vec<ProgramPoint> =
-                schedule.exit.iter().filter(|exit| ends(exit)).map(|exit| exit.point).collect();
+            let ended: Vec<PathStatement> =
+                schedule.exit.iter().filter(|exit| ends(exit)).map(|exit| exit.statement).collect();
             if !ended.is_empty() {
-                self.effects.ended.extend(ended.into_iter().map(|point| (member, point)));
+                self.effects.ended.extend(ended.into_iter().map(|statement| (member, statement)));
                 if member > 0 && block == schedule.first {
-                    exec.state.progress.members[member] = MemberProgress::default();
+                    path.state.path_progress.members[member] = MemberProgress::default();
                 } else {
-                    exec.state.progress.members[member].is_parked = true;
-                    exec.state.progress.running = None;
-                    return self.run_scheduled(exec);
+                    path.state.path_progress.members[member].is_parked = true;
+                    path.state.path_progress.running = None;
+                    return self.run_scheduled(path);
                 }
             }
         }
         if wait.order == AltOrder::Priority && wait.branches.len() > 1 || wait.otherwise.is_some() {
-            return self.exit_path(exec, ExitReason::Stops(member));
+            return self.exit_path(path, ExitReason::Stops(member));
         }
         let branches: Vec<u32> =
-            (0..wait.branches.len() as u32).filter(|branch| self.may_take_branch(&exec, member, *branch)).collect();
+            (0..wait.branches.len() as u32).filter(|branch| self.may_take_branch(&path, member, *branch)).collect();
         self.effects.has_choice |= branches.len() > 1;
         if branches.is_empty() {
-            return self.exit_path(exec, ExitReason::Deviation(member));
+            return self.exit_path(path, ExitReason::Deviation(member));
         }
-        self.try_branches(exec, member, wait, branches)
+        self.try_branches(path, member, wait, branches)
     }
 
     /// Whether the path can continue with a branch: its guard may hold, and the automaton advances.
-    fn may_take_branch(&self, exec: &SymbolicState, member: usize, branch: u32) -> bool {
-        let Some((_, wait)) = self.current_wait(exec, member) else { return false };
+    fn may_take_branch(&self, path: &SymbolicState, member: usize, branch: u32) -> bool {
+        let Some((_, wait)) = self.current_wait(path, member) else { return false };
         let Some(site) = operation_site(&wait.branches[branch as usize].operation) else { return false };
         let guard = wait.branches[branch as usize].guard;
         !matches!(guard, Guard::Region(_))
-            && self.guard_value(exec, member, guard) != GuardValue::False
-            && self.is_allowed(exec, member, site, None)
+            && self.guard_value(path, member, guard) != GuardValue::False
+            && self.is_allowed(path, member, site, None)
     }
 
     /// Tries the branches of a member's wait, in source order.
     fn try_branches(
         &mut self,
-        mut exec: SymbolicState,
+        mut path: SymbolicState,
         member: usize,
         wait: &'p Wait,
         branches: Vec<u32>,
@@ -436,12 +441,12 @@ impl<'g, 'p> Explorer<'g, 'p> {
         for (position, number) in branches.iter().enumerate() {
             let branch = &wait.branches[*number as usize];
             if let (GuardValue::Unknown, Guard::Value(guard)) =
-                (self.guard_value(&exec, member, branch.guard), branch.guard)
+                (self.guard_value(&path, member, branch.guard), branch.guard)
             {
                 let rest = branches[position..].to_vec();
-                return self.fork_on(exec, member, guard, branch.location, &mut |explorer, exec, holds| {
+                return self.fork_on(path, member, guard, branch.location, &mut |explorer, path, holds| {
                     let rest = if holds { rest.clone() } else { rest[1..].to_vec() };
-                    explorer.try_branches(exec, member, wait, rest)
+                    explorer.try_branches(path, member, wait, rest)
                 });
             }
             let (channel, direction) = match &branch.operation {
@@ -452,38 +457,38 @@ impl<'g, 'p> Explorer<'g, 'p> {
             if !self.group.is_internal(channel) {
                 let rest = branches[position + 1..].to_vec();
                 let is_last = rest.is_empty() && !waits_for_members;
-                return self.poll_environment(exec, vec![(member, *number)], &mut |explorer, exec| {
+                return self.poll_environment(path, vec![(member, *number)], &mut |explorer, path| {
                     if is_last {
-                        return explorer.exit_path(exec, ExitReason::EnvironmentNotReady(member));
+                        return explorer.exit_path(path, ExitReason::EnvironmentNotReady(member));
                     }
-                    explorer.try_branches(exec, member, wait, rest.clone())
+                    explorer.try_branches(path, member, wait, rest.clone())
                 });
             }
             waits_for_members = true;
-            if let Some(rendezvous) = self.find_partner(&exec, member, *number, direction) {
-                return self.attempt_rendezvous(exec, rendezvous);
+            if let Some(rendezvous) = self.find_partner(&path, member, *number, direction) {
+                return self.attempt_rendezvous(path, rendezvous);
             }
         }
-        exec.state.progress.running = None;
-        self.run_scheduled(exec)
+        path.state.path_progress.running = None;
+        self.run_scheduled(path)
     }
 
     /// The first rendezvous of a branch with a member that waits, with which both can continue.
     fn find_partner(
         &mut self,
-        exec: &SymbolicState,
+        path: &SymbolicState,
         member: usize,
         number: u32,
         direction: Direction,
     ) -> Option<Rendezvous> {
-        let (_, wait) = self.current_wait(exec, member)?;
+        let (_, wait) = self.current_wait(path, member)?;
         let own = operation_site(&wait.branches[number as usize].operation)?;
         let mut found = Vec::new();
         for other in (0..self.group.members.len()).filter(|other| *other != member) {
-            if exec.state.progress.members[other].is_parked || exec.state.progress.queue.contains(&other) {
+            if path.state.path_progress.members[other].is_parked || path.state.path_progress.queue.contains(&other) {
                 continue;
             }
-            let Some((_, wait)) = self.current_wait(exec, other) else { continue };
+            let Some((_, wait)) = self.current_wait(path, other) else { continue };
             for branch in 0..wait.branches.len() as u32 {
                 let Some(theirs) = operation_site(&wait.branches[branch as usize].operation) else { continue };
                 let (own_end, other_end) = ((member, number), (other, branch));
@@ -492,11 +497,11 @@ impl<'g, 'p> Explorer<'g, 'p> {
                     Direction::Out => (own_end, other_end),
                 };
                 let rendezvous = Rendezvous { sender, sender_branch, receiver, receiver_branch };
-                let is_start = !exec.state.progress.members[other].has_started;
-                if self.is_possible(exec, rendezvous)
-                    && (is_start || self.may_take_branch(exec, other, branch))
-                    && self.is_allowed(exec, other, theirs, Some((member, own)))
-                    && self.is_allowed(exec, member, own, Some((other, theirs)))
+                let is_start = !path.state.path_progress.members[other].has_started;
+                if self.is_possible(path, rendezvous)
+                    && (is_start || self.may_take_branch(path, other, branch))
+                    && self.is_allowed(path, other, theirs, Some((member, own)))
+                    && self.is_allowed(path, member, own, Some((other, theirs)))
                 {
                     found.push(rendezvous);
                 }
@@ -510,7 +515,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// to another member.
     pub(super) fn schedule_after_rendezvous(
         &mut self,
-        mut exec: SymbolicState,
+        mut path: SymbolicState,
         rendezvous: Rendezvous,
         sites: (Option<SiteId>, Option<SiteId>),
     ) -> Result<(), Refusal> {
@@ -518,10 +523,10 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let Rendezvous { sender, receiver, .. } = rendezvous;
         for (member, site) in [(sender, sites.0), (receiver, sites.1)] {
             if let Some(site) = site {
-                yield_to = self.advance_automaton(&mut exec, member, site).map(|to| (member, to)).or(yield_to);
+                yield_to = self.advance_automaton(&mut path, member, site).map(|to| (member, to)).or(yield_to);
             }
         }
-        let progress = &mut exec.state.progress;
+        let progress = &mut path.state.path_progress;
         progress.enqueue(sender);
         progress.running = Some(receiver);
         if let Some((_, to)) = yield_to.filter(|(_, to)| *to != receiver) {
@@ -531,40 +536,40 @@ impl<'g, 'p> Explorer<'g, 'p> {
                     progress.enqueue(receiver);
                     progress.running = Some(to);
                 }
-                None => return self.exit_path(exec, ExitReason::NoneRunnable),
+                None => return self.exit_path(path, ExitReason::NoneRunnable),
             }
         }
-        self.run_scheduled(exec)
+        self.run_scheduled(path)
     }
 
     /// Ends the path in an exit, which restores the state of the members.
-    pub(super) fn exit_path(&mut self, mut exec: SymbolicState, reason: ExitReason) -> Result<(), Refusal> {
-        let order = exec.state.progress.resume_order(self.group.members.len());
-        let at = self.locations(&exec);
+    pub(super) fn exit_path(&mut self, mut path: SymbolicState, reason: ExitReason) -> Result<(), Refusal> {
+        let order = path.state.path_progress.resume_order(self.group.members.len());
+        let at = self.locations(&path);
         self.effects.locations.insert(at.clone());
         let exit = PathExit { reason, at };
         self.effects.exits.insert(exit.clone());
-        let iteration_count = exec.state.iteration_count.expect("a path counts iterations");
-        self.effects.exit_blocks.push(ExitBlock { block: exec.block, iteration_count, exit });
-        let terminator = self.exit_terminator(&mut exec, &order);
-        self.out.finish(exec.block, terminator, Location::default());
+        let iteration_count = path.state.iteration_count.expect("a path counts iterations");
+        self.effects.exit_blocks.push(ExitBlock { block: path.block, iteration_count, exit });
+        let terminator = self.exit_terminator(&mut path, &order);
+        self.out.finish(path.block, terminator, Location::default());
         Ok(())
     }
 
     /// The terminator of an exit: each member resumes at its location, with the current symbolic values of its live
     /// values.
-    pub(super) fn exit_terminator(&mut self, exec: &mut SymbolicState, order: &[usize]) -> Terminator {
+    pub(super) fn exit_terminator(&mut self, path: &mut SymbolicState, order: &[usize]) -> Terminator {
         let mut trigger = None;
         let mut members = Vec::new();
         for member in order {
-            let block = match exec.state.members[*member].control {
+            let block = match path.state.members[*member].control {
                 Control::Running(block) | Control::Waiting(block) => block,
-                Control::Yielded(..) | Control::Terminated | Control::Dead(_) => {
+                Control::Yielded(..) | Control::Terminated | Control::Inert(_) => {
                     unreachable!("a path exits before a `yield` and an end")
                 }
             };
             let live: Vec<Value> = self.group.members[*member].live[block.0 as usize].values.iter().copied().collect();
-            let values = live.into_iter().map(|value| (value, self.residual_value(exec, *member, value))).collect();
+            let values = live.into_iter().map(|value| (value, self.residual_value(path, *member, value))).collect();
             let resume = Resume { to: block, values };
             match member.checked_sub(1) {
                 None => trigger = Some(resume),
@@ -578,9 +583,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
 
     /// How far the members are from their starts. A member that does not reach its start next counts more than all
     /// members that only have to run to it.
-    pub(super) fn distance_to_start(&self, exec: &SymbolicState) -> usize {
+    pub(super) fn distance_to_start(&self, path: &SymbolicState) -> usize {
         let count = self.group.members.len();
-        let distance = |member: usize| match exec.state.members[member].control {
+        let distance = |member: usize| match path.state.members[member].control {
             Control::Waiting(block) | Control::Running(block) if block == self.member_schedule(member).first => 0,
             Control::Waiting(block) | Control::Running(block)
                 if self.member_schedule(member).reaches_start[block.0 as usize] =>
@@ -591,22 +596,22 @@ impl<'g, 'p> Explorer<'g, 'p> {
             | Control::Running(_)
             | Control::Yielded(..)
             | Control::Terminated
-            | Control::Dead(_) => count,
+            | Control::Inert(_) => count,
         };
         (0..count).map(distance).sum()
     }
 
     /// The source locations of the members.
-    pub(super) fn locations(&self, exec: &SymbolicState) -> Vec<Location> {
-        (0..self.group.members.len()).map(|member| self.location_of(exec, member)).collect()
+    pub(super) fn locations(&self, path: &SymbolicState) -> Vec<Location> {
+        (0..self.group.members.len()).map(|member| self.location_of(path, member)).collect()
     }
 
     /// The source location of a member.
-    fn location_of(&self, exec: &SymbolicState, member: usize) -> Location {
+    fn location_of(&self, path: &SymbolicState, member: usize) -> Location {
         let body = self.group.members[member].body;
-        let mut block = match exec.state.members[member].control {
+        let mut block = match path.state.members[member].control {
             Control::Running(block) | Control::Waiting(block) => block,
-            Control::Yielded(..) | Control::Terminated | Control::Dead(_) => return Location::default(),
+            Control::Yielded(..) | Control::Terminated | Control::Inert(_) => return Location::default(),
         };
         // Labels and jumps have the location of what follows them.
         for _ in 0..body.blocks.len() {

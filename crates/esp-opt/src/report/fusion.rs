@@ -3,6 +3,7 @@
 use crate::groups::{FusionAttempt, FusionOutcome};
 use crate::refusal::Refusal;
 use quaject_esp_ir::ir::{ProcessId, Program};
+use quaject_esp_ir::text::counted;
 
 impl FusionAttempt {
     /// The result in one line.
@@ -11,10 +12,12 @@ impl FusionAttempt {
         let names = self.processes.iter().map(name).collect::<Vec<_>>().join(", ");
         match &self.outcome {
             FusionOutcome::Fused { nodes, instructions, before } => format!(
-                "fused: {names}: one state machine of {nodes} states, {instructions} instructions instead of {before}"
+                "fused: {names}: one state machine of {}, {} instead of {before}",
+                counted(*nodes as u64, "state"),
+                counted(*instructions as u64, "instruction")
             ),
             FusionOutcome::Divided(refusal) => format!("divided: {names}: together {}", refusal.text(program)),
-            FusionOutcome::LeftOut(refusal) => {
+            FusionOutcome::Excluded(refusal) => {
                 let hint = match refusal {
                     Refusal::LimitExceeded { .. } => "together with the others, ",
                     Refusal::SharedChannel { .. }
@@ -25,7 +28,7 @@ impl FusionAttempt {
                     | Refusal::ObservesAbsence { .. }
                     | Refusal::MayStarve { .. } => "",
                 };
-                format!("left out: {names}: {hint}{}", refusal.text(program))
+                format!("excluded: {names}: {hint}{}", refusal.text(program))
             }
             FusionOutcome::Refused(refusal) => format!("not fused: {names}: {}", refusal.text(program)),
             FusionOutcome::Alone => format!("on its own: {names}: no channel leads to another process"),

@@ -4,7 +4,7 @@ use crate::path::{Extraction, FormedPath};
 use crate::path_exit::{ExitReason, PathExit};
 use quaject_esp_exec::path_counters::PathCounters;
 use quaject_esp_ir::ir::{Location, Program};
-use quaject_esp_ir::text::location_text;
+use quaject_esp_ir::text::{counted, location_text};
 
 impl ExitReason {
     /// The reason in words, with these names of the members.
@@ -45,9 +45,9 @@ impl Extraction {
         let mut text = format!(
             "fast path {}: entered {}, retried {}, bypassed {} because a member was not in position",
             self.name,
-            times(*entered),
-            times(*deferred),
-            times(*refused)
+            counted(*entered, "time"),
+            counted(*deferred, "time"),
+            counted(*refused, "time")
         );
         for (number, count) in left.iter().enumerate().filter(|(_, count)| **count > 0) {
             let formed = self.result.as_ref().ok();
@@ -59,7 +59,7 @@ impl Extraction {
                 }
                 None => format!("return value {number}"),
             };
-            text += &format!("\n  left {}: {exit}", times(*count));
+            text += &format!("\n  left {}: {exit}", counted(*count, "time"));
         }
         text
     }
@@ -73,12 +73,13 @@ impl Extraction {
             }
             Ok(formed) => {
                 let FormedPath { nodes, max_iterations, instructions, .. } = formed;
-                let mut text =
-                    format!("fast path {}: {names}: {nodes} states, {instructions} instructions\n", self.name);
-                text += &format!("  a run ends after at most {max_iterations} iterations of its loops");
-                text += &format!(", {} steps\n", u64::from(*max_iterations).saturating_mul(*instructions as u64));
+                let size = [counted(*nodes as u64, "state"), counted(*instructions as u64, "instruction")].join(", ");
+                let mut text = format!("fast path {}: {names}: {size}\n", self.name);
+                let iterations = counted(u64::from(*max_iterations), "iteration");
+                let steps = u64::from(*max_iterations).saturating_mul(*instructions as u64);
+                text += &format!("  a run ends after at most {iterations} of its loops, {}\n", counted(steps, "step"));
                 if let Some(interval) = formed.bypass_interval {
-                    text += &format!("  it makes a choice: every {interval}th entry is bypassed\n");
+                    text += &format!("  it makes a choice: one entry in {interval} is bypassed\n");
                 }
                 for (reason, locations) in formed.exits_by_reason() {
                     text += &format!("  {}: ({})\n", reason.text(&self.members), locations.join("), ("));
@@ -88,13 +89,6 @@ impl Extraction {
             }
             Err(refusal) => format!("no fast path {}: {}", self.name, refusal.text(program)),
         }
-    }
-}
-
-fn times(count: u64) -> String {
-    match count {
-        1 => "1 time".to_string(),
-        _ => format!("{count} times"),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::limits::LimitKind;
 use crate::refusal::Refusal;
 use quaject_esp_ir::ir::{ChannelId, Location, ProcessId, Program};
-use quaject_esp_ir::text::location_text;
+use quaject_esp_ir::text::{counted, location_text};
 use std::error::Error;
 use std::fmt::{Display, Formatter, Result as FormatResult};
 
@@ -32,12 +32,12 @@ impl Refusal {
                 location_of(*location)
             ),
             Refusal::LimitExceeded { kind, limit, costliest: _ } => match kind {
-                LimitKind::Instances => format!("more than {limit} instances"),
-                LimitKind::States => format!("more than {limit} states"),
-                LimitKind::Instructions => format!("more than {limit} instructions"),
+                LimitKind::Instances => more_than(*limit, "instance"),
+                LimitKind::States => more_than(*limit, "state"),
+                LimitKind::Instructions => more_than(*limit, "instruction"),
                 LimitKind::CodeSize => "much more code than the separate processes".to_string(),
-                LimitKind::Fuel => "the construction exceeds its time limit".to_string(),
-                LimitKind::Paths => format!("more than {limit} fast paths"),
+                LimitKind::Fuel => "the construction exceeds its fuel limit".to_string(),
+                LimitKind::Paths => more_than(*limit, "fast path"),
             },
             Refusal::AlreadyFused { process } => format!("{} is part of a state machine", process_name(process)),
             Refusal::ObservesAbsence { channel, process } => format!(
@@ -51,6 +51,10 @@ impl Refusal {
             Refusal::MayStarve { process } => format!("{} may starve", process_name(process)),
         }
     }
+}
+
+fn more_than(limit: usize, noun: &str) -> String {
+    format!("more than {}", counted(limit as u64, noun))
 }
 
 /// As [`Refusal::text`], with numbers where that has names.

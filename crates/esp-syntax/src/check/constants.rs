@@ -267,7 +267,7 @@ impl<'a> Body<'_, 'a> {
         }
         let span = untyped.span;
         let Some(value) = self.exact_value(&untyped) else { return error_expr(span) };
-        match types.iter().find(|ty| fits(value, **ty)) {
+        match types.iter().find(|ty| fits_int(value, **ty)) {
             Some(ty) => hir::Expr { kind: ExprKind::Constant(value), ty: TypeTable::int(*ty), span },
             None => self.does_not_fit(value, types[0], span),
         }
@@ -297,7 +297,7 @@ impl<'a> Body<'_, 'a> {
         let (span, ty) = (untyped.span, TypeTable::int(int));
         match untyped.kind {
             UntypedKind::Literal => match untyped.value {
-                Some(value) if fits(value, int) => hir::Expr { kind: ExprKind::Constant(value), ty, span },
+                Some(value) if fits_int(value, int) => hir::Expr { kind: ExprKind::Constant(value), ty, span },
                 Some(value) => self.does_not_fit(value, int, span),
                 None => error_expr(span),
             },
@@ -392,7 +392,7 @@ impl<'a> Body<'_, 'a> {
     }
 
     fn folded(&mut self, value: i128, int: IntType, span: Span) -> hir::Expr {
-        if int.is_signed() && !fits(value, int) {
+        if int.is_signed() && !fits_int(value, int) {
             return self.does_not_fit(value, int, span);
         }
         hir::Expr { kind: ExprKind::Constant(int.wrap(value)), ty: TypeTable::int(int), span }
@@ -439,7 +439,7 @@ pub(super) fn conditional(condition: hir::Expr, left: hir::Expr, right: hir::Exp
     hir::Expr { kind: ExprKind::Conditional(Box::new(condition), Box::new(left), Box::new(right)), ty, span }
 }
 
-pub(super) fn fits(value: i128, int: IntType) -> bool {
+pub(super) fn fits_int(value: i128, int: IntType) -> bool {
     int.min() <= value && value <= int.max()
 }
 

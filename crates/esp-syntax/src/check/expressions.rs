@@ -110,13 +110,13 @@ impl<'a> Body<'_, 'a> {
             }
             _ => {
                 let value = self.synth(expr);
-                self.settle(value, expected, need)
+                self.coerce_synthesized(value, expected, need)
             }
         }
     }
 
-    /// A value without an expectation met by one.
-    pub(super) fn settle(&mut self, value: Value, expected: TypeId, need: Use) -> hir::Expr {
+    /// Coerces a value that was synthesized without an expected type.
+    pub(super) fn coerce_synthesized(&mut self, value: Value, expected: TypeId, need: Use) -> hir::Expr {
         match value {
             Value::Typed(value) => self.coerce(value, expected, need),
             Value::Untyped(untyped) => match self.int_type(expected) {
@@ -141,7 +141,7 @@ impl<'a> Body<'_, 'a> {
         let logical = matches!(operator, BinaryOperator::And | BinaryOperator::Or);
         if self.int_type(expected).is_none() || logical || is_comparison(operator) {
             let value = self.synth(expr);
-            return self.settle(value, expected, need);
+            return self.coerce_synthesized(value, expected, need);
         }
         let left = self.check(left, expected, Use::Read);
         let right = if is_shift(operator) { self.any_integer(right) } else { self.check(right, expected, Use::Read) };
@@ -160,7 +160,7 @@ impl<'a> Body<'_, 'a> {
             (UnaryOperator::Complement | UnaryOperator::Negate, Some(int)) => int,
             (UnaryOperator::Not, _) | (UnaryOperator::Complement | UnaryOperator::Negate, None) => {
                 let value = self.synth(expr);
-                return self.settle(value, expected, need);
+                return self.coerce_synthesized(value, expected, need);
             }
         };
         let leaf = matches!(operand.kind, ast::ExprKind::Int(_) | ast::ExprKind::Char(_) | ast::ExprKind::Name(_));

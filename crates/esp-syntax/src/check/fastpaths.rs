@@ -41,7 +41,7 @@ pub(super) struct PathCheck<'c, 'a> {
 
 impl<'a> PathCheck<'_, 'a> {
     fn check(&mut self) -> Option<hir::FastPath> {
-        let [bound, decline, settle] = self.settings();
+        let [bound, bypass_interval, retry_limit] = self.settings();
         for (index, process) in self.item.processes.iter().enumerate() {
             let member = self.member(process);
             self.members.push(member);
@@ -56,18 +56,26 @@ impl<'a> PathCheck<'_, 'a> {
         }
         let function = self.item.function.as_ref().map(|(name, span)| self.manual(name, *span));
         let name = &self.item.name;
-        Some(hir::FastPath { name: name.text.clone(), function, bound, decline, settle, processes, span: name.span })
+        Some(hir::FastPath {
+            name: name.text.clone(),
+            function,
+            bound,
+            bypass_interval,
+            retry_limit,
+            processes,
+            span: name.span,
+        })
     }
 
-    /// `bound`, `decline`, `settle`.
+    /// `bound`, `bypass`, `retries`.
     fn settings(&mut self) -> [u64; 3] {
         let mut values = [1024, 64, 8];
         let mut given: [Option<Span>; 3] = [None; 3];
         for (setting, value, span) in &self.item.settings {
             let (index, name, minimum) = match setting {
                 FastPathSetting::Bound => (0, "bound", 1),
-                FastPathSetting::Decline => (1, "decline", 1),
-                FastPathSetting::Settle => (2, "settle", 0),
+                FastPathSetting::Bypass => (1, "bypass", 1),
+                FastPathSetting::Retries => (2, "retries", 0),
             };
             if let Some(first) = given[index].replace(*span) {
                 let diagnostic = Diagnostic::new(Code::E0204, *span, format!("`{name}` is given twice"))

@@ -233,7 +233,8 @@ impl<'a> Body<'_, 'a> {
         if ty == TypeTable::ERROR {
             return Value::error(span);
         }
-        let values: Vec<hir::Expr> = values.into_iter().map(|value| self.settle(value, ty, Use::Part)).collect();
+        let values: Vec<hir::Expr> =
+            values.into_iter().map(|value| self.coerce_synthesized(value, ty, Use::Part)).collect();
         if values.is_empty() || values.iter().any(|value| value.ty == TypeTable::ERROR) {
             return Value::error(span);
         }

@@ -23,10 +23,10 @@ impl PathCheck<'_, '_> {
         }
         for (setting, _, span) in &item.settings {
             match setting {
-                FastPathSetting::Bound | FastPathSetting::Decline => {
+                FastPathSetting::Bound | FastPathSetting::Bypass => {
                     self.refuse(*span, "a bound for a path in C".to_string(), "let the C function count")
                 }
-                FastPathSetting::Settle => {}
+                FastPathSetting::Retries => {}
             }
         }
         for (number, process) in item.processes.iter().enumerate() {

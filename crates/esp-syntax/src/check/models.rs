@@ -85,7 +85,7 @@ fn check_model<'a>(checker: &mut Checker<'a>, item: &'a ast::Model) {
                 for name in names {
                     let Some(process) = checker.process(name) else { continue };
                     if processes.contains(&process) {
-                        let message = format!("`{}` stands twice in this slice", name.text);
+                        let message = format!("`{}` is listed twice in this slice", name.text);
                         checker.error(Code::E0204, name.span, message);
                     } else {
                         processes.push(process);

@@ -3,7 +3,7 @@
 
 use super::body::{Body, BodyKind, PatternState, Role};
 use super::coerce::Use;
-use super::constants::fits;
+use super::constants::fits_int;
 use super::literals::{Completeness, counted};
 use super::places::{Intent, steps};
 use crate::ast;
@@ -85,7 +85,7 @@ impl<'a> Body<'_, 'a> {
                 }
             },
             ast::PatternKind::Int(value) => match *self.checker.types.get(content) {
-                Type::Int(int) if fits(*value, int) => PatternKind::Constant(*value),
+                Type::Int(int) if fits_int(*value, int) => PatternKind::Constant(*value),
                 Type::Int(int) => {
                     let message = format!("{value} does not fit `{}`", int.name());
                     let help = format!("`{}` holds {} to {}", int.name(), int.min(), int.max());

@@ -347,7 +347,7 @@ fn check_covered(checker: &mut Checker, id: ChannelId, readers: &[Reader]) {
                 let process = &checker.processes[reader.process.0 as usize].item.name.text;
                 diagnostic = diagnostic.label(reader.span, format!("`{process}` takes other messages"));
             }
-            checker.report(diagnostic.help("add an `in` that takes it, so that its writer does not wait for ever"));
+            checker.report(diagnostic.help("add an `in` that takes it, so that its writer does not wait forever"));
         }
         Err(TooComplex) => too_complex(checker, Code::E0406, span),
     }

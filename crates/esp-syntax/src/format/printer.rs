@@ -17,6 +17,8 @@ pub(super) struct Place {
 pub(super) enum Op {
     /// A token.
     Text(Place),
+    /// A token with this text in place of that in the source.
+    Word(&'static str),
     /// A comment, which does not count for the width.
     Comment(Place),
     /// A blank.
@@ -89,18 +91,19 @@ impl<'o> Printer<'o> {
             let mode = *modes.last().expect("the outermost mode is never popped");
             match op {
                 Op::Text(place) | Op::Comment(place) => self.write(self.piece(*place)),
+                Op::Word(word) => self.write(word),
                 Op::Space => self.write(" "),
                 Op::Line { .. } if mode == Mode::Flat => self.write(" "),
                 Op::Line { blank } => self.new_line(*blank),
                 Op::SoftLine if mode == Mode::Flat => {}
                 Op::SoftLine => self.new_line(false),
-                Op::Fill if mode == Mode::Flat || self.fits(index + 1, 1, Stop::AtBreak) => self.write(" "),
+                Op::Fill if mode == Mode::Flat || self.fits_on_line(index + 1, 1, Stop::AtBreak) => self.write(" "),
                 Op::Fill => self.new_line(false),
                 Op::Hard { blank } => self.new_line(*blank),
                 Op::Indent => self.indent += INDENTATION,
                 Op::Dedent => self.indent -= INDENTATION,
                 Op::BodyStart { hard } => {
-                    let same_line = !hard && (mode == Mode::Flat || self.fits(index + 1, 1, Stop::AtBreak));
+                    let same_line = !hard && (mode == Mode::Flat || self.fits_on_line(index + 1, 1, Stop::AtBreak));
                     bodies.push(same_line);
                     if same_line {
                         self.write(" ");
@@ -116,7 +119,8 @@ impl<'o> Printer<'o> {
                     }
                 }
                 Op::GroupStart { .. } => {
-                    let flat = mode == Mode::Flat || (!self.forced[index] && self.fits(index, 0, Stop::AfterGroup));
+                    let flat =
+                        mode == Mode::Flat || (!self.forced[index] && self.fits_on_line(index, 0, Stop::AfterGroup));
                     modes.push(if flat { Mode::Flat } else { Mode::Open });
                 }
                 Op::GroupEnd => {
@@ -127,7 +131,7 @@ impl<'o> Printer<'o> {
     }
 
     /// Whether what follows fits on the line, `used` columns of it taken, up to where the line can end.
-    fn fits(&self, from: usize, used: usize, stop: Stop) -> bool {
+    fn fits_on_line(&self, from: usize, used: usize, stop: Stop) -> bool {
         let mut column = used
             + match self.line {
                 Line::Empty => self.indent,
@@ -139,6 +143,7 @@ impl<'o> Printer<'o> {
             let inside = depth > 0 && stop == Stop::AfterGroup;
             match op {
                 Op::Text(place) => column += self.piece(*place).chars().count(),
+                Op::Word(word) => column += word.chars().count(),
                 Op::Comment(_) | Op::Indent | Op::Dedent | Op::BodyEnd => {}
                 Op::Space => column += 1,
                 Op::SoftLine if inside => {}
@@ -222,6 +227,7 @@ fn forced(ops: &[Op]) -> Vec<bool> {
                 false
             }
             Op::Text(_)
+            | Op::Word(_)
             | Op::Comment(_)
             | Op::Space
             | Op::Line { .. }

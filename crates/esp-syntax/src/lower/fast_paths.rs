@@ -12,8 +12,8 @@ pub(super) fn fast_path(node: NodeCursor) -> FastPath {
     let setting = |node: NodeCursor| {
         let setting = match node.tokens().next()?.kind() {
             SyntaxKind::BoundWord => FastPathSetting::Bound,
-            SyntaxKind::DeclineWord => FastPathSetting::Decline,
-            SyntaxKind::SettleWord => FastPathSetting::Settle,
+            SyntaxKind::BypassWord => FastPathSetting::Bypass,
+            SyntaxKind::RetriesWord => FastPathSetting::Retries,
             _ => return None,
         };
         let (value, _) = node.int()?;

@@ -3,7 +3,7 @@
 use super::{Parser, expressions};
 use crate::tree::SyntaxKind;
 
-/// `fastpath = "fastpath" ID ["extern" STRING] "{" { ("bound" | "decline" | "settle") INT ";" } fproc {fproc} "}"`
+/// `fastpath = "fastpath" ID ["extern" STRING] "{" { ("bound" | "bypass" | "retries") INT ";" } fproc {fproc} "}"`
 pub(super) fn fast_path(p: &mut Parser) {
     let marker = p.start();
     p.bump_as(SyntaxKind::FastPathWord);
@@ -35,8 +35,8 @@ fn body(p: &mut Parser, is_manual: bool) {
                 let kind = setting(p.current_text()).expect("checked by the guard of this arm");
                 if any_process {
                     p.error_here(
-                        format!("`{}` stands behind a process", p.current_text()),
-                        Some("`bound`, `decline` and `settle` stand before the processes".to_string()),
+                        format!("`{}` follows a process", p.current_text()),
+                        Some("`bound`, `bypass` and `retries` precede the processes".to_string()),
                     );
                 }
                 let marker = p.start();
@@ -46,7 +46,7 @@ fn body(p: &mut Parser, is_manual: bool) {
                 p.complete(marker, SyntaxKind::FastPathSetting);
             }
             _ => {
-                p.expected("`process`, `bound`, `decline` or `settle`", None);
+                p.expected("`process`, `bound`, `bypass` or `retries`", None);
                 skip(p, |p| p.at(SyntaxKind::ProcessKeyword));
             }
         }
@@ -69,8 +69,9 @@ fn skip(p: &mut Parser, stop: impl Fn(&Parser) -> bool) {
 fn setting(word: &str) -> Option<SyntaxKind> {
     match word {
         "bound" => Some(SyntaxKind::BoundWord),
-        "decline" => Some(SyntaxKind::DeclineWord),
-        "settle" => Some(SyntaxKind::SettleWord),
+        // `decline` and `settle` are the earlier words, which the formatter replaces.
+        "bypass" | "decline" => Some(SyntaxKind::BypassWord),
+        "retries" | "settle" => Some(SyntaxKind::RetriesWord),
         _ => None,
     }
 }
@@ -107,7 +108,7 @@ fn process(p: &mut Parser, is_manual: bool) {
                 p.error_here(format!("a second `{}`", FIELDS[number]), Some("join the two into one".to_string()));
             } else if let Some(later) = (number + 1..FIELDS.len()).find(|later| seen[*later]) {
                 p.error_here(
-                    format!("`{}` stands behind `{}`", FIELDS[number], FIELDS[later]),
+                    format!("`{}` follows `{}`", FIELDS[number], FIELDS[later]),
                     Some("the order is `statement`, `start`, `follows`, `exit`".to_string()),
                 );
             }
@@ -116,8 +117,8 @@ fn process(p: &mut Parser, is_manual: bool) {
         }
         if let Some(missing) = (usize::from(is_manual)..2).find(|required| !seen[*required]) {
             let help = match is_manual {
-                true => "`start` is needed, `statement` and `exit` can be left out",
-                false => "`statement` and `start` are needed, `follows` and `exit` can be left out",
+                true => "`start` is needed, `statement` and `exit` can be omitted",
+                false => "`statement` and `start` are needed, `follows` and `exit` can be omitted",
             };
             p.expected(&format!("`{}`", FIELDS[missing]), Some(help.to_string()));
         }

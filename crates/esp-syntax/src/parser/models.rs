@@ -51,7 +51,7 @@ fn clause(p: &mut Parser) -> bool {
         (SyntaxKind::Ident, "env") => {
             p.bump_as(SyntaxKind::EnvironmentWord);
             if p.at(SyntaxKind::ProcessKeyword) {
-                let help = "`env` stands alone, as in `env host { .. }`".to_string();
+                let help = "`env` is followed by a name, as in `env host { .. }`".to_string();
                 p.error_here("expected a name for the process, found `process`".to_string(), Some(help));
                 p.bump_error();
             }

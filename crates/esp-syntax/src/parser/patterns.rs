@@ -77,7 +77,7 @@ fn primitive(p: &mut Parser) -> Completed {
             p.bump();
             if p.at(SyntaxKind::Ident) {
                 let help = format!("write `==@{}` to match the id of another process", p.current_text());
-                p.unexpected("as a pattern `@` stands alone and is the own id".to_string(), Some(help));
+                p.unexpected("the pattern `@` is the own id and has no name".to_string(), Some(help));
                 // Not intended as the own id: no hint from its type.
                 SyntaxKind::Error
             } else {

@@ -316,7 +316,7 @@ fn communicate(p: &mut Parser) -> SyntaxKind {
     match p.current() {
         SyntaxKind::PriKeyword | SyntaxKind::AltKeyword => {
             p.eat(SyntaxKind::PriKeyword);
-            if p.expect_help(SyntaxKind::AltKeyword, Some("`pri` stands before `alt` only")) {
+            if p.expect_help(SyntaxKind::AltKeyword, Some("`pri` is a prefix of `alt` only")) {
                 alternatives(p);
             }
             SyntaxKind::AltStmt
@@ -384,7 +384,7 @@ fn alternatives(p: &mut Parser) {
                 p.bump();
                 expect_block(p, "`else` in an `alt` is written `else { .. }`");
                 if !p.at(SyntaxKind::RightBrace) && !p.at_end() {
-                    p.expected("`}`", Some("`else` stands behind all branches, once".to_string()));
+                    p.expected("`}`", Some("`else` is the last branch, and the only one of its kind".to_string()));
                 }
             }
             SyntaxKind::Semicolon | SyntaxKind::Comma => {

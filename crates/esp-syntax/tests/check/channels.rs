@@ -33,7 +33,7 @@ process A { in(c, _, 5); } process B { in(c, 0, _); } process C { out(c, 1, 1); 
               at 2:9 `c`
               at 3:13 `in(c, _, 5)`: `A` takes other messages
               at 3:40 `in(c, 0, _)`: `B` takes other messages
-              help: add an `in` that takes it, so that its writer does not wait for ever
+              help: add an `in` that takes it, so that its writer does not wait forever
             error[E0405]: `A` and `B` can both take `{0, 5}` from `c`
               at 3:40 `in(c, 0, _)`
               at 3:13 `in(c, _, 5)`: `A` takes it here
@@ -66,7 +66,7 @@ process C { out(c, 1); out(d, @W[2], 1); out(s, 1); out(e, @W, 2); }
               at 2:72 `e`
               at 3:55 `in(e, @, 1)`: `W` takes other messages
               at 3:71 `in(e, ==@W[1], _)`: `W` takes other messages
-              help: add an `in` that takes it, so that its writer does not wait for ever
+              help: add an `in` that takes it, so that its writer does not wait forever
             error[E0405]: two replicas of `W` can both take `_` from `c`
               at 3:16 `in(c, _)`
               help: tell them apart by `@`, or make the channel `shared`: `channel c(..) shared;`
@@ -108,7 +108,7 @@ process A { in(c, send |> { 1, _ }, "a"); } process B { in(c, send |> { flag: tr
               at 4:9 `c`
               at 5:13 `in(c, send |> { 1, _ }, "a")`: `A` takes other messages
               at 5:57 `in(c, send |> { flag: true }, _)`: `B` takes other messages
-              help: add an `in` that takes it, so that its writer does not wait for ever
+              help: add an `in` that takes it, so that its writer does not wait forever
             error[E0405]: `A` and `B` can both take `{send |> {1, true}, "a"}` from `c`
               at 5:57 `in(c, send |> { flag: true }, _)`
               at 5:13 `in(c, send |> { 1, _ }, "a")`: `A` takes it here
@@ -131,7 +131,7 @@ process A { in(userC, send |> _); } process B { in(userC, eos |> {}); }
               at 4:9 `userC`
               at 5:13 `in(userC, send |> _)`: `A` takes other messages
               at 5:49 `in(userC, eos |> {})`: `B` takes other messages
-              help: add an `in` that takes it, so that its writer does not wait for ever
+              help: add an `in` that takes it, so that its writer does not wait forever
         "#]],
     );
 }
@@ -148,7 +148,7 @@ process W[3] { in(c, @, _); } process X { in(c, ==@X, true); } process C { out(c
               at 2:9 `c`
               at 3:16 `in(c, @, _)`: `W` takes other messages
               at 3:43 `in(c, ==@X, true)`: `X` takes other messages
-              help: add an `in` that takes it, so that its writer does not wait for ever
+              help: add an `in` that takes it, so that its writer does not wait forever
         "#]],
     );
 }
@@ -164,7 +164,7 @@ process W[2] { in(c, @, @); } process C { out(c, @W[0], @W[1]); }
             error[E0406]: no process takes `{@W[0], @W[1]}` from `c`
               at 2:9 `c`
               at 3:16 `in(c, @, @)`: `W` takes other messages
-              help: add an `in` that takes it, so that its writer does not wait for ever
+              help: add an `in` that takes it, so that its writer does not wait forever
         "#]],
     );
 }

@@ -161,19 +161,19 @@ fastpath f { process hostRequest { statement hostSendRequestC as H0, translateRe
 fn settings() {
     check_fast_path(
         r##"
-fastpath f { bound 0; decline 3; decline 4; settle 0; process networkSend { statement dataSendC as A, #3 as A; start A; follows A{3,1}; } }
+fastpath f { bound 0; bypass 3; bypass 4; retries 0; process networkSend { statement dataSendC as A, #3 as A; start A; follows A{3,1}; } }
 "##,
         expect![[r#"
             error[E0309]: `bound` 0 is below 1
               at 0.fp:2:14 `bound 0;`
-            error[E0204]: `decline` is given twice
-              at 0.fp:2:34 `decline 4;`
-              at 0.fp:2:23 `decline 3;`: first given here
+            error[E0204]: `bypass` is given twice
+              at 0.fp:2:33 `bypass 4;`
+              at 0.fp:2:23 `bypass 3;`: first given here
             error[E0204]: alias `A` is declared twice
-              at 0.fp:2:109 `A`
-              at 0.fp:2:100 `A`: first declared here
+              at 0.fp:2:108 `A`
+              at 0.fp:2:99 `A`: first declared here
             error[E0309]: a repetition of 3 to 1 times is empty
-              at 0.fp:2:129 `A`
+              at 0.fp:2:128 `A`
         "#]],
     );
 }
@@ -258,7 +258,7 @@ model m2 { abstract range f -5..2; abstract range c.0 0..2; abstract range c.0 2
 model m3 { abstract range c.0 300..400; }
 "##,
         expect![[r#"
-            error[E0204]: `P` stands twice in this slice
+            error[E0204]: `P` is listed twice in this slice
               at 5:23 `P`
             error[E0309]: `f` is a `u8`, which has not all values of -5..2
               at 6:27 `f`
@@ -281,7 +281,7 @@ model m3 { abstract range c.0 300..400; }
 fn e0708() {
     check_fast_path(
         r##"
-fastpath f extern "f g" { bound 3; decline 4; settle 5; process hostRequest { start hostSendRequestC ? (size < 3); exit #1 ? (size < 3), #1; } process networkSend { start dataSendC; follows networkSendC; exit #3; } }
+fastpath f extern "f g" { bound 3; bypass 4; retries 5; process hostRequest { start hostSendRequestC ? (size < 3); exit #1 ? (size < 3), #1; } process networkSend { start dataSendC; follows networkSendC; exit #3; } }
 fastpath g extern "g" { process hostRequest { start hostSendRequestC; exit #1; } process translateAddress { start translateRequestC <=> translateRequestC; } }
 fastpath h extern "g" { process hostRequest { start hostSendRequestC; } }
 fastpath k extern { process hostRequest { exit #1; } }
@@ -294,7 +294,7 @@ fastpath k extern { process hostRequest { exit #1; } }
               at 0.fp:2:27 `bound 3;`
               help: let the C function count
             error[E0708]: a bound for a path in C
-              at 0.fp:2:36 `decline 4;`
+              at 0.fp:2:36 `bypass 4;`
               help: let the C function count
             error[E0708]: a predicate in a path in C
               at 0.fp:2:127 `size < 3`
@@ -316,7 +316,7 @@ fastpath k extern { process hostRequest { exit #1; } }
               at 0.fp:5:19 `{`: unexpected
             error[E0201]: expected `start`, found `}`
               at 0.fp:5:52 `}`
-              help: `start` is needed, `statement` and `exit` can be left out
+              help: `start` is needed, `statement` and `exit` can be omitted
         "#]],
     );
 }

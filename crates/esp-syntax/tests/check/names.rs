@@ -233,7 +233,7 @@ process A { out(c, @, 1); }
 process B { in(c, @A, _); }
 "##,
         expect![[r#"
-            error[E0201]: as a pattern `@` stands alone and is the own id
+            error[E0201]: the pattern `@` is the own id and has no name
               at 4:20 `A`
               help: write `==@A` to match the id of another process
         "#]],

@@ -276,7 +276,7 @@ process P { var unused = 1, x = nothing; in(c, 3); }
             error[E0406]: no process takes `0` from `c`
               at 2:9 `c`
               at 3:42 `in(c, 3)`: `P` takes other messages
-              help: add an `in` that takes it, so that its writer does not wait for ever
+              help: add an `in` that takes it, so that its writer does not wait forever
             error[E0208]: no variable named `nothing`
               at 3:33 `nothing`
         "#]],

@@ -73,6 +73,16 @@ fn spaces_around_operators() {
     );
 }
 
+/// `decline` and `settle` are words only where a number of a fast path is expected.
+#[test]
+fn earlier_words_of_fast_paths_are_replaced() {
+    let text = "process settle{var decline=1;}fastpath f{decline 3;settle 1;process settle{statement c;start c;}}";
+    let expected = "process settle { var decline = 1; }\n\
+                    fastpath f { bypass 3; retries 1; process settle { statement c; start c; } }\n";
+    assert_eq!(format(&parse(FileId(0), text)), Ok(expected.to_string()));
+    assert_eq!(format(&parse(FileId(0), expected)), Ok(expected.to_string()));
+}
+
 #[test]
 fn items() {
     check(

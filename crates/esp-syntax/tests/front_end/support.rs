@@ -877,7 +877,7 @@ impl Writer {
         self.write("fastpath");
         self.name();
         self.write("{");
-        self.maybe(|w| w.write("bound 3 ; settle 1 ;"));
+        self.maybe(|w| w.write("bound 3 ; retries 1 ;"));
         loop {
             self.write("process");
             self.name();

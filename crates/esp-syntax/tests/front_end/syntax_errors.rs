@@ -164,7 +164,7 @@ fn foreign_letter_in_a_name() {
     check(
         "const größe = 1;",
         expect![[r#"
-        error[E0101]: `ö` cannot stand in a name
+        error[E0101]: `ö` cannot be part of a name
          --> p.esp:1:7
           |
         1 | const größe = 1;
@@ -539,7 +539,7 @@ fn more_words_than_a_declaration_takes() {
             3 | model m { env process q { out(c, 1); } }
               |               ^^^^^^^
               |
-              = help: `env` stands alone, as in `env host { .. }`
+              = help: `env` is followed by a name, as in `env host { .. }`
 
         "#]],
     );
@@ -974,7 +974,7 @@ fn branch_behind_else() {
         1 | process p { pri alt { else { } in(c) { } } }
           |                                ^^
           |
-          = help: `else` stands behind all branches, once
+          = help: `else` is the last branch, and the only one of its kind
 
     "#]],
     );
@@ -1002,7 +1002,7 @@ fn id_of_another_process_as_a_pattern() {
     check(
         "process p { in(c, @q); }",
         expect![[r#"
-        error[E0201]: as a pattern `@` stands alone and is the own id
+        error[E0201]: the pattern `@` is the own id and has no name
          --> p.esp:1:20
           |
         1 | process p { in(c, @q); }
@@ -1154,7 +1154,7 @@ fn fast_path_fields_out_of_order() {
     check(
         "fastpath f { process p { start a; statement a; } }",
         expect![[r#"
-        error[E0201]: `statement` stands behind `start`
+        error[E0201]: `statement` follows `start`
          --> p.esp:1:35
           |
         1 | fastpath f { process p { start a; statement a; } }
@@ -1177,7 +1177,7 @@ fn fast_path_without_start() {
         1 | fastpath f { process p { statement a; } }
           |                                       ^
           |
-          = help: `statement` and `start` are needed, `follows` and `exit` can be left out
+          = help: `statement` and `start` are needed, `follows` and `exit` can be omitted
 
     "#]],
     );
@@ -1188,13 +1188,13 @@ fn setting_behind_a_process() {
     check(
         "fastpath f { process p { statement a; start a; } bound 3; }",
         expect![[r#"
-        error[E0201]: `bound` stands behind a process
+        error[E0201]: `bound` follows a process
          --> p.esp:1:50
           |
         1 | fastpath f { process p { statement a; start a; } bound 3; }
           |                                                  ^^^^^
           |
-          = help: `bound`, `decline` and `settle` stand before the processes
+          = help: `bound`, `bypass` and `retries` precede the processes
 
     "#]],
     );
@@ -1291,7 +1291,7 @@ fn json_has_one_object_per_line() {
     let mut sources = SourceMap::default();
     let file = sources.add(SourceFile::new("p.esp", text));
     expect![[r#"
-        {"code":"E0101","column":7,"end":{"column":8,"line":1},"file":"p.esp","help":"names consist of the letters `a` to `z`, `A` to `Z`, digits and `_`","labels":[],"line":1,"message":"`ä` cannot stand in a name","severity":"error"}
+        {"code":"E0101","column":7,"end":{"column":8,"line":1},"file":"p.esp","help":"names consist of the letters `a` to `z`, `A` to `Z`, digits and `_`","labels":[],"line":1,"message":"`ä` cannot be part of a name","severity":"error"}
         {"code":"E0102","column":11,"end":{"column":14,"line":1},"file":"p.esp","help":"write `10`, or `0o10` for an octal number","labels":[],"line":1,"message":"number `010` starts with 0","severity":"error"}
         {"code":"E0203","column":31,"end":{"column":33,"line":2},"file":"p.esp","help":"write `{ #1 }`","labels":[],"line":2,"message":"a label needs a block here","severity":"error"}
     "#]].assert_eq(&json(&sources, parse(file, text).diagnostics()));

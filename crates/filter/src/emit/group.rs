@@ -11,7 +11,7 @@ use crate::group::GroupData;
 use crate::ir::Sense;
 use crate::layout::{Constant, Window, constants};
 use crate::shape::{Byte, Check, Number, Place, Shape, Span};
-use crate::template::Usual;
+use crate::template::OptionlessHeader;
 use quaject_vcode::{Core, Error, Extension, Label, Register};
 
 /// The limit on bases, beyond the length of any packet.
@@ -34,7 +34,7 @@ pub(super) struct General {
     miss: Label,
     registers: Registers,
     /// The case of the specialised form.
-    usual: Usual,
+    optionless: OptionlessHeader,
 }
 
 impl LoadPlan {
@@ -57,26 +57,26 @@ impl LoadPlan {
     }
 
     /// The form for IPv4 headers of twenty bytes, if the shape has one such header and no other variable base.
-    fn specialised(&self, data: &GroupData) -> Option<(LoadPlan, Usual)> {
+    fn specialised(&self, data: &GroupData) -> Option<(LoadPlan, OptionlessHeader)> {
         let layout = &data.layout;
-        let usual = Usual::of(&layout.shape)?;
+        let optionless = OptionlessHeader::of(&layout.shape)?;
         let (mut bytes, mut values) = (Vec::new(), Vec::new());
         let own = layout.shape.bytes.iter().zip(&layout.common.bytes).zip(&layout.varying);
         for ((byte, value), _) in own.filter(|(_, varying)| !**varying) {
-            let offset = Usual::flat(byte.offset, byte.base)?;
+            let offset = OptionlessHeader::flat(byte.offset, byte.base)?;
             bytes.push(Byte { base: 0, offset, mask: byte.mask });
             values.push(*value);
         }
-        let nibble = Byte { base: 0, offset: usual.offset, mask: Usual::MASK };
+        let nibble = Byte { base: 0, offset: optionless.offset, mask: OptionlessHeader::MASK };
         match bytes.iter().position(|byte| byte.offset == nibble.offset) {
-            Some(at) if bytes[at].mask & Usual::MASK != 0 => return None,
+            Some(at) if bytes[at].mask & OptionlessHeader::MASK != 0 => return None,
             Some(at) => {
-                bytes[at].mask |= Usual::MASK;
-                values[at] |= Usual::WORDS;
+                bytes[at].mask |= OptionlessHeader::MASK;
+                values[at] |= OptionlessHeader::WORDS;
             }
             None => {
                 bytes.push(nibble);
-                values.push(Usual::WORDS);
+                values.push(OptionlessHeader::WORDS);
             }
         }
         let mut order: Vec<usize> = (0..bytes.len()).collect();
@@ -85,21 +85,21 @@ impl LoadPlan {
             return None;
         }
         let shape = Shape {
-            places: vec![Place { moves: Vec::new(), need: Usual::need(&layout.shape) }],
+            places: vec![Place { moves: Vec::new(), need: OptionlessHeader::need(&layout.shape) }],
             bytes: order.iter().map(|at| bytes[*at]).collect(),
             checks: Vec::new(),
         };
         let mut common = layout.common.clone();
         common.bytes = order.iter().map(|at| values[*at]).collect();
         let header = constants(&shape.bytes, &shape, &common, &shape.places);
-        let flat = |offset: u32, base: u16| if base == 0 { offset } else { offset + Usual::BY };
+        let flat = |offset: u32, base: u16| if base == 0 { offset } else { offset + OptionlessHeader::BYTES };
         let key = self.key.iter().map(|window| Window { base: 0, offset: flat(window.offset, window.base), ..*window });
         let checks = self.checks.iter().map(|(check, span)| {
             let number = check.number.map(|own| Number { base: 0, offset: flat(own.offset, own.base), ..own });
             (Check { number, ..check.clone() }, *span)
         });
         let plan = LoadPlan { places: shape.places, header, key: key.collect(), checks: checks.collect() };
-        Some((plan, usual))
+        Some((plan, optionless))
     }
 
     /// Whether offsets fit instructions and sums do not wrap.
@@ -129,10 +129,10 @@ pub(super) fn write(emitter: &mut Emitter<'_>, data: &GroupData, result: Reg, mi
     let registers = general.allocate(emitter, result)?;
     let join = emitter.asm.label();
     match general.specialised(data) {
-        Some((plan, usual)) => {
+        Some((plan, optionless)) => {
             let begin = emitter.asm.label();
             write_plan(emitter, &plan, &registers, begin)?;
-            let rare = General { plan: general, begin, join, miss, registers: registers.clone(), usual };
+            let rare = General { plan: general, begin, join, miss, registers: registers.clone(), optionless };
             emitter.rare.push(Rare::General(rare));
         }
         None => write_plan(emitter, &general, &registers, miss)?,
@@ -151,7 +151,7 @@ pub(super) fn write_general(emitter: &mut Emitter<'_>, rare: &General) -> Result
     for register in &held {
         emitter.asm.claim(*register)?;
     }
-    write_unusual(emitter, &rare.plan, rare.usual, &rare.registers, rare.miss)?;
+    write_with_options(emitter, &rare.plan, rare.optionless, &rare.registers, rare.miss)?;
     emitter.asm.j(rare.join);
     for register in held {
         emitter.asm.putreg(register);
@@ -160,19 +160,19 @@ pub(super) fn write_general(emitter: &mut Emitter<'_>, rare: &General) -> Result
 }
 
 /// Writes a general form for the packets that the specialised form excludes.
-pub(super) fn write_unusual(
+pub(super) fn write_with_options(
     emitter: &mut Emitter<'_>,
     plan: &LoadPlan,
-    usual: Usual,
+    optionless: OptionlessHeader,
     registers: &Registers,
     miss: Label,
 ) -> Result<(), Error> {
     let t = registers.scratch;
-    let need = plan.places[0].need.max(u64::from(usual.offset) + 1);
+    let need = plan.places[0].need.max(u64::from(optionless.offset) + 1);
     emitter.asm.bltuli(emitter.length, need, miss);
-    emitter.asm.lduci(t, emitter.data, usual.offset as i32);
-    emitter.asm.andui(t, t, Usual::MASK.into());
-    emitter.asm.bequi(t, Usual::WORDS.into(), miss);
+    emitter.asm.lduci(t, emitter.data, optionless.offset as i32);
+    emitter.asm.andui(t, t, OptionlessHeader::MASK.into());
+    emitter.asm.bequi(t, OptionlessHeader::WORDS.into(), miss);
     write_plan(emitter, plan, registers, miss)
 }
 
@@ -182,7 +182,7 @@ pub(super) fn write_checks(emitter: &mut Emitter<'_>, data: &GroupData, t: Reg, 
     for (check, span) in data.layout.shape.checks.iter().zip(&data.layout.common.spans) {
         let mut check = check.clone();
         if let Some(number) = &mut check.number {
-            number.offset = Usual::flat(number.offset, number.base).ok_or(Error::Immediate)?;
+            number.offset = OptionlessHeader::flat(number.offset, number.base).ok_or(Error::Immediate)?;
             number.base = 0;
         }
         write_check(emitter, &check, *span, t, &bases, miss);

@@ -8,7 +8,7 @@ use super::lookup;
 use super::{Emitter, Rare, Reg};
 use crate::group::GroupData;
 use crate::layout::Window;
-use crate::template::{BYTES, Template, Usual};
+use crate::template::{BYTES, OptionlessHeader, Template};
 use quaject_vcode::{Core, Error, Label, Vectors};
 
 /// Bytes of a slot; its template is at the end.
@@ -19,7 +19,7 @@ const WITHIN: i32 = SLOT - BYTES as i32;
 pub(super) struct Different<'a> {
     data: &'a GroupData,
     general: LoadPlan,
-    usual: Option<Usual>,
+    optionless: Option<OptionlessHeader>,
     /// The label that the comparison jumps to, while vectors are in use.
     different: Label,
     /// The label that code before the comparison jumps to.
@@ -43,7 +43,7 @@ pub(super) fn write<'a>(
         return Ok(false);
     }
     let (different, join) = (emitter.asm.label(), emitter.asm.label());
-    let begin = if template.usual.is_some() { emitter.asm.label() } else { miss };
+    let begin = if template.optionless.is_some() { emitter.asm.label() } else { miss };
     emitter.asm.bltuli(emitter.length, template.need, begin);
     group::write_checks(emitter, data, result, begin)?;
     let slot = emitter.temporary()?;
@@ -65,15 +65,15 @@ pub(super) fn write<'a>(
         asm.putvector(vector);
     }
     asm.putreg(slot);
-    let usual = template.usual;
-    emitter.rare.push(Rare::Different(Different { data, general, usual, different, begin, join, miss, result }));
+    let optionless = template.optionless;
+    emitter.rare.push(Rare::Different(Different { data, general, optionless, different, begin, join, miss, result }));
     Ok(true)
 }
 
 /// Computes the offset of a packet's slot, in bytes.
 fn write_place(emitter: &mut Emitter<'_>, data: &GroupData, slot: Reg, t: Reg) -> Result<(), Error> {
     let flat = |window: Window| {
-        let offset = Usual::flat(window.offset, window.base).ok_or(Error::Immediate)?;
+        let offset = OptionlessHeader::flat(window.offset, window.base).ok_or(Error::Immediate)?;
         Ok(Window { base: 0, offset, ..window })
     };
     let bases = [emitter.data];
@@ -109,13 +109,13 @@ fn write_place(emitter: &mut Emitter<'_>, data: &GroupData, slot: Reg, t: Reg) -
 pub(super) fn write_different(emitter: &mut Emitter<'_>, own: &Different<'_>) -> Result<(), Error> {
     emitter.asm.bind(own.different);
     emitter.asm.vend();
-    let Some(usual) = own.usual else {
+    let Some(optionless) = own.optionless else {
         emitter.asm.j(own.miss);
         return Ok(());
     };
     emitter.asm.bind(own.begin);
     let registers = own.general.allocate(emitter, own.result)?;
-    group::write_unusual(emitter, &own.general, usual, &registers, own.miss)?;
+    group::write_with_options(emitter, &own.general, optionless, &registers, own.miss)?;
     lookup::write(emitter, own.data, &registers, own.result, own.miss)?;
     emitter.asm.j(own.join);
     registers.free(emitter);

@@ -25,7 +25,7 @@ pub(super) const UNIT: usize = 4;
 pub(super) const FIRST_BITS: u32 = 19;
 
 /// The maximum number of boxes of a leaf that is not cut.
-const FEW: usize = 5;
+const MAX_LEAF_BOXES: usize = 5;
 /// The numbers of bits that a node may read; the maximum below other nodes; the maximum for the first node.
 const WIDTHS: [u32; 7] = [1, 2, 3, 4, 6, 8, 10];
 const BITS: u32 = 6;
@@ -63,7 +63,7 @@ impl Cuts {
         let all: Vec<u32> = (0..boxes.len() as u32).collect();
         let list = builder.visible(&all, &whole, COVERS_OF_ALL);
         let classes = match list.len() {
-            ..=FEW => Vec::new(),
+            ..=MAX_LEAF_BOXES => Vec::new(),
             _ => root::choose(boxes, &list, &whole, bits.len(), &builder.samples),
         };
         let root = PRICES.iter().find_map(|price| builder.build(&list, &classes, *price).ok());
@@ -265,7 +265,7 @@ impl<'b> Builder<'b> {
 
     /// Builds the node for these boxes, all of which are in the region; returns its word.
     fn node(&mut self, list: &[u32], mut region: Region, samples: &[u32], max_bits: u32) -> Result<u32, TooLarge> {
-        if list.len() <= FEW {
+        if list.len() <= MAX_LEAF_BOXES {
             return self.leaf(list);
         }
         let key = self.key(list, &region);

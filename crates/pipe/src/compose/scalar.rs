@@ -11,11 +11,11 @@ use crate::frame;
 use crate::plan::{Action, Plan};
 
 /// The maximum number of registers for accumulators and streams; the others stay in the frame.
-const MAX_HOMES: usize = 6;
+const MAX_STORAGE_REGISTERS: usize = 6;
 
-/// Where a value lives between units.
+/// The storage class of a value between units.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Home<R> {
+pub(super) enum StorageClass<R> {
     Register(R),
     /// In the frame.
     Frame,
@@ -47,8 +47,8 @@ pub(super) struct Scalar<'p, M: Machine> {
     keys: M::Reg,
     /// For CRCs by tables, on processors that have no instruction for them.
     lookup: [M::Reg; 3],
-    pub(super) accumulators: [Option<Home<M::Reg>>; frame::MAX_ACCUMULATORS],
-    streams: [Option<Home<M::Reg>>; crate::MAX_STREAMS],
+    pub(super) accumulators: [Option<StorageClass<M::Reg>>; frame::MAX_ACCUMULATORS],
+    streams: [Option<StorageClass<M::Reg>>; crate::MAX_STREAMS],
 }
 
 /// A unit: its size, location and flags.
@@ -89,22 +89,22 @@ where
         let has_crc = plan.actions().iter().any(|action| matches!(action, Action::Crc32c { .. }));
         let by_tables = has_crc && !processor.crc;
         let lookup = if by_tables { [take()?, take()?, take()?] } else { [a; 3] };
-        let mut homes = 0;
-        let mut home = |asm: &mut Asm<'_, M>| {
-            homes += 1;
+        let mut assigned = 0;
+        let mut storage_class = |asm: &mut Asm<'_, M>| {
+            assigned += 1;
             match asm.getreg(Class::Temporary) {
-                Ok(register) if homes <= MAX_HOMES => Home::Register(register),
+                Ok(register) if assigned <= MAX_STORAGE_REGISTERS => StorageClass::Register(register),
                 Ok(register) => {
                     asm.putreg(register);
-                    Home::Frame
+                    StorageClass::Frame
                 }
-                Err(_) => Home::Frame,
+                Err(_) => StorageClass::Frame,
             }
         };
-        let streams = std::array::from_fn(|index| (index < plan.streams).then(|| home(asm)));
-        let accumulators = std::array::from_fn(|index| (index < plan.accumulators).then(|| home(asm)));
+        let streams = std::array::from_fn(|index| (index < plan.streams).then(|| storage_class(asm)));
+        let accumulators = std::array::from_fn(|index| (index < plan.accumulators).then(|| storage_class(asm)));
         debug_assert!(
-            !frugal || accumulators.iter().flatten().all(|home| matches!(home, Home::Register(_))),
+            !frugal || accumulators.iter().flatten().all(|class| matches!(class, StorageClass::Register(_))),
             "no machine has so few registers"
         );
         let this = Scalar {
@@ -123,19 +123,19 @@ where
             streams,
         };
         for (index, stream) in this.streams.into_iter().flatten().enumerate() {
-            if let Home::Register(register) = stream {
+            if let StorageClass::Register(register) = stream {
                 asm.ldpi(register, frame, this.slot(frame::STREAMS + index));
             }
         }
         for (index, accumulator) in this.accumulators.into_iter().flatten().enumerate() {
             match accumulator {
-                Home::Register(register) if this.is_sum(index) => asm.setul(register, 0),
-                Home::Register(register) => this.load_accumulator(asm, index, register),
-                Home::Frame if this.is_sum(index) => {
+                StorageClass::Register(register) if this.is_sum(index) => asm.setul(register, 0),
+                StorageClass::Register(register) => this.load_accumulator(asm, index, register),
+                StorageClass::Frame if this.is_sum(index) => {
                     asm.setul(a, 0);
                     asm.stuli(a, frame, this.slot(frame::ACCUMULATORS + index));
                 }
-                Home::Frame => {}
+                StorageClass::Frame => {}
             }
         }
         Ok(this)
@@ -170,7 +170,8 @@ where
         self.tail(asm, end);
         asm.bind(end);
         if self.plan.returned_sum(4 * Self::WORD as u32).is_some() {
-            let [Some(Home::Register(words)), Some(Home::Register(high)), ..] = self.accumulators else {
+            let [Some(StorageClass::Register(words)), Some(StorageClass::Register(high)), ..] = self.accumulators
+            else {
                 unreachable!("every machine has registers for two accumulators when there are no key streams");
             };
             // The sum of the vectors comes last, so that nothing else waits for it.
@@ -180,7 +181,7 @@ where
             return asm.retul(words);
         }
         for (index, accumulator) in self.accumulators.into_iter().flatten().enumerate() {
-            if let Home::Register(register) = accumulator {
+            if let StorageClass::Register(register) = accumulator {
                 self.store_accumulator(asm, index, register);
             }
         }
@@ -253,8 +254,8 @@ where
         }
         for (index, stream) in self.streams.into_iter().flatten().enumerate() {
             match stream {
-                Home::Register(register) => asm.addpi(register, register, bytes as u64),
-                Home::Frame => {
+                StorageClass::Register(register) => asm.addpi(register, register, bytes as u64),
+                StorageClass::Frame => {
                     let slot = self.slot(frame::STREAMS + index);
                     asm.ldpi(self.a, self.frame, slot);
                     asm.addpi(self.a, self.a, bytes as u64);
@@ -267,8 +268,8 @@ where
     /// The address a stream is at, in its register or in `temporary`.
     pub(super) fn stream(&self, asm: &mut Asm<'_, M>, index: usize, temporary: M::Reg) -> M::Reg {
         match self.streams[index] {
-            Some(Home::Register(register)) => register,
-            Some(Home::Frame) | None => {
+            Some(StorageClass::Register(register)) => register,
+            Some(StorageClass::Frame) | None => {
                 asm.ldpi(temporary, self.frame, self.slot(frame::STREAMS + index));
                 temporary
             }
@@ -373,8 +374,8 @@ where
 
     fn accumulate(&self, asm: &mut Asm<'_, M>, index: usize, value: M::Reg) {
         match self.accumulators[index] {
-            Some(Home::Register(register)) => asm.addul(register, register, value),
-            Some(Home::Frame) | None => {
+            Some(StorageClass::Register(register)) => asm.addul(register, register, value),
+            Some(StorageClass::Frame) | None => {
                 let slot = self.slot(frame::ACCUMULATORS + index);
                 asm.lduli(self.b, self.frame, slot);
                 asm.addul(self.b, self.b, value);
@@ -390,8 +391,8 @@ where
 
     pub(super) fn crc32c(&self, asm: &mut Asm<'_, M>, at: usize, x: M::Reg, bytes: usize) {
         let (register, stays) = match self.accumulators[at] {
-            Some(Home::Register(register)) => (register, true),
-            Some(Home::Frame) | None => {
+            Some(StorageClass::Register(register)) => (register, true),
+            Some(StorageClass::Frame) | None => {
                 asm.ldui(self.b, self.frame, self.crc_slot(at));
                 (self.b, false)
             }
@@ -517,7 +518,7 @@ where
 
     /// Copies the remainder to the frame.
     pub(super) fn remainder_to_frame(&self, asm: &mut Asm<'_, M>, at: usize) {
-        if let Some(Home::Register(register)) = self.accumulators[at] {
+        if let Some(StorageClass::Register(register)) = self.accumulators[at] {
             self.store_accumulator(asm, at, register);
         }
     }
@@ -525,8 +526,8 @@ where
     /// Sets a remainder to zero.
     pub(super) fn remainder_is_zero(&self, asm: &mut Asm<'_, M>, at: usize) {
         match self.accumulators[at] {
-            Some(Home::Register(register)) => asm.setu(register, 0),
-            Some(Home::Frame) | None => {
+            Some(StorageClass::Register(register)) => asm.setu(register, 0),
+            Some(StorageClass::Frame) | None => {
                 asm.setu(self.b, 0);
                 asm.stui(self.b, self.frame, self.crc_slot(at));
             }

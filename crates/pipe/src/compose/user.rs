@@ -5,7 +5,7 @@
 
 use quaject_vcode::{Asm, Core, Extension, Machine, VectorMachine, Vectors};
 
-use super::scalar::{Home, Scalar};
+use super::scalar::{Scalar, StorageClass};
 use crate::frame;
 use crate::ir::{Checked, Element, Instruction, Operand, Operation, Order, REGISTERS, Register, mask};
 
@@ -70,14 +70,14 @@ where
     pub(super) fn total(&self, asm: &mut Asm<'_, M>, operation: Operation, at: usize) {
         let slot = self.slot(frame::ACCUMULATORS + at);
         let register = match self.accumulators[at] {
-            Some(Home::Register(register)) => register,
-            Some(Home::Frame) | None => {
+            Some(StorageClass::Register(register)) => register,
+            Some(StorageClass::Frame) | None => {
                 asm.lduli(self.b, self.frame, slot);
                 self.b
             }
         };
         self.operate(asm, operation, register, register, self.a);
-        if let Some(Home::Frame) | None = self.accumulators[at] {
+        if let Some(StorageClass::Frame) | None = self.accumulators[at] {
             asm.stuli(register, self.frame, slot);
         }
     }

@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     /// A function that is all of `bytes`.
-    fn whole(bytes: &[u8]) -> Code {
+    fn code_of(bytes: &[u8]) -> Code {
         Code { entry: 0, offset: 0, length: bytes.len(), instructions: bytes.len() }
     }
 
@@ -314,7 +314,7 @@ mod tests {
     #[test]
     fn installed_functions_are_packed_and_their_places_used_again() {
         let memory = Memory::new(PAGE).expect("the system gives a page");
-        let install = |bytes: &[u8]| memory.install(bytes, &whole(bytes)).expect("a page holds them");
+        let install = |bytes: &[u8]| memory.install(bytes, &code_of(bytes)).expect("a page holds them");
         let all: Vec<Installed> = (1..=5).map(|length| install(&vec![length; 16 * usize::from(length)])).collect();
         assert!(all.windows(2).all(|pair| pair[0].entry + pair[0].length == pair[1].entry));
         memory.free(all[1].entry, all[1].length);
@@ -323,14 +323,14 @@ mod tests {
         assert_eq!(install(&[9; 33]).entry, all[3].entry);
         assert_eq!(install(&[9; 16]).entry, all[3].entry + 48);
         assert_eq!(install(&[9; 16]).entry, all[4].entry + all[4].length, "no hole is left");
-        assert!(memory.install(&[0; PAGE], &whole(&[0; PAGE])).is_err(), "nothing is written when there is no room");
+        assert!(memory.install(&[0; PAGE], &code_of(&[0; PAGE])).is_err(), "nothing is written when there is no room");
     }
 
     #[test]
     fn random_functions_never_overlap_and_all_comes_back() {
         let memory = Memory::new(16 * PAGE).expect("the system gives pages");
         let mut random = Random(7);
-        let install = |bytes: &[u8]| memory.install(bytes, &whole(bytes));
+        let install = |bytes: &[u8]| memory.install(bytes, &code_of(bytes));
         let mut live: Vec<(Installed, u8)> = Vec::new();
         for turn in 0..3000_usize {
             if random.index(3) == 0 && !live.is_empty() {
@@ -353,11 +353,11 @@ mod tests {
     #[test]
     fn functions_for_a_debugger_have_pages_of_their_own() {
         let memory = Memory::debuggable(4 * PAGE).expect("the system gives pages");
-        let first = memory.install(&[7], &whole(&[7])).expect("there is a page");
-        let second = memory.install(&[8], &whole(&[8])).expect("there is a page");
+        let first = memory.install(&[7], &code_of(&[7])).expect("there is a page");
+        let second = memory.install(&[8], &code_of(&[8])).expect("there is a page");
         assert_eq!(second.entry - first.entry, PAGE);
         memory.free(first.entry, first.length);
-        let third = memory.install(&[9], &whole(&[9])).expect("there is a page");
+        let third = memory.install(&[9], &code_of(&[9])).expect("there is a page");
         assert_eq!(third.entry, first.entry);
         // SAFETY: the function is installed, and the execute view is readable.
         assert_eq!(unsafe { *(third.entry as *const u8) }, 9);
@@ -366,7 +366,7 @@ mod tests {
     #[test]
     fn no_page_is_writable_and_executable() {
         let memory = Memory::new(PAGE).expect("the system gives a page");
-        memory.install(&[0], &whole(&[0])).expect("a page holds a byte");
+        memory.install(&[0], &code_of(&[0])).expect("a page holds a byte");
         let maps = std::fs::read_to_string("/proc/self/maps").expect("Linux tells the mappings");
         let ours: Vec<&str> = maps.lines().filter(|line| line.contains("quaject-code")).collect();
         assert!(ours.iter().any(|line| line.contains(" rw-s ")) && ours.iter().any(|line| line.contains(" r-xs ")));

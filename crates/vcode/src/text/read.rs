@@ -375,7 +375,7 @@ fn immediate(ty: Type, text: &str) -> Option<i64> {
         Type::Ul | Type::P => integer(text).and_then(|value| u64::try_from(value).ok()).map(|value| value as i64),
         Type::C | Type::Uc | Type::S | Type::Us | Type::I | Type::U | Type::L => {
             let value = i64::try_from(integer(text)?).ok()?;
-            instruction::fits(ty, value).then_some(value)
+            instruction::immediate_fits(ty, value).then_some(value)
         }
     }
 }

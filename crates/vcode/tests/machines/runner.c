@@ -1,7 +1,7 @@
 /* Runs a batch of generated functions: runner CODE TESTS OUT. The code is mapped where the batch says. Each test is
    32 words of 64 bits: word 0 the address of the function, word 1 how it returns (0 long, 1 float, 2 double), words 8
    up the memory it works on. What it returns goes to word 2; the words are written back. A test that takes too long, or
-   that a signal ends, is told by its number. */
+   that a signal ends, is reported by its number. */
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ enum { MAX_SECONDS = 20 };
 static volatile long current;
 
 /* Only what may be done at any time, with any stack pointer. */
-static void tell(int number) {
+static void report_signal(int number) {
     char text[64], *at = text + sizeof text;
     const char *what = number == SIGALRM ? "takes too long" : number == SIGILL ? "is no instruction" : "touches memory that it must not";
     long rest = current;
@@ -32,7 +32,7 @@ static void watch(void) {
     static const int signals[] = {SIGALRM, SIGILL, SIGSEGV, SIGBUS, SIGFPE, SIGTRAP};
     static char stack[1 << 16];
     stack_t there = {.ss_sp = stack, .ss_size = sizeof stack};
-    struct sigaction action = {.sa_handler = tell, .sa_flags = SA_ONSTACK};
+    struct sigaction action = {.sa_handler = report_signal, .sa_flags = SA_ONSTACK};
     sigaltstack(&there, 0);
     for (unsigned index = 0; index < sizeof signals / sizeof *signals; index++) sigaction(signals[index], &action, 0);
 }

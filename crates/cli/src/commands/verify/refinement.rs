@@ -19,7 +19,7 @@ pub(super) fn verify_refinement(terminal: &Terminal, arguments: &Verify) -> Resu
     let modelled = &compared.modelled;
     terminal.print_diagnostics(&modelled.sources, &modelled.diagnostics);
     let (Some(models), Some(fast)) = (&modelled.models, &compared.models) else { return Ok(Status::Failed) };
-    if fast.iter().all(|fast| fast.extractions.is_empty() && fast.left_out.is_empty()) {
+    if fast.iter().all(|fast| fast.extractions.is_empty() && fast.excluded.is_empty()) {
         let error =
             HostError::new(HostCode::Empty, format!("`{}` has no fast paths to compare", arguments.file.display()));
         return Err(CliError::from(
@@ -44,8 +44,8 @@ fn verify_model(
     for extraction in fast.extractions.iter().filter(|extraction| extraction.result.is_err()) {
         terminal.print_warning(extraction.text(&fast.implementation));
     }
-    for (path, process) in &fast.left_out {
-        terminal.print_warning(format!("no fast path {path}: the model leaves out `{process}`"));
+    for (path, process) in &fast.excluded {
+        terminal.print_warning(format!("no fast path {path}: the model omits `{process}`"));
     }
     if fast.implementation.paths.is_empty() {
         let of = model.name.as_ref().map_or_else(String::new, |name| format!(" of model `{name}`"));

@@ -9,13 +9,13 @@ use crate::terminal::{CliError, Status, Terminal, print_verdict};
 use quaject_esp::LoweredModels;
 use quaject_esp_check::{
     Answer, Compaction, Counterexample, Deadlocks, Engine, Leaks, Limit, Options, Refusal, ReplayOutcome, Report,
-    Symmetry, Verdict, replay_external, replay_external_property, restrictions,
+    Symmetry, Unfinished, Verdict, replay_external, replay_external_property, restrictions,
 };
 use quaject_esp_exec::step::Checks;
 use quaject_esp_gen::promela::{self, Reduction};
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_ir::text::{counted, location_text};
-use quaject_esp_run::spin::{Found, Incomplete, Question, Search, Spin};
+use quaject_esp_run::spin::{Incomplete, Search, Spin, SpinOutcome, SpinProperty};
 use quaject_esp_run::{HostCode, HostError};
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,9 +46,9 @@ pub(super) fn verify_model(
         Reduction::Unsound => quaject_esp_check::Reduction::Off,
     };
     let Answers { search, properties, violated } = ask(spin, text, model)?;
-    let (verdict, doubt) = match judge(terminal, model, &search.found, violated, options)? {
+    let (verdict, doubt) = match judge(terminal, model, &search.outcome, violated, options)? {
         Judgement::Verdict(verdict) => (verdict, None),
-        Judgement::Doubtful(doubt) => (Verdict::Unfinished(Limit::Engine), Some(doubt)),
+        Judgement::Doubtful(doubt) => (Verdict::Unfinished(Unfinished::EngineIncomplete), Some(doubt)),
     };
     let report = Report {
         verdict,
@@ -83,23 +83,23 @@ struct Answers {
 /// all searches.
 fn ask(mut spin: Spin, text: &promela::Model, model: &ModelProgram) -> Result<Answers, CliError> {
     let instances = model.program.instance_count();
-    let mut search = spin.search(text, instances, Question::Safety)?;
+    let mut search = spin.search(text, instances, SpinProperty::Safety)?;
     let mut searching = search.searching;
     let sources = text.properties.iter().map(|property| property.source.clone());
     let mut properties: Vec<(String, Answer)> = sources.map(|source| (source, Answer::Open)).collect();
-    if search.found != Found::Nothing {
+    if search.outcome != SpinOutcome::NoViolation {
         return Ok(Answers { search, properties, violated: None });
     }
     for (number, (property, (_, answer))) in text.properties.iter().zip(&mut properties).enumerate() {
         spin.time = spin.time.saturating_sub(searching);
-        let next = spin.search(text, instances, Question::Property(property))?;
+        let next = spin.search(text, instances, SpinProperty::Ltl(property))?;
         searching = next.searching;
-        *answer = match next.found {
-            Found::Nothing => Answer::Holds,
-            Found::NothingSoFar(_) => Answer::Unfinished,
-            Found::Deadlock(_) | Found::Fault(_) | Found::Property(_) => Answer::Violated,
+        *answer = match next.outcome {
+            SpinOutcome::NoViolation => Answer::Holds,
+            SpinOutcome::Unfinished(_) => Answer::Unfinished,
+            SpinOutcome::Deadlock(_) | SpinOutcome::Fault(_) | SpinOutcome::Property(_) => Answer::Violated,
         };
-        if next.found != Found::Nothing {
+        if next.outcome != SpinOutcome::NoViolation {
             search = next;
             return Ok(Answers { search, properties, violated: Some(number) });
         }
@@ -126,21 +126,23 @@ enum Doubt {
 fn judge(
     terminal: &Terminal,
     model: &ModelProgram,
-    found: &Found,
+    outcome: &SpinOutcome,
     violated: Option<usize>,
     options: &Options,
 ) -> Result<Judgement, CliError> {
-    let replayed = match found {
-        Found::Nothing => return Ok(Judgement::Verdict(Verdict::Holds)),
-        Found::NothingSoFar(why) => {
+    let replayed = match outcome {
+        SpinOutcome::NoViolation => return Ok(Judgement::Verdict(Verdict::Holds)),
+        SpinOutcome::Unfinished(why) => {
             terminal.print_status(format!("spin: {}", why.text()));
-            return Ok(Judgement::Verdict(Verdict::Unfinished(limit_of(why))));
+            return Ok(Judgement::Verdict(Verdict::Unfinished(unfinished_by(why))));
         }
-        Found::Property(trail) => {
+        SpinOutcome::Property(trail) => {
             let number = violated.unwrap_or_default();
             replay_external_property(model, number, &trail.steps, trail.cycle, &options.limits)
         }
-        Found::Deadlock(trail) | Found::Fault(trail) => replay_external(model, &trail.steps, &options.limits),
+        SpinOutcome::Deadlock(trail) | SpinOutcome::Fault(trail) => {
+            replay_external(model, &trail.steps, &options.limits)
+        }
     };
     let replayed: ReplayOutcome<Counterexample> = replayed.map_err(refusal_error)?;
     Ok(match replayed {
@@ -150,14 +152,14 @@ fn judge(
     })
 }
 
-pub(super) fn limit_of(why: &Incomplete) -> Limit {
+pub(super) fn unfinished_by(why: &Incomplete) -> Unfinished {
     match why {
-        Incomplete::Memory => Limit::Memory,
-        Incomplete::Time => Limit::Time,
-        Incomplete::Interrupted => Limit::Interrupted,
-        Incomplete::Depth => Limit::Depth,
-        Incomplete::Exits => Limit::Engine,
-        Incomplete::Broken(_) => Limit::Broken,
+        Incomplete::Memory => Unfinished::Limit(Limit::Memory),
+        Incomplete::Time => Unfinished::Limit(Limit::Time),
+        Incomplete::Interrupted => Unfinished::Limit(Limit::Interrupted),
+        Incomplete::Depth => Unfinished::Limit(Limit::Depth),
+        Incomplete::Exits => Unfinished::EngineIncomplete,
+        Incomplete::Broken(_) => Unfinished::EngineFailed,
     }
 }
 

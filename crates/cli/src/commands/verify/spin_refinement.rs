@@ -4,7 +4,7 @@
 
 use super::report::print_record;
 use super::search::unwrap_or_report;
-use super::spin::{limit_of, spin};
+use super::spin::{spin, unfinished_by};
 use crate::arguments::Verify;
 use crate::commands::promela::generate;
 use crate::terminal::{CliError, Status, Terminal, print_verdict};
@@ -19,7 +19,7 @@ use quaject_esp_gen::promela::{Approximation, Model};
 use quaject_esp_ir::ir::Program;
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_ir::text::{counted, location_text};
-use quaject_esp_run::spin::{Found, Question, Search};
+use quaject_esp_run::spin::{Search, SpinOutcome, SpinProperty};
 use quaject_esp_run::{HostCode, HostError};
 
 /// Checks one model's program.
@@ -39,7 +39,7 @@ pub(super) fn verify_model(
     let generated = generate(terminal, modelled, &implementation, Checks::On, Some(&observer));
     let Some(text) = &generated else { return Ok(Status::Failed) };
     let search =
-        spin(text, options, arguments).search(text, input.implementation.instance_count(), Question::Refinement)?;
+        spin(text, options, arguments).search(text, input.implementation.instance_count(), SpinProperty::Refinement)?;
     let result =
         SpinRefinement { model, implementation: input.implementation, text, search: &search, observer: &observer };
     if arguments.json {
@@ -47,12 +47,16 @@ pub(super) fn verify_model(
     } else {
         print_verdict(result.text().as_bytes())?;
     }
-    Ok(match &search.found {
-        Found::Nothing if (0..input.implementation.paths.len()).all(|path| result.is_entered(path)) => Status::Done,
+    Ok(match &search.outcome {
+        SpinOutcome::NoViolation if (0..input.implementation.paths.len()).all(|path| result.is_entered(path)) => {
+            Status::Done
+        }
         // Nothing is known of a path that is never entered.
-        Found::Nothing | Found::NothingSoFar(_) => Status::Unfinished,
-        Found::Deadlock(_) | Found::Fault(_) | Found::Property(_) if result.is_exact() => Status::Failed,
-        Found::Deadlock(_) | Found::Fault(_) | Found::Property(_) => Status::Unfinished,
+        SpinOutcome::NoViolation | SpinOutcome::Unfinished(_) => Status::Unfinished,
+        SpinOutcome::Deadlock(_) | SpinOutcome::Fault(_) | SpinOutcome::Property(_) if result.is_exact() => {
+            Status::Failed
+        }
+        SpinOutcome::Deadlock(_) | SpinOutcome::Fault(_) | SpinOutcome::Property(_) => Status::Unfinished,
     })
 }
 
@@ -68,7 +72,7 @@ fn observer_or_report(model: &ModelProgram, outcome: ObserverOutcome) -> Result<
     match outcome {
         ObserverOutcome::Automaton(observer) => Ok(Some(observer)),
         ObserverOutcome::Unfinished(limit) => {
-            let text = unfinished_text(&format!("the observer of {subject}"), limit);
+            let text = unfinished_text(&format!("the observer of {subject}"), limit.into());
             print_verdict(format!("{text}\n").as_bytes())?;
             Ok(None)
         }
@@ -127,7 +131,7 @@ impl SpinRefinement<'_> {
             counted(actions as u64, "visible step"),
             self.seconds(),
         );
-        if self.search.found != Found::Nothing {
+        if self.search.outcome != SpinOutcome::NoViolation {
             return text;
         }
         for (index, path) in self.implementation.paths.iter().enumerate() {
@@ -152,18 +156,18 @@ impl SpinRefinement<'_> {
     /// The first line, with the reason of a doubt.
     fn verdict_text(&self) -> String {
         let subject = subject(self.model);
-        match &self.search.found {
-            Found::Nothing => {
+        match &self.search.outcome {
+            SpinOutcome::NoViolation => {
                 format!("refinement holds: {subject} with fast paths has no trace that the original has not (Spin)\n")
             }
-            Found::NothingSoFar(why) => {
+            SpinOutcome::Unfinished(why) => {
                 format!("NOT VERIFIED: Spin has not compared all of {subject}: {}\n", why.text())
             }
-            Found::Deadlock(_) | Found::Fault(_) | Found::Property(_) if self.is_exact() => format!(
+            SpinOutcome::Deadlock(_) | SpinOutcome::Fault(_) | SpinOutcome::Property(_) if self.is_exact() => format!(
                 "refinement violated: {subject} with fast paths has a trace that the original has not (Spin)\n\
                  help: leave out `--engine spin` to see the run\n"
             ),
-            Found::Deadlock(_) | Found::Fault(_) | Found::Property(_) => {
+            SpinOutcome::Deadlock(_) | SpinOutcome::Fault(_) | SpinOutcome::Property(_) => {
                 let approximations: String = self.approximations().iter().map(|line| format!("{line}\n")).collect();
                 format!("NOT VERIFIED: what Spin has found may be spurious\n{approximations}")
             }
@@ -171,11 +175,13 @@ impl SpinRefinement<'_> {
     }
 
     fn record(&self) -> VerdictRecord {
-        let (verdict, limit) = match &self.search.found {
-            Found::Nothing => ("holds", None),
-            Found::NothingSoFar(why) => ("unfinished", Some(limit_of(why).name().to_string())),
-            Found::Deadlock(_) | Found::Fault(_) | Found::Property(_) if self.is_exact() => ("violated", None),
-            Found::Deadlock(_) | Found::Fault(_) | Found::Property(_) => ("unfinished", None),
+        let (verdict, limit) = match &self.search.outcome {
+            SpinOutcome::NoViolation => ("holds", None),
+            SpinOutcome::Unfinished(why) => ("unfinished", Some(unfinished_by(why).name().to_string())),
+            SpinOutcome::Deadlock(_) | SpinOutcome::Fault(_) | SpinOutcome::Property(_) if self.is_exact() => {
+                ("violated", None)
+            }
+            SpinOutcome::Deadlock(_) | SpinOutcome::Fault(_) | SpinOutcome::Property(_) => ("unfinished", None),
         };
         let paths = self.implementation.paths.iter().enumerate();
         VerdictRecord {

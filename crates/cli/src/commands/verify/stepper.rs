@@ -83,7 +83,7 @@ fn pages(program: &Program, found: &Counterexample, configurations: usize) -> Ve
     for (index, traced) in found.steps.iter().enumerate() {
         let last = index + 1 == found.steps.len();
         let configuration = (index + 1).min(configurations.saturating_sub(1));
-        match traced.text(program, last && found.problem.is_step()) {
+        match traced.text(program, last && found.violation.is_step()) {
             Some(mut line) => {
                 if found.cycle.is_some_and(|cycle| cycle == index) {
                     line.push_str("   (the cycle starts here)");
@@ -139,7 +139,7 @@ fn page_text(
     }
     if at + 1 == pages.len() {
         lines.push(String::new());
-        lines.extend(found.problem.text(program).lines().map(str::to_string));
+        lines.extend(found.violation.text(program).lines().map(str::to_string));
     }
     lines
 }

@@ -29,7 +29,7 @@ type Known = BTreeMap<Value, Expr>;
 pub(in crate::promela) fn region<'a>(scope: &Scope<'a>, entry: BlockId, parameters: &[Expr]) -> Option<Computed> {
     let walk = Walk { plan: scope.plan, body: scope.body, outer: Some(scope) };
     let known = scope.body.blocks[entry.0 as usize].parameters.iter().copied().zip(parameters.iter().cloned());
-    walk.block(entry, known.collect(), MAX_DEPTH).filter(fits)
+    walk.block(entry, known.collect(), MAX_DEPTH).filter(is_short)
 }
 
 /// The result of a call of a pure function on scalars, if it can be written as an expression.
@@ -41,7 +41,7 @@ pub(in crate::promela) fn call<'a>(
     let body = &plan.program.functions[function.0 as usize].body;
     let walk = Walk { plan, body, outer: None };
     let known = body.blocks.first()?.parameters.iter().copied().zip(arguments);
-    let (mut values, demands) = walk.block(BlockId(0), known.collect(), MAX_DEPTH).filter(fits)?;
+    let (mut values, demands) = walk.block(BlockId(0), known.collect(), MAX_DEPTH).filter(is_short)?;
     if values.len() != 1 || !demands.is_empty() {
         return None;
     }
@@ -55,7 +55,7 @@ pub(in crate::promela) fn can_call(plan: &Plan<'_>, function: FnId) -> bool {
     call(plan, function, arguments).is_some()
 }
 
-fn fits((values, demands): &Computed) -> bool {
+fn is_short((values, demands): &Computed) -> bool {
     values.iter().chain(demands.iter().map(|demand| &demand.condition)).all(|expr| expr.text.len() <= MAX_TEXT_BYTES)
 }
 

@@ -5,7 +5,7 @@
 //! for the environment there, and is served on none of its transitions. The step semantics is fair to instances, so
 //! such a product is wrong; the search then serves that member first at a location vector of the cycle.
 
-use super::super::counted_loops::Bound;
+use super::super::counted_loops::LoopBound;
 use super::super::explorer::{Explorer, Node};
 use super::super::state::{Control, ProductState};
 use quaject_esp_ir::graph::components;
@@ -29,7 +29,7 @@ impl Explorer<'_, '_> {
     fn successors(&self, node: usize) -> impl Iterator<Item = (&ProductState, usize)> {
         self.nodes[node].effects().transitions.iter().map(|transition| {
             let (to, _) = transition.target.expect("every transition of a round has been resolved");
-            (&transition.exec.state, self.nodes[to].position)
+            (&transition.path.state, self.nodes[to].position)
         })
     }
 
@@ -99,7 +99,7 @@ impl Explorer<'_, '_> {
                 continue;
             }
             let served: BTreeSet<usize> =
-                inner().flat_map(|(state, _)| state.progressed.iter().chain(&state.polled)).copied().collect();
+                inner().flat_map(|(state, _)| state.progressed_members.iter().chain(&state.polled)).copied().collect();
             for member in (0..self.group.members.len()).filter(|member| !served.contains(member)) {
                 let is_ready = |node: &usize| {
                     let effects = self.nodes[*node].effects();
@@ -119,7 +119,7 @@ impl Explorer<'_, '_> {
         let block = |position: usize, member: usize| -> Option<BlockId> {
             match self.control_at(position, member) {
                 Control::Running(block) | Control::Yielded(block, _) | Control::Waiting(block) => Some(block),
-                Control::Terminated | Control::Dead(_) => None,
+                Control::Terminated | Control::Inert(_) => None,
             }
         };
         let members = self.group.members.iter().enumerate();
@@ -137,8 +137,8 @@ impl Explorer<'_, '_> {
                     fact.unwrap_or_else(|| self.group.top((member, value)))
                 };
                 let end = match counted.bound {
-                    Bound::Constant(bound) => bound,
-                    Bound::Value(bound) => fact(bound).high,
+                    LoopBound::Constant(bound) => bound,
+                    LoopBound::Value(bound) => fact(bound).high,
                 };
                 end - fact(counted.counter).low <= MAX_COUNTED_ITERATIONS
             };

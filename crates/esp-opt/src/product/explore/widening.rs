@@ -3,15 +3,15 @@
 //!
 //! ```text
 //!   new node n of a partition                            effect on the partition
-//!     an older node o differs only in narrower           bound := join of bound and n's intervals; nodes with the
+//!     an older node o differs only in narrower           widened := join of widened and n's; nodes with the
 //!       intervals, none of them a compared constant        narrower intervals are no longer reached
 //!     more nodes than the precision allows               precision falls; the facts that no longer keep nodes
-//!                                                          apart are joined over all nodes, and the join is the bound
-//!     a joined fact of n is not implied by the bound     bound := join of both
+//!                                                          apart are joined over all nodes; widened := the join
+//!     a joined fact of n does not imply the widened one  widened := join of both
 //! ```
 //!
 //! Each of these raises the partition's revision and invalidates the round from where the partition was first reached.
-//! The bound of a value in one partition is also the first bound that it gets in the next one (`global_bound`): a
+//! The widened fact about a value in one partition is also the first that it gets in the next one (`widest_facts`): a
 //! counter that has climbed constant by constant in one partition is not counted up again in each partition that
 //! follows.
 
@@ -40,14 +40,14 @@ impl Explorer<'_, '_> {
         self.join_partition(node, number);
     }
 
-    /// Widens the facts of an abstract state to the bound of its partition.
+    /// Widens the facts of an abstract state to those of its partition.
     pub(super) fn apply_widening(&self, state: &mut AbstractState) {
-        for (origin, bound) in &self.partitions[state.partition].bound {
+        for (origin, widened) in &self.partitions[state.partition].widened_facts {
             if let Some(fact) = state.facts.get(origin)
-                && fact.implies(bound)
+                && fact.implies(widened)
                 && !self.group.separates_states(*origin, fact)
             {
-                set_fact(state, *origin, bound.clone(), &self.group.top(*origin));
+                set_fact(state, *origin, widened.clone(), &self.group.top(*origin));
             }
         }
     }
@@ -61,20 +61,20 @@ impl Explorer<'_, '_> {
         }
     }
 
-    /// Joins the facts about these values with those of the other nodes of the partition, which may widen its bound.
-    pub(super) fn join_into_bound(&mut self, state: &mut AbstractState, origins: Vec<MemberValue>) {
+    /// Joins the facts about these values with those of the other nodes of the partition, which may widen its facts.
+    pub(super) fn join_into_widened(&mut self, state: &mut AbstractState, origins: Vec<MemberValue>) {
         let partition = &mut self.partitions[state.partition];
         let mut has_changed = false;
         for origin in origins {
             let top = self.group.top(origin);
             let fact = state.facts.get(&origin).unwrap_or(&top);
-            let bound = partition.bound.entry(origin).or_insert_with(|| fact.clone());
-            if !fact.implies(bound) {
-                *bound = self.group.join(bound, fact);
+            let widened = partition.widened_facts.entry(origin).or_insert_with(|| fact.clone());
+            if !fact.implies(widened) {
+                *widened = self.group.join(widened, fact);
                 partition.revision += 1;
                 has_changed = true;
             }
-            set_fact(state, origin, bound.clone(), &top);
+            set_fact(state, origin, widened.clone(), &top);
         }
         if has_changed && !partition.nodes.is_empty() {
             self.round.invalidated = Some(state.partition);
@@ -93,7 +93,7 @@ impl Explorer<'_, '_> {
                 (origin, join)
             })
             .collect();
-        self.partitions[partition].bound.extend(joined);
+        self.partitions[partition].widened_facts.extend(joined);
     }
 
     /// The facts that are wider in the new state than in the old one; none if the states differ otherwise.
@@ -116,48 +116,48 @@ impl Explorer<'_, '_> {
         differs_in_facts_only.then_some(wider)
     }
 
-    /// Widens the bound of a partition if a new node differs from an older one only in wider intervals.
+    /// Widens the facts of a partition if a new node differs from an older one only in wider intervals.
     fn widen(&mut self, node: usize) {
         let state = self.nodes[node].state.clone();
         let mut wider = Facts::new();
         let mut compared = Vec::new();
         let older = self.partitions[state.partition].nodes.iter();
-        for other in older.filter(|other| !self.nodes[node].incomparable.contains(other)) {
+        for other in older.filter(|other| !self.nodes[node].widening_checked.contains(other)) {
             let old = &self.nodes[*other].state;
             wider.extend(self.wider_facts(old, &state).into_iter().flatten());
             compared.push(*other);
         }
         if wider.is_empty() {
-            self.nodes[node].incomparable.extend(compared);
+            self.nodes[node].widening_checked.extend(compared);
             return;
         }
         self.round.invalidated = Some(state.partition);
         let partition = &mut self.partitions[state.partition];
         partition.revision += 1;
         for (origin, fact) in wider {
-            let bound = partition.bound.entry(origin).or_insert_with(|| fact.clone());
-            widen_bound(bound, &fact);
-            let global = self.global_bound.entry(origin).or_insert_with(|| bound.clone());
-            if bound.implies(global) {
-                bound.clone_from(global);
+            let widened = partition.widened_facts.entry(origin).or_insert_with(|| fact.clone());
+            widen_fact(widened, &fact);
+            let global = self.widest_facts.entry(origin).or_insert_with(|| widened.clone());
+            if widened.implies(global) {
+                widened.clone_from(global);
             } else {
-                widen_bound(global, bound);
+                widen_fact(global, widened);
             }
         }
     }
 }
 
-/// Widens a bound so that it admits a fact.
-fn widen_bound(bound: &mut Fact, fact: &Fact) {
-    if bound.implies(fact) {
-        bound.clone_from(fact);
-    } else if !fact.implies(bound) {
-        // Two incomparable facts need a common bound: alternating between them, the search would not terminate.
-        *bound = Fact::between(bound.low.min(fact.low), bound.high.max(fact.high));
+/// Widens a fact so that another one implies it.
+fn widen_fact(widened: &mut Fact, fact: &Fact) {
+    if widened.implies(fact) {
+        widened.clone_from(fact);
+    } else if !fact.implies(widened) {
+        // Two incomparable facts need a common upper bound: alternating between them, the search would not terminate.
+        *widened = Fact::between(widened.low.min(fact.low), widened.high.max(fact.high));
     }
 }
 
-/// Sets a fact of an abstract state; the top element is left out.
+/// Sets a fact of an abstract state; the top element is omitted.
 fn set_fact(state: &mut AbstractState, origin: MemberValue, fact: Fact, top: &Fact) {
     if fact == *top {
         state.facts.remove(&origin);

@@ -146,9 +146,9 @@ fn live_at_end(body: &Body, live: &[Live], terminator: &Terminator) -> Live {
         // What a branch binds is not live before it; a slot belongs to its branch alone.
         for branch in &wait.branches {
             if let Operation::In { patterns, .. } = &branch.operation {
-                let mut bound = Vec::new();
-                patterns.iter().for_each(|pattern| bound_slots(pattern, &mut |slot| bound.push(slot)));
-                bound.iter().for_each(|slot| {
+                let mut written = Vec::new();
+                patterns.iter().for_each(|pattern| bound_slots(pattern, &mut |slot| written.push(slot)));
+                written.iter().for_each(|slot| {
                     now.slots.remove(slot);
                 });
             }

@@ -1,27 +1,28 @@
-//! Dead members: those that have terminated, and those that are blocked forever, because no active member can reach the
-//! other end of an operation that they wait for. Knows locations, no instructions.
+//! Inert members: those that have terminated, and those that are blocked forever: no active member can reach the other
+//! end of an operation that they wait for, so they never proceed. Syntactic partners of an inert member exist in code
+//! only and suppress its report. Knows locations, no instructions.
 //!
-//! A dead member is dropped from the product state. Only the report of a deadlock needs its location, which becomes a
-//! run-time value ([`MemberState::dead_site`](super::super::state::MemberState::dead_site)); states that differ only in
+//! An inert member is dropped from the product state. Only the report of a deadlock needs its location, which becomes a
+//! run-time value ([`MemberState::blocked_at`](super::super::state::MemberState::blocked_at)); states that differ only in
 //! it are merged.
 //!
 //! ```text
 //!   blocked      the greatest set of members that wait only for members, not at an idle point, such that the other end
 //!                of no awaited operation is at the wait of another member of the set, or reachable from one outside
-//!   may proceed  the least set of members that are active, or that are blocked or dead and the other end of an awaited
+//!   may proceed  the least set of members that are active, or that are blocked or inert and the other end of an awaited
 //!                operation is in the *code* of another member of this set, reachable or not: such a member has
-//!                potential wakers, and is not reported
+//!                syntactic partners, and is not reported
 //! ```
 //!
 //! While no member is blocked forever, terminated members keep their location. When the first blocked member is found,
-//! the search restarts and treats terminated members as dead, too: the rest of the program does not depend on which
+//! the search restarts and treats terminated members as inert, too: the rest of the program does not depend on which
 //! members have terminated and which are blocked.
 
 use super::super::explorer::{Explorer, Transition, limit_exceeded};
 use super::super::group::Group;
-use super::super::pending_report::{BlockedAt, PendingReport, TERMINATED};
+use super::super::pending_report::{BlockedAt, BlockedAtId, PendingReport};
 use super::super::rendezvous::GuardValue;
-use super::super::state::{Control, PotentialWakers, ProductState, SymbolicValue};
+use super::super::state::{Control, ProductState, SymbolicValue, SyntacticPartners};
 use crate::limits::LimitKind;
 use crate::refusal::Refusal;
 use quaject_esp_ir::ir::{BlockId, Blocking, ChannelId, Direction};
@@ -32,7 +33,7 @@ const MAX_PARTNERS: u32 = 3;
 
 impl Explorer<'_, '_> {
     /// Drops from a state the members that can never proceed again.
-    pub(super) fn drop_dead_members(&mut self, state: &mut ProductState) {
+    pub(super) fn drop_inert_members(&mut self, state: &mut ProductState) {
         if self.schedule.is_some() {
             return;
         }
@@ -43,35 +44,35 @@ impl Explorer<'_, '_> {
             let Some(member) = (0..blocked.len()).find(has_partner) else { break };
             blocked[member] = false;
         }
-        if !self.merges_dead_states && blocked.contains(&true) {
-            (self.merges_dead_states, self.needs_restart) = (true, true);
+        if !self.merges_inert_states && blocked.contains(&true) {
+            (self.merges_inert_states, self.needs_restart) = (true, true);
         }
-        if !self.merges_dead_states {
+        if !self.merges_inert_states {
             return;
         }
-        let wakers = self.potential_wakers(state, &blocked);
-        for (member, wakers) in wakers.into_iter().enumerate() {
-            let site = match state.members[member].control {
-                Control::Waiting(block) if blocked[member] => self.intern_site(state, member, block),
-                Control::Terminated if self.is_reportable[member] => TERMINATED,
-                Control::Dead(_) => {
-                    state.members[member].control = Control::Dead(wakers);
+        let syntactic = self.syntactic_partners(state, &blocked);
+        for (member, syntactic) in syntactic.into_iter().enumerate() {
+            let blocked_at = match state.members[member].control {
+                Control::Waiting(block) if blocked[member] => self.intern_blocked_at(state, member, block),
+                Control::Terminated if self.is_reportable[member] => BlockedAtId::TERMINATED,
+                Control::Inert(_) => {
+                    state.members[member].control = Control::Inert(syntactic);
                     continue;
                 }
                 Control::Terminated | Control::Waiting(_) | Control::Running(_) | Control::Yielded(..) => continue,
             };
-            state.members[member].control = Control::Dead(wakers);
-            state.members[member].dead_site = Some(SymbolicValue::Constant(i128::from(site)));
+            state.members[member].control = Control::Inert(syntactic);
+            state.members[member].blocked_at = Some(blocked_at.as_constant());
             state.members[member].last_choice.clear();
             state.prune(self.group, member);
             state.refuted.retain(|rendezvous| !rendezvous.involves(member));
         }
     }
 
-    /// Per member: the potential wakers, if it is blocked or dead.
-    fn potential_wakers(&mut self, state: &ProductState, blocked: &[bool]) -> Vec<PotentialWakers> {
+    /// Per member: the syntactic partners, if it is blocked or inert.
+    fn syntactic_partners(&mut self, state: &ProductState, blocked: &[bool]) -> Vec<SyntacticPartners> {
         let awaited = |member: usize| match state.members[member].control {
-            Control::Dead(wakers) => self.waker_sets[wakers.0].clone(),
+            Control::Inert(syntactic) => self.awaited_sets[syntactic.0].clone(),
             Control::Waiting(block) if blocked[member] => {
                 self.awaited_operations(member, &self.blocked_at(state, member, block))
             }
@@ -81,7 +82,7 @@ impl Explorer<'_, '_> {
         let is_active = |member: usize| match state.members[member].control {
             Control::Waiting(_) => !blocked[member],
             Control::Running(_) | Control::Yielded(..) => true,
-            Control::Terminated | Control::Dead(_) => false,
+            Control::Terminated | Control::Inert(_) => false,
         };
         let mut may_proceed: Vec<bool> = (0..blocked.len()).map(is_active).collect();
         let may_be_woken = |member: usize, may_proceed: &[bool]| {
@@ -96,34 +97,35 @@ impl Explorer<'_, '_> {
         while let Some(member) = woken(&may_proceed) {
             may_proceed[member] = true;
         }
-        let wakers = awaited.into_iter().zip(may_proceed);
-        let wakers = wakers.map(
-            |(awaited, may_be_woken)| {
-                if may_be_woken { self.intern_wakers(awaited) } else { PotentialWakers::NONE }
-            },
-        );
-        wakers.collect()
+        let syntactic = awaited.into_iter().zip(may_proceed);
+        let syntactic =
+            syntactic.map(
+                |(awaited, may_be_woken)| {
+                    if may_be_woken { self.intern_awaited(awaited) } else { SyntacticPartners::NONE }
+                },
+            );
+        syntactic.collect()
     }
 
-    /// Records at which sites members may be dead, and refuses a product whose reports are too large.
+    /// Records the places at which members may be blocked, and refuses a product whose reports are too large.
     pub(super) fn check_report_size(&mut self, start: &Transition) -> Result<(), Refusal> {
         let effects = || self.round.reached.iter().map(|node| self.nodes[*node].effects());
         let mut reached = vec![BTreeSet::new(); self.group.members.len()];
         for transition in effects().flat_map(|effects| &effects.transitions).chain([start]) {
-            for (member, state) in transition.exec.state.members.iter().enumerate() {
-                if let Some(SymbolicValue::Constant(site)) = state.dead_site {
-                    reached[member].insert(site);
+            for (member, state) in transition.path.state.members.iter().enumerate() {
+                if let Some(SymbolicValue::Constant(id)) = state.blocked_at {
+                    reached[member].insert(BlockedAtId(id as u32));
                 }
             }
         }
-        self.reached_sites = reached;
+        self.reached_blocked_at = reached;
         let shared = self.deadlock_blocks.values().map(|(_, report)| report);
         let reports: Vec<&PendingReport> = effects().flat_map(|effects| &effects.reports).chain(shared).collect();
         let (remaining, before) = (self.remaining_fuel(), self.round.size);
         let mut size = before;
         for report in reports {
             size += self.report_size(report);
-            if size > self.limits.emitted {
+            if size > self.limits.emitted_before_cleanup {
                 return Err(limit_exceeded(self.limits.size_kind, self.limits.instructions));
             }
             if size - before >= remaining {
@@ -135,12 +137,12 @@ impl Explorer<'_, '_> {
     }
 
     /// Interns a set of awaited operations.
-    fn intern_wakers(&mut self, awaited: Vec<(ChannelId, Direction)>) -> PotentialWakers {
-        let number = self.waker_sets.iter().position(|set| *set == awaited).unwrap_or_else(|| {
-            self.waker_sets.push(awaited);
-            self.waker_sets.len() - 1
+    fn intern_awaited(&mut self, awaited: Vec<(ChannelId, Direction)>) -> SyntacticPartners {
+        let number = self.awaited_sets.iter().position(|set| *set == awaited).unwrap_or_else(|| {
+            self.awaited_sets.push(awaited);
+            self.awaited_sets.len() - 1
         });
-        PotentialWakers(number)
+        SyntacticPartners(number)
     }
 
     /// Whether the code of a member has an operation on a channel, reachable or not.
@@ -150,15 +152,15 @@ impl Explorer<'_, '_> {
         sites.any(|site| site.channel == on && site.direction == direction)
     }
 
-    /// The number of the site at which a member waits.
-    fn intern_site(&mut self, state: &ProductState, member: usize, block: BlockId) -> u32 {
-        let site = self.blocked_at(state, member, block);
-        let sites = &mut self.blocked_sites[member];
-        let index = sites.iter().position(|known| *known == site).unwrap_or_else(|| {
-            sites.push(site);
-            sites.len() - 1
+    /// The number of the place at which a member waits.
+    fn intern_blocked_at(&mut self, state: &ProductState, member: usize, block: BlockId) -> BlockedAtId {
+        let blocked_at = self.blocked_at(state, member, block);
+        let places = &mut self.blocked_places[member];
+        let index = places.iter().position(|known| *known == blocked_at).unwrap_or_else(|| {
+            places.push(blocked_at);
+            places.len() - 1
         });
-        index as u32 + 1
+        BlockedAtId::of_index(index)
     }
 
     fn blocked_at(&self, state: &ProductState, member: usize, block: BlockId) -> BlockedAt {
@@ -167,9 +169,9 @@ impl Explorer<'_, '_> {
         BlockedAt { block, open: branches.iter().map(|branch| is_open(branch.guard)).collect() }
     }
 
-    /// The operations that a member waits for at a site, sorted.
-    pub(in super::super) fn awaited_operations(&self, member: usize, site: &BlockedAt) -> Vec<(ChannelId, Direction)> {
-        let branches = self.group.wait(member, site.block).branches.iter().zip(&site.open);
+    /// The operations that a member waits for where it is blocked, sorted.
+    pub(in super::super) fn awaited_operations(&self, member: usize, at: &BlockedAt) -> Vec<(ChannelId, Direction)> {
+        let branches = self.group.wait(member, at.block).branches.iter().zip(&at.open);
         let open = branches.filter(|(_, open)| **open);
         let mut awaited: Vec<_> = open.filter_map(|(branch, _)| branch.operation.channel_end()).collect();
         awaited.sort_unstable_by_key(|(channel, direction)| (*channel, *direction == Direction::In));
@@ -206,7 +208,7 @@ impl Explorer<'_, '_> {
                 Control::Running(at) | Control::Yielded(at, _) | Control::Waiting(at) => {
                     self.group.members[partner].ahead[at.0 as usize].contains(&other_end)
                 }
-                Control::Terminated | Control::Dead(_) => false,
+                Control::Terminated | Control::Inert(_) => false,
             })
         })
     }
