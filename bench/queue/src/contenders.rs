@@ -387,7 +387,7 @@ fn rust<P: Push, C: Pop>(name: &str, batches: bool, ends: impl Fn() -> (Vec<P>, 
     Kind { name: name.to_owned(), batches, make: Box::new(make) }
 }
 
-fn one<P, C>((producer, consumer): (P, C)) -> (Vec<P>, Vec<C>) {
+fn single_ends<P, C>((producer, consumer): (P, C)) -> (Vec<P>, Vec<C>) {
     (vec![producer], vec![consumer])
 }
 

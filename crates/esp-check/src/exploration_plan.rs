@@ -2,8 +2,8 @@
 //! between instances, and how successors are generated.
 //!
 //! ```text
-//!   state vector:   one component per instance | what all instances share, if there are pools | one per bounded channel
-//! ```
+//!   state vector:   one component per instance | what all instances share, if there are pools | one per bounded
+//! channel ```
 
 use crate::collapse::{ComponentTables, table_of_instances};
 use crate::dispatch::can_take;

@@ -9,8 +9,8 @@
 //!                                       processes use at both ends
 //! ```
 //!
-//! Processes and instances keep their state_vector, so that steps mean the same in both programs. A channel with an open end
-//! (the environment's without `env`, or that of omitted processes alone) is external in `program`: at
+//! Processes and instances keep their numbers, so that steps mean the same in both programs. A channel with an
+//! open end (the environment's without `env`, or that of omitted processes alone) is external in `program`: at
 //! `FromEnvironment` any message of [`ModelProgram::messages`] can arrive at any time, at most [`ModelProgram::bounds`]
 //! of them; at `ToEnvironment` messages are accepted, or not, at any time. An `after` is enabled at any time, because
 //! execution times are not modelled.

@@ -43,7 +43,8 @@ pub enum IterationCountPlacement {
     LoopHeads,
     /// Test only: at every node, so that an exit can be forced at any of them.
     EveryNode,
-    /// Test only: at loop heads. In addition, the exploration takes a side exit at the decision with this number, in exploration
-    /// order, of those on whether the path continues. Tests check that the general code continues from there.
+    /// Test only: at loop heads. In addition, the exploration takes a side exit at the decision with this number, in
+    /// exploration order, of those on whether the path continues. Tests check that the general code continues from
+    /// there.
     Forced(u32),
 }

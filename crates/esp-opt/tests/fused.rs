@@ -209,7 +209,8 @@ fn processes_blocked_forever_are_reported() {
     assert!(reports.len() >= 6, "{reports:#?}");
 }
 
-/// An inert member that a process which may still run could wake, judged by its code, is not deadlocked and not reported.
+/// An inert member that a process which may still run could wake, judged by its code, is not deadlocked and not
+/// reported.
 #[test]
 fn a_member_with_a_syntactic_partner_is_not_reported() {
     let text = "channel i() external out; channel o(int) external in;\n\

@@ -1,6 +1,6 @@
-//! `qj fmt`: changes the white space of a program, and replaces the earlier words `decline` and `settle` of a fast path.
-//! All other tokens and the comments keep their text and order; of successive
-//! blank lines, one is kept. Formatting is idempotent.
+//! `qj fmt`: changes the white space of a program, and replaces the earlier words `decline` and `settle` of a fast
+//! path. All other tokens and the comments keep their text and order; of successive blank lines, one is kept.
+//! Formatting is idempotent.
 //!
 //! A block or list with a line break after its opening bracket stays on several lines; one on a single line stays there
 //! while it fits. This module chooses the gaps from the tree; `printer` measures and prints.

@@ -19,7 +19,8 @@ pub(crate) const BYTES: usize = 32;
 pub(crate) const WORDS: usize = BYTES / 8;
 
 /// The IPv4 header of a shape without another variable base, if it has no options: twenty bytes. The low half
-/// of the byte at an offset is [`OptionlessHeader::WORDS`], and the second base is [`OptionlessHeader::BYTES`] bytes from the first.
+/// of the byte at an offset is [`OptionlessHeader::WORDS`], and the second base is [`OptionlessHeader::BYTES`] bytes
+/// from the first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct OptionlessHeader {
     pub(crate) offset: u32,

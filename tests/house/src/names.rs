@@ -1,7 +1,7 @@
 //! The names of the house: identifiers use the field's terms (docs/glossary.md), and one noun names one type in a
 //! crate.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::repository::{Package, SourceFile};
 use crate::tokens::{Token, production_code};
@@ -13,19 +13,29 @@ const FORBIDDEN: &[&str] = &[
     "everybody",
     "fewest",
     "gone",
+    "meets",
     "most",
     "nobody",
+    "settle",
+    "settled",
+    "settles",
     "somebody",
+    "stands",
+    "tell",
+    "tells",
     "told",
     "vain",
     "who",
     "whoever",
     "whom",
+    "whose",
 ];
 
+/// Words that are not the whole name of a function: they say nothing at a call site.
+const FORBIDDEN_ALONE: &[&str] = &["fits", "given", "go", "look", "one", "two", "way", "whole"];
+
 /// Identifiers that others have fixed, and where they come from.
-const FOREIGN: &[(&str, &str)] = &[
-    ("nobody", "the user of that name (setuid)"),
+pub const FOREIGN: &[(&str, &str)] = &[
     ("QJV_MOST_CONSTANTS", "the name in version 0.1 of `QJV_MAX_CONSTANTS`"),
     ("QJV_MOST_FIXUPS", "the name in version 0.1 of `QJV_MAX_FIXUPS`"),
     ("QJV_MOST_LABELS", "the name in version 0.1 of `QJV_MAX_LABELS`"),
@@ -61,31 +71,56 @@ const SCOPES: &[&str] = &[
     "crates/esp-syntax/src/hir.rs",
 ];
 
-/// Identifiers of Rust files, and of C and ESP files but for their comments and strings, that contain a forbidden word.
-pub fn private_words(files: &[SourceFile]) -> Vec<String> {
+/// Identifiers of Rust files, and of C and ESP files but for their comments and strings, that contain a forbidden word,
+/// and entries of `foreign` that no file has.
+pub fn private_words(files: &[SourceFile], foreign: &[(&str, &str)]) -> Vec<String> {
     let mut complaints = Vec::new();
+    let mut used = BTreeSet::new();
     for file in files.iter().filter(|file| !file.path.contains("/generated/")) {
-        let identifiers = if file.path.ends_with(".rs") {
-            rust_identifiers(&file.text)
-        } else if [".c", ".h", ".S", ".esp", ".fp"].iter().any(|ending| file.path.ends_with(ending)) {
-            c_identifiers(&file.text)
-        } else {
-            continue;
-        };
-        let mut seen = BTreeMap::new();
-        for (name, line) in identifiers {
-            seen.entry(name).or_insert(line);
+        for (name, line) in identifiers(file) {
+            let Some(word) = words(&name).into_iter().find(|word| FORBIDDEN.contains(&word.as_str())) else { continue };
+            match foreign.iter().find(|(known, _)| *known == name) {
+                Some((known, _)) => drop(used.insert(*known)),
+                None => {
+                    complaints.push(format!("{}:{line}: `{name}` contains `{word}`; use the field's term", file.path))
+                }
+            }
         }
-        for (name, line) in seen {
-            let is_foreign = FOREIGN.iter().any(|(foreign, _)| *foreign == name);
-            if let Some(word) = words(&name).iter().find(|word| FORBIDDEN.contains(&word.as_str()))
-                && !is_foreign
-            {
-                complaints.push(format!("{}:{line}: `{name}` contains `{word}`; use the field's term", file.path));
+    }
+    let unused = foreign.iter().filter(|(name, _)| !used.contains(name));
+    complaints.extend(unused.map(|(name, _)| format!("`{name}` is in no file any more; remove it from FOREIGN")));
+    complaints
+}
+
+/// Functions of Rust files whose name says nothing at a call site.
+pub fn empty_function_names(files: &[SourceFile]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for file in files.iter().filter(|file| file.path.ends_with(".rs") && !file.path.contains("/generated/")) {
+        let identifiers = all_rust_identifiers(&file.text);
+        for pair in identifiers.windows(2).filter(|pair| pair[0].0 == "fn") {
+            let (name, line) = &pair[1];
+            if FORBIDDEN_ALONE.contains(&name.as_str()) {
+                complaints.push(format!("{}:{line}: a function named `{name}`; say what it computes", file.path));
             }
         }
     }
     complaints
+}
+
+/// The identifiers of a source file, each once with its first line; none of a file in another language.
+fn identifiers(file: &SourceFile) -> BTreeMap<String, usize> {
+    let identifiers = if file.path.ends_with(".rs") {
+        all_rust_identifiers(&file.text)
+    } else if [".c", ".h", ".S", ".esp", ".fp"].iter().any(|ending| file.path.ends_with(ending)) {
+        c_identifiers(&file.text)
+    } else {
+        Vec::new()
+    };
+    let mut first_lines = BTreeMap::new();
+    for (name, line) in identifiers {
+        first_lines.entry(name).or_insert(line);
+    }
+    first_lines
 }
 
 /// The parts of an identifier in lower case: `MemberFate::has_told` gives them for each of its names.
@@ -104,7 +139,7 @@ fn words(identifier: &str) -> Vec<String> {
     found
 }
 
-fn rust_identifiers(text: &str) -> Vec<(String, usize)> {
+fn all_rust_identifiers(text: &str) -> Vec<(String, usize)> {
     // Doc comments arrive as attributes whose text is a literal.
     let stream: proc_macro2::TokenStream = text.parse().expect("the compiler has read this file");
     let mut found = Vec::new();
@@ -147,9 +182,10 @@ fn c_identifiers(text: &str) -> Vec<(String, usize)> {
     found
 }
 
-/// Types of one name that a crate defines in several files.
+/// Types of one name that a crate defines in several files, and entries of `accepted` that name no such type.
 pub fn repeated_types(packages: &[Package], files: &[SourceFile], accepted: &[(&str, &str, &str)]) -> Vec<String> {
     let mut complaints = Vec::new();
+    let mut used = BTreeSet::new();
     // A package of tests has a module for each program under test, which may name its parts alike.
     for package in packages.iter().filter(|package| package.folder.starts_with("crates/")) {
         let sources = format!("{}/src/", package.folder);
@@ -163,17 +199,20 @@ pub fn repeated_types(packages: &[Package], files: &[SourceFile], accepted: &[(&
             }
         }
         for ((_, name), places) in places.into_iter().filter(|(_, places)| places.len() > 1) {
-            let is_accepted = accepted.iter().any(|(folder, known, _)| *folder == package.folder && *known == name);
-            if !is_accepted {
-                complaints.push(format!(
+            match accepted.iter().find(|(folder, known, _)| *folder == package.folder && *known == name) {
+                Some((folder, known, _)) => drop(used.insert((*folder, *known))),
+                None => complaints.push(format!(
                     "{}: one of {} types named `{name}`: {}",
                     places[0],
                     places.len(),
                     places[1..].join(" ")
-                ));
+                )),
             }
         }
     }
+    let unused = accepted.iter().filter(|(folder, name, _)| !used.contains(&(*folder, *name)));
+    complaints
+        .extend(unused.map(|(folder, name, _)| format!("{folder} has one type `{name}`; remove it from REPEATED")));
     complaints
 }
 
@@ -212,19 +251,38 @@ mod tests {
 
     #[test]
     fn identifiers_use_the_terms_of_the_field() {
-        assert_none(&private_words(&text_files()));
+        assert_none(&private_words(&text_files(), FOREIGN));
+    }
+
+    #[test]
+    fn functions_have_names_that_say_something() {
+        assert_none(&empty_function_names(&text_files()));
+    }
+
+    #[test]
+    fn a_function_name_that_says_nothing_is_seen() {
+        let rust = "fn fits() {}\nimpl A { pub fn whole(self) { self.given() } fn fits_a_word() {} }";
+        assert_eq!(
+            empty_function_names(&[file("a.rs", rust)]),
+            [
+                "a.rs:1: a function named `fits`; say what it computes",
+                "a.rs:2: a function named `whole`; say what it computes",
+            ]
+        );
     }
 
     #[test]
     fn a_private_word_is_seen() {
         let rust =
             "/// Nobody.\nfn is_gone() {}\nconst MOST_BYTES: u8 = 0;\nstruct AlmostThere; // told\nmac!(toldThem);";
-        let complaints = private_words(&[
+        let files = [
             file("a.rs", rust),
             file("b.c", "/* told */ int told_them; char *s = \"\\\"nobody\"; // gone\nint almost;"),
             file("src/generated/c.rs", "fn gone() {}"),
             file("d.md", "nobody"),
-        ]);
+            file("e.esp", "channel tellC(int); // told"),
+        ];
+        let complaints = private_words(&files, &[("tellC", "a reason"), ("whoAmI", "a reason")]);
         assert_eq!(
             complaints,
             [
@@ -232,6 +290,7 @@ mod tests {
                 "a.rs:2: `is_gone` contains `gone`; use the field's term",
                 "a.rs:5: `toldThem` contains `told`; use the field's term",
                 "b.c:1: `told_them` contains `told`; use the field's term",
+                "`whoAmI` is in no file any more; remove it from FOREIGN",
             ]
         );
     }
@@ -255,6 +314,8 @@ mod tests {
         let complaints = repeated_types(&[package], &files, &[]);
         assert_eq!(complaints, ["crates/a/src/b.rs:1: one of 2 types named `Place`: crates/a/src/c.rs:1"]);
         let package = Package { name: "a".into(), folder: "crates/a".into(), manifest: toml::Table::new() };
-        assert_none(&repeated_types(&[package], &files, &[("crates/a", "Place", "a reason")]));
+        let accepted = [("crates/a", "Place", "a reason"), ("crates/a", "Local", "a reason")];
+        let complaints = repeated_types(&[package], &files, &accepted);
+        assert_eq!(complaints, ["crates/a has one type `Local`; remove it from REPEATED"]);
     }
 }

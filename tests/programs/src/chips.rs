@@ -174,9 +174,9 @@ impl Running {
             let (socket, line) = (socket.try_clone().expect("descriptors are left"), Arc::clone(&line));
             std::thread::spawn(move || to_board(kind, &socket, &line));
         }
-        let (tell, dropped) = channel();
+        let (report, dropped) = channel();
         let output = emulator.stdout.take().expect("it is a pipe");
-        std::thread::spawn(move || from_board(output, &sockets, &tell));
+        std::thread::spawn(move || from_board(output, &sockets, &report));
         let running = Running { emulator, line, port, dropped };
         running.await_start();
         running

@@ -175,7 +175,7 @@ impl<'m> SuccessorGenerator<'m> {
         }
     }
 
-    /// The number of the component state with an index. None if its table is full, which is a limit of the search.
+    /// The number of the component state at an index. None if its table is full, which is a limit of the search.
     pub(crate) fn save(&mut self, component_index: u32) -> Option<ComponentId> {
         self.scratch.clear();
         if self.plan.shared == Some(component_index) {

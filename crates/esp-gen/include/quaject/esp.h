@@ -132,17 +132,17 @@ typedef struct esp_library {
 #define ESP_MISSING(function) 0
 #endif
 
-/* With ESP_LEAVABLE, a host may leave a step in the middle, from a signal handler, and continue with what was sent
+/* With ESP_INTERRUPTIBLE, a host may leave a step in the middle, from a signal handler, and continue with what was sent
  * until then: a message is in its sink before it is counted, and counted before anything else is done. `esp_outside` is
  * set while an extern function runs, which must not be left. */
-#ifdef ESP_LEAVABLE
+#ifdef ESP_INTERRUPTIBLE
 extern volatile int esp_outside;
 void esp_inside(void);
 #define ESP_OUTSIDE(call) do { esp_outside = 1; call; esp_inside(); } while (0)
 #else
 #define ESP_OUTSIDE(call) call
 #endif
-#if defined(ESP_LEAVABLE) && defined(__OPTIMIZE__) && (defined(__GNUC__) || defined(__clang__))
+#if defined(ESP_INTERRUPTIBLE) && defined(__OPTIMIZE__) && (defined(__GNUC__) || defined(__clang__))
 #define ESP_STORED(x) __asm__ volatile("" : : "m"(x))
 #else
 #define ESP_STORED(x) ((void)0)
@@ -169,7 +169,7 @@ void esp_inside(void);
 #endif
 #define ESP_INLINE static inline __attribute__((unused))
 #define ESP_OUTLINE static __attribute__((noinline, cold, unused))
-#define ESP_APART static __attribute__((noinline))
+#define ESP_NOINLINE static __attribute__((noinline))
 /* A function whose basic blocks stay in the order of the text, and whose values are stored one by one. GCC's static
  * profile takes nested loops for the hottest code and moves the code that handles most bytes behind them; its SLP
  * vectoriser keeps pairs of values in a vector register through all iterations, to store them together on exit. */
@@ -177,7 +177,7 @@ void esp_inside(void);
 #define ESP_IN_ORDER \
     static __attribute__((noinline, optimize("no-tree-slp-vectorize", "reorder-blocks-algorithm=simple")))
 #else
-#define ESP_IN_ORDER ESP_APART
+#define ESP_IN_ORDER ESP_NOINLINE
 #endif
 /* A variable that takes no register from the loops in its scope; where the C is compiled for size, it may. */
 #ifdef __OPTIMIZE_SIZE__
@@ -197,7 +197,7 @@ void esp_inside(void);
 #define ESP_UNREACHABLE break
 #define ESP_INLINE static inline
 #define ESP_OUTLINE static
-#define ESP_APART static
+#define ESP_NOINLINE static
 #define ESP_IN_ORDER static
 #define ESP_IN_MEMORY
 #define ESP_UNUSED

@@ -271,7 +271,7 @@ pub(crate) fn requeue_function(plan: &Plan<'_>) -> String {
         return String::new();
     }
     // A path with a loop is left seldom, so that compilers may place its exits elsewhere and make them small.
-    let placement = if bodies.into_iter().all(has_cycle_on_path) { "ESP_OUTLINE" } else { "ESP_APART" };
+    let placement = if bodies.into_iter().all(has_cycle_on_path) { "ESP_OUTLINE" } else { "ESP_NOINLINE" };
     let entry = if plan.features.queues_pcs { "back[1]" } else { "back[0]" };
     format!(
         "\n/* `back` has pairs of an instance and the program counter at which it continues; the result is behind them. */\n\

@@ -28,10 +28,10 @@
 //! # Restart on precision loss
 //!
 //! A partition changes when its precision falls or its facts are widened. What the round has reached from its
-//! older nodes is then stale. The round returns to the state before the partition was first reached and continues from there with the
-//! changed partition. Executions are kept: the code of a node depends on its abstract state, and on preferences of
-//! partitions that it has read, alone. A transition resolves its target anew when the partition that it leads to has
-//! changed. Jumps between nodes are emitted at the end.
+//! older nodes is then stale. The round returns to the state before the partition was first reached and continues from
+//! there with the changed partition. Executions are kept: the code of a node depends on its abstract state, and on
+//! preferences of partitions that it has read, alone. A transition resolves its target anew when the partition that it
+//! leads to has changed. Jumps between nodes are emitted at the end.
 //!
 //! ```text
 //!   explore:

@@ -1,6 +1,6 @@
 //! Deadlock reports that cannot be emitted before the search ends, because the places at which inert members may
-//! be blocked are not known. Data only: `explore/inert_members` decides which members are inert, `deadlock_report` emits
-//! the reports.
+//! be blocked are not known. Data only: `explore/inert_members` decides which members are inert, `deadlock_report`
+//! emits the reports.
 
 use super::state::{SymbolicState, SymbolicValue};
 use quaject_esp_ir::ir::{BlockId, Location, Wait};

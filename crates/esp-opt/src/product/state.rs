@@ -86,8 +86,8 @@ pub(super) enum Control {
     Inert(SyntacticPartners),
 }
 
-/// The syntactic partners of an inert member, as the number of a set: the operations that it waits for, if the code of a
-/// member that may proceed has the other end of one. A state with such a set is not a deadlock of that member.
+/// The syntactic partners of an inert member, as the number of a set: the operations that it waits for, if the code of
+/// a member that may proceed has the other end of one. A state with such a set is not a deadlock of that member.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) struct SyntacticPartners(pub(super) usize);
 

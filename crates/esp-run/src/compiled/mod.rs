@@ -33,7 +33,7 @@ use std::path::PathBuf;
 /// The file name of the header of generated C, independent of the name of the program.
 pub(crate) const HEADER_NAME: &str = "program.h";
 /// Macros that are defined for generated C that the guard runs.
-pub(crate) const GUARDED: &[&str] = &["ESP_OPTIONAL_EXTERNS", "ESP_LEAVABLE"];
+pub(crate) const GUARDED: &[&str] = &["ESP_OPTIONAL_EXTERNS", "ESP_INTERRUPTIBLE"];
 
 /// Writes the guard, which leaves a step in the middle (`resources/guard.h`).
 pub(crate) fn guard(directory: &BuildDirectory) -> Result<PathBuf, HostError> {

@@ -3,13 +3,14 @@
 //! only and suppress its report. Knows locations, no instructions.
 //!
 //! An inert member is dropped from the product state. Only the report of a deadlock needs its location, which becomes a
-//! run-time value ([`MemberState::blocked_at`](super::super::state::MemberState::blocked_at)); states that differ only in
-//! it are merged.
+//! run-time value ([`MemberState::blocked_at`](super::super::state::MemberState::blocked_at)); states that differ only
+//! in it are merged.
 //!
 //! ```text
 //!   blocked      the greatest set of members that wait only for members, not at an idle point, such that the other end
 //!                of no awaited operation is at the wait of another member of the set, or reachable from one outside
-//!   may proceed  the least set of members that are active, or that are blocked or inert and the other end of an awaited
+//!   may proceed  the least set of members that are active, or that are blocked or inert and the other end of an
+//! awaited
 //!                operation is in the *code* of another member of this set, reachable or not: such a member has
 //!                syntactic partners, and is not reported
 //! ```
