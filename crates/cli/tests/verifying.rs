@@ -322,7 +322,7 @@ fn fast_paths_are_compared_with_the_original() {
             "NOT VERIFIED: model `send` (3 processes) exceeds the state limit",
         ),
         (format!("{path} never.esp"), 4, "fast path `demo`: NEVER ENTERED"),
-        (format!("{path} part.esp"), 1, "no fast path demo: the model leaves out `translateAddress`"),
+        (format!("{path} part.esp"), 1, "no fast path demo: the model omits `translateAddress`"),
         (format!("{path} figure2.esp"), 1, "error[E0801]"),
         ("verify --fastpath alone.esp".to_string(), 1, "`alone.esp` has no fast paths to compare"),
         (format!("{path} model.esp --threads 2"), 2, "`--threads` has no effect with `--fastpath`"),
