@@ -1,4 +1,4 @@
-//! What a packet costs among N filters, in random order, and what a change of filters costs; beside the peers, in turn,
+//! What a packet costs among N filters, in random order, and what a change of filters costs; with the peers, in turn,
 //! in one run. Every contender's answers are compared with the expected ones first.
 
 mod changes;

@@ -1,4 +1,4 @@
-//! `cargo xtask bench pipe`: composed pipes beside loops in C, integrated and one per step, beside memcpy; the paper's
+//! `cargo xtask bench pipe`: composed pipes, loops in C, integrated and one per step, and memcpy; the paper's
 //! Table 4; and what composing costs. Everything is compared byte for byte before it is timed.
 //! `pipe STEPS BYTES ROUNDS` runs one pipe, for counting instructions.
 
@@ -45,9 +45,9 @@ fn time(contender: &mut Contender, buffers: &mut Buffers, caches: Caches) -> f64
 
 /// Medians of alternating runs, one for each contender.
 //
-// Every run has other buffers, and others of the 64 places in a page that one can have beside the other: loads that are
+// Every run has other buffers, and others of the 64 places in a page relative to each other: loads that are
 // a little more than a page before a store may wait for it, and lines of both may drive each other out of a cache that
-// looks at some bits of addresses only. What is compared at one place is chance.
+// reads some bits of addresses only. What is compared at one place is chance.
 fn compare(contenders: &mut [Contender], bytes: usize, caches: Caches) -> Vec<f64> {
     let mut times = vec![Vec::new(); contenders.len()];
     // Small ones are kept, so that the allocator gives others. Large ones take too much memory and have no such luck.

@@ -1,5 +1,5 @@
 //! HTTP/1.0 requests per second, a connection for each: the HTTP server of `examples/tcpip` on the TCP of ours, behind
-//! a TAP interface, and on the kernel's, both as C; beside a C server over epoll that always says the same 200 bytes.
+//! a TAP interface, and on the kernel's, both as C; and a C server over epoll that always sends the same 200 bytes.
 //! Everything happens in a network of its own, so it needs root. Arguments: rounds, seconds. `--check` fails when the
 //! bar is missed.
 

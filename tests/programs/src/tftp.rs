@@ -405,7 +405,7 @@ fn listener() -> UdpSocket {
     socket
 }
 
-/// A client that has a block and says again and again that it has the one before, and a stranger who writes to the
+/// A client that has a block and says again and again that it has the one before, and another host that writes to the
 /// port: neither keeps the server from sending again forever.
 #[test]
 fn packets_that_are_no_answer_do_not_put_the_next_try_off_for_ever() {

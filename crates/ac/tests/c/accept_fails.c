@@ -1,4 +1,4 @@
-/* Beside a server: its first calls of accept fail, each in another way that passes. Linked with --wrap=accept4, for
+/* Linked to a server: its first calls of accept fail, each in another way that passes. Linked with --wrap=accept4, for
  * epoll. */
 #define _GNU_SOURCE
 #include <errno.h>

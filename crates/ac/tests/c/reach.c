@@ -1,6 +1,6 @@
-/* Who can be reached by a direct yield, against a model: tasks of random depth start others, wait in every way, wake
- * and yield to any other, the running, ended and never-waited ones among them. What they keep in their frames must
- * stay. */
+/* The tasks that can be reached by a direct yield, against a model: tasks of random depth start others, wait in every
+ * way, wake and yield to any other, the running, ended and never-waited ones among them. What they keep in their frames
+ * must stay. */
 #include <quaject/ac.h>
 
 #include <stdio.h>

@@ -136,7 +136,7 @@ impl Names {
         name
     }
 
-    /// Likewise for a process of several instances, whose frame has the name in every function that needs it: beside
+    /// Likewise for a process of several instances, whose frame has the name in every function that needs it: next to
     /// locals, which are letters and what ends in `_`.
     pub(crate) fn claim_frame(&mut self, wanted: &str) -> String {
         let is_local = wanted.len() == 1 || wanted.ends_with('_');
