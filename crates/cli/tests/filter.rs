@@ -400,8 +400,9 @@ fn during(folder: &Folder, interface: &str, arguments: &str, meanwhile: &str) ->
     }
     let script = format!(
         "ip link set lo up; ip tuntap add qjtap mode tap && ip link set qjtap up || exit 1\n\
+         rm -f said\n\
          $QJ filter -f rules.txt -i {interface} {arguments} 2> said & listener=$!\n\
-         for i in $(seq 600); do grep -q listening said && break; sleep 0.05; done\n\
+         for i in $(seq 600); do grep -qs listening said && break; sleep 0.05; done\n\
          {meanwhile}\n\
          wait $listener; echo status $?"
     );
@@ -459,13 +460,15 @@ fn across(folder: &Folder, arguments: &str, meanwhile: &str) -> Option<(String, 
     for needed in ["ip", "ping"] {
         quaject_test_support::tool(&[needed])?;
     }
+    // The file of an earlier listener is removed: its text would start the queries before this one listens.
     let script = format!(
         "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6\n\
          ip link add left type veth peer name right && ip link set left up && ip link set right up || exit 1\n\
          ip addr add 10.9.0.1/24 dev left\n\
          ip neigh add 10.9.0.2 lladdr 02:00:00:00:00:09 dev left\n\
+         rm -f said\n\
          $QJ filter -f rules.txt -i right {arguments} 2> said & listener=$!\n\
-         for i in $(seq 600); do grep -qE 'listening|taking' said && break; sleep 0.05; done\n\
+         for i in $(seq 600); do grep -qsE 'listening|taking' said && break; sleep 0.05; done\n\
          ping -q -c 3 -i 0.05 -W 0.1 -s 1000 10.9.0.2 > /dev/null\n\
          {meanwhile}\n\
          wait $listener; echo status $?\n\
