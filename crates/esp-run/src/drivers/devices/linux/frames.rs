@@ -43,7 +43,7 @@ pub(super) struct Frames {
     ring: Option<PacketRing>,
     /// Reports the removal of its interface.
     link: Option<LinkMonitor>,
-    /// Whether the last wait had an event here: with a ring, that may be an error, which reading reports and clears.
+    /// Whether the last wait had an event here: with a ring, that may be an error or a removal.
     had_event: bool,
     input: Option<MessageCodec>,
     sorting: Option<Sorting>,
@@ -98,16 +98,18 @@ impl Frames {
     }
 
     /// Reads the next frame into the buffer and returns its length; `None` if there is none now.
+    ///
+    /// With a ring, the socket itself is read only where the ring says that a frame is in its queue: any other read
+    /// could take a long frame before the shorter ones that arrived earlier, and without its VLAN tag.
     fn next(&mut self) -> Result<Option<usize>, Error> {
-        if let Some(ring) = &mut self.ring {
-            let found = ring.take(&mut self.file, &mut self.buffer)?;
-            if found.is_some() || !std::mem::take(&mut self.had_event) {
-                return Ok(found);
-            }
+        let Some(ring) = &mut self.ring else { return read_frame(&mut self.file, &mut self.buffer) };
+        // Asked before the ring is read, so that the frames that arrived before the removal are received.
+        if self.had_event {
+            clear_error(&self.file)?;
+            self.had_event = self.link.as_ref().is_some_and(LinkMonitor::is_removed);
         }
-        let found = read_frame(&mut self.file, &mut self.buffer)?;
-        let is_removed = found.is_none() && self.link.as_ref().is_some_and(LinkMonitor::is_removed);
-        if is_removed { Err(Errno::NODEV.into()) } else { Ok(found) }
+        let found = ring.take(&mut self.file, &mut self.buffer)?;
+        if found.is_none() && self.had_event { Err(Errno::NODEV.into()) } else { Ok(found) }
     }
 
     /// Sends one frame; whether there was room for it.
@@ -154,6 +156,14 @@ impl Codecs {
             }
             (input, _) => Codecs { input: input.map(plain).transpose()?, sorting: None, output },
         })
+    }
+}
+
+/// Clears the error of a socket and returns it. An interface that is down is no error: it may come up again.
+fn clear_error(socket: &File) -> Result<(), Error> {
+    match rustix::net::sockopt::socket_error(socket)? {
+        Ok(()) | Err(Errno::NETDOWN) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 
