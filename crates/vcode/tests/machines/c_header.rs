@@ -10,52 +10,65 @@ use quaject_vcode::{
     Argument, Asm, Class, Core, Extension, Features, Kind, Machine, Param, Region, Register, Target, Workspace,
 };
 
-use crate::harness::{Family, Operands, Tools, Type, compiler, emit_any, emulated, output_in_time, scratch_folder};
+use crate::harness::{
+    Family, Instruction, Operands, Tools, Type, compiler, emit_any, emulated, output_in_time, scratch_folder,
+};
 use crate::instructions::{EXTENSIONS, INSTRUCTIONS};
 use crate::is_quick;
 
 pub const LENGTH: usize = 1 << 20;
 pub const ADDRESS: usize = 0x2000_0000;
 
-/// One call of an emitter in C.
-fn call<M: Machine>(index: usize, o: &Operands<M::Reg, M::Float>) -> String {
-    let instruction = INSTRUCTIONS.iter().chain(EXTENSIONS).nth(index).expect("the index is below the length");
+/// The arguments of an emitter in C, after the assembler: type and value of each.
+fn arguments<M: Machine>(instruction: &Instruction, o: &Operands<M::Reg, M::Float>) -> Vec<(&'static str, String)> {
     let (ty, float) = (instruction.ty, instruction.ty.is_float());
-    let int = |register: M::Reg| format!("qjv_reg({})", register.number());
-    let real = |register: M::Float| format!("qjv_reg({})", register.number());
+    let int = |register: M::Reg| ("v_reg", format!("qjv_reg({})", register.number()));
+    let real = |register: M::Float| ("v_reg", format!("qjv_reg({})", register.number()));
     let of = |int_register, float_register, is_float| if is_float { real(float_register) } else { int(int_register) };
     let (d, s, t) = (of(o.d, o.fd, float), of(o.s, o.fs, float), of(o.t, o.ft, float));
     let i = o.immediate;
+    let narrow = ("int", format!("{}", i as i32));
     let immediate = match ty {
-        Type::U => format!("{}u", i as u32),
-        Type::L => format!("(long)INT64_C({i})"),
-        Type::Ul => format!("(unsigned long)INT64_C({i})"),
-        Type::P => format!("(uintptr_t)INT64_C({i})"),
-        Type::F => format!("real32(0x{:x}u)", i as u32),
-        Type::D => format!("real64(UINT64_C(0x{i:x}))"),
-        Type::I | Type::V | Type::C | Type::Uc | Type::S | Type::Us => format!("{}", i as i32),
+        Type::U => ("unsigned", format!("{}u", i as u32)),
+        Type::L => ("long", format!("(long)INT64_C({i})")),
+        Type::Ul => ("unsigned long", format!("(unsigned long)INT64_C({i})")),
+        Type::P => ("uintptr_t", format!("(uintptr_t)INT64_C({i})")),
+        Type::F => ("float", format!("real32(0x{:x}u)", i as u32)),
+        Type::D => ("double", format!("real64(UINT64_C(0x{i:x}))")),
+        Type::I | Type::V | Type::C | Type::Uc | Type::S | Type::Us => narrow.clone(),
     };
     let second = if instruction.immediate { immediate.clone() } else { t.clone() };
-    let (base, index_register) = (int(o.s), int(o.t));
-    let offset = if instruction.immediate { format!("{}", i as i32) } else { index_register };
-    let arguments = match instruction.family {
-        Family::Binary | Family::Shift => format!(", {d}, {s}, {second}"),
-        Family::Select | Family::Exchange => format!(", {d}, {s}, {t}"),
-        Family::Checked => format!(", {d}, {s}, {second}, label"),
-        Family::Hint => format!(", {base}, {}", i as i32),
-        Family::IndexedLoad | Family::IndexedStore => format!(", {d}, {base}, {}, {}", int(o.t), i as i32),
-        Family::Unary => format!(", {d}, {s}"),
-        Family::Convert => format!(", {d}, {}", of(o.s, o.fs, instruction.source.is_float())),
-        Family::Set => format!(", {d}, {immediate}"),
-        Family::Load | Family::Store => format!(", {d}, {base}, {offset}"),
-        Family::Return if ty == Type::V => String::new(),
-        Family::Return => format!(", {s}"),
-        Family::Branch => format!(", {s}, {second}, label"),
-        Family::Label => ", label".into(),
-        Family::Register => format!(", {base}"),
-        Family::Nullary => String::new(),
-    };
-    format!("    qjv_{}(&a{arguments});\n", instruction.name)
+    let base = int(o.s);
+    let offset = if instruction.immediate { narrow.clone() } else { int(o.t) };
+    let label = ("v_label", "label".to_owned());
+    match instruction.family {
+        Family::Binary | Family::Shift => vec![d, s, second],
+        Family::Select | Family::Exchange => vec![d, s, t],
+        Family::Checked => vec![d, s, second, label],
+        Family::Hint => vec![base, narrow],
+        Family::IndexedLoad | Family::IndexedStore => vec![d, base, int(o.t), narrow],
+        Family::Unary => vec![d, s],
+        Family::Convert => vec![d, of(o.s, o.fs, instruction.source.is_float())],
+        Family::Set => vec![d, immediate],
+        Family::Load | Family::Store => vec![d, base, offset],
+        Family::Return if ty == Type::V => vec![],
+        Family::Return => vec![s],
+        Family::Branch => vec![s, second, label],
+        Family::Label => vec![label],
+        Family::Register => vec![base],
+        Family::Nullary => vec![],
+    }
+}
+
+/// A function in C that calls an emitter. The header's functions are always inlined: with one function for all calls of
+/// an emitter, its code is compiled once.
+fn definition(name: &str, arguments: &[(&str, String)]) -> String {
+    let (mut parameters, mut passed) = (String::new(), String::new());
+    for (index, (ty, _)) in arguments.iter().enumerate() {
+        let _ = write!(parameters, ", {ty} p{index}");
+        let _ = write!(passed, ", p{index}");
+    }
+    format!("static void call_{name}(qjv_asm *a{parameters}) {{ qjv_{name}(a{passed}); }}\n")
 }
 
 /// Writes every instruction a few times in both languages and compares the bytes.
@@ -71,7 +84,7 @@ where
     let place = Region::from(&mut region[..]).executed_at(ADDRESS);
     let mut asm = Asm::begin(place, &mut workspace, "%p", &mut params, Kind::Calls).expect("there is room");
     let label = asm.label();
-    let mut calls = String::new();
+    let (mut definitions, mut calls) = (String::new(), String::new());
     let (ints, floats) = (M::INT.temp, M::FLOAT.temp);
     let mut turn = 0;
     let all = INSTRUCTIONS.iter().chain(EXTENSIONS).enumerate();
@@ -80,7 +93,7 @@ where
     let thirds = if is_quick() && tools.qemu.is_some() { 3 } else { 1 };
     let third = M::NAME.bytes().map(usize::from).sum::<usize>() % thirds;
     for (index, instruction) in all.filter(|(index, _)| index % thirds == third) {
-        for _ in 0..if is_quick() { 1 } else { 4 } {
+        for time in 0..if is_quick() { 1 } else { 4 } {
             turn += 1;
             let int = |which: usize| M::Reg::from_number(ints[(turn * 7 + which) % ints.len()]);
             let float = |which: usize| M::Float::from_number(floats[(turn * 5 + which) % floats.len()]);
@@ -108,7 +121,12 @@ where
             asm.use_features(features);
             let _ = writeln!(calls, "    qjv_use_features(&a, {}u);", features.bits());
             emit_any(&mut asm, index, &operands, label);
-            calls.push_str(&call::<M>(index, &operands));
+            let arguments = arguments::<M>(instruction, &operands);
+            if time == 0 {
+                definitions += &definition(instruction.name, &arguments);
+            }
+            let values: String = arguments.iter().map(|(_, value)| format!(", {value}")).collect();
+            let _ = writeln!(calls, "    call_{}(&a{values});", instruction.name);
         }
     }
     add_calls(&mut asm, &mut calls);
@@ -127,7 +145,7 @@ where
     asm.retv();
     let code = asm.end().expect("the corpus is valid");
     let rust = &region[code.offset..code.offset + code.length];
-    same(tools, M::NAME, "vcode.h", &calls, rust);
+    same(tools, M::NAME, "vcode.h", &definitions, &calls, rust);
 }
 
 /// Calls and tail calls of some signatures: arguments that change places, cross from file to file, go to the stack.
@@ -217,14 +235,15 @@ fn add_stand_ins<M: Machine>(asm: &mut Asm<'_, M>, calls: &mut String) {
     }
 }
 
-/// Compares what these calls in C write, in a function of one parameter that returns nothing, with what Rust wrote.
-pub fn same(tools: &Tools, name: &str, header: &str, calls: &str, rust: &[u8]) {
+/// Compares what these calls in C write, in a function of one parameter that returns nothing, with what Rust wrote. The
+/// calls may use the definitions.
+pub fn same(tools: &Tools, name: &str, header: &str, definitions: &str, calls: &str, rust: &[u8]) {
     let mut program = format!(
         "#define QJV_MAX_FIXUPS 4096\n#define QJV_MAX_LABELS 1024\n#include <quaject/{header}>\n#include <stdio.h>\n\
          static inline __attribute__((unused)) float real32(uint32_t bits) {{ float value; memcpy(&value, &bits, 4); return value; }}\n\
          static inline __attribute__((unused)) double real64(uint64_t bits) {{ double value; memcpy(&value, &bits, 8); return value; }}\n",
     );
-    let _ = writeln!(program, "static uint8_t bytes[{LENGTH}];\nstatic qjv_function f;\n");
+    let _ = writeln!(program, "static uint8_t bytes[{LENGTH}];\nstatic qjv_function f;\n{definitions}");
     // In parts, because compilers take long over long functions.
     let lines: Vec<&str> = calls.lines().collect();
     let parts: Vec<String> = lines.chunks(50).map(|chunk| chunk.join("\n")).collect();

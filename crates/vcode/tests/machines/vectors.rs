@@ -513,7 +513,7 @@ where
     asm.retv();
     let code = asm.end().expect("the corpus is valid");
     let rust = &region[code.offset..code.offset + code.length];
-    c_header::same(tools, M::NAME, "vcode/vectors.h", &calls, rust);
+    c_header::same(tools, M::NAME, "vcode/vectors.h", "", &calls, rust);
 }
 
 /// What a processor lacks is an error, not code.
