@@ -1,5 +1,5 @@
-//! The test programs that Cargo builds, run side by side: as many as there are processors, because many of them are one
-//! long test. What a program prints is shown when it has ended, all of it only if it failed; the others go on.
+//! The test programs that Cargo builds, run in parallel: one more than there are processors, because many of them are one
+//! long test, and some wait for clocks and networks. What a program prints is shown when it has ended, all of it only if it failed; the others go on.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -20,10 +20,19 @@ pub(crate) struct Program {
     command: Command,
 }
 
-/// Builds all test programs of the workspace. What the compiler says goes to standard error.
+/// The programs that take minutes, longest first. They are started first, so that none is left to run alone at the end.
+const LONGEST: [&str; 0] = [];
+
+/// Builds all test programs of the workspace, in the order in which they are to start. What the compiler says goes to
+/// standard error.
 pub(crate) fn build() -> Result<Vec<Program>, Failure> {
     let mut build = cargo(&["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"]);
-    tests_of(build.stderr(Stdio::inherit()))
+    let mut programs = tests_of(build.stderr(Stdio::inherit()))?;
+    if let Some(absent) = LONGEST.iter().find(|name| programs.iter().all(|program| program.name != **name)) {
+        return Err(Failure(format!("no test program is called `{absent}` (`LONGEST` in xtask/src/test/programs.rs)")));
+    }
+    programs.sort_by_key(|program| LONGEST.iter().position(|name| *name == program.name).unwrap_or(LONGEST.len()));
+    Ok(programs)
 }
 
 /// What a command of Cargo's builds, which says so in JSON.
@@ -78,7 +87,7 @@ pub(crate) fn run(programs: Vec<Program>, effort: &str) -> Result<(), Failure> {
         }
     };
     thread::scope(|scope| {
-        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+        for _ in 0..=thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(work);
         }
     });
