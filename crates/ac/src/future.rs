@@ -17,7 +17,7 @@ struct Sleeper {
     task: Mutex<Option<*mut sys::RawTask>>,
 }
 
-// SAFETY: the pointer is only handed to `qj_ac_plain_wake`, which any thread may call for a task that exists; it is
+// SAFETY: the pointer is only handed to `qj_ac_ffi_wake`, which any thread may call for a task that exists; it is
 // taken away, under the lock, before the task can end.
 unsafe impl Send for Sleeper {}
 // SAFETY: as above.
@@ -29,7 +29,7 @@ impl Wake for Sleeper {
         self.woken.store(true, Ordering::Release);
         if let Some(task) = *self.task.lock().unwrap_or_else(PoisonError::into_inner) {
             // SAFETY: while the lock is held and the pointer there, `drive` has not returned: the task exists.
-            unsafe { sys::qj_ac_plain_wake(task) };
+            unsafe { sys::qj_ac_ffi_wake(task) };
         }
     }
 }
@@ -47,7 +47,7 @@ impl Drop for Forget<'_> {
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let wait = || {
         // SAFETY: this code runs in the task that waits.
-        unsafe { sys::qj_ac_plain_wait_foreign() };
+        unsafe { sys::qj_ac_ffi_wait_remote() };
         Ok::<(), Infallible>(())
     };
     match drive(future, wait) {
@@ -61,12 +61,12 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
 /// When the scope was cancelled before the future was ready.
 pub fn block_on_or_cancel<F: Future>(future: F) -> Result<F::Output, Canceled> {
     // SAFETY: this code runs in the task that waits.
-    drive(future, || if unsafe { sys::qj_ac_plain_wait_foreign_x() } == 0 { Ok(()) } else { Err(Canceled) })
+    drive(future, || if unsafe { sys::qj_ac_ffi_wait_remote_x() } == 0 { Ok(()) } else { Err(Canceled) })
 }
 
 fn drive<F: Future, E>(future: F, wait: impl Fn() -> Result<(), E>) -> Result<F::Output, E> {
     // SAFETY: the function has no preconditions.
-    let task = unsafe { sys::qj_ac_plain_current() };
+    let task = unsafe { sys::qj_ac_ffi_current() };
     let sleeper = Arc::new(Sleeper { woken: AtomicBool::new(false), task: Mutex::new(Some(task)) });
     let _forget = Forget(&sleeper);
     let waker = Waker::from(Arc::clone(&sleeper));

@@ -52,7 +52,7 @@ pub fn scope<'env, F, T>(body: F) -> T
 where
     F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
 {
-    run(body, sys::qj_ac_plain_finish_begin)
+    run(body, sys::qj_ac_ffi_finish_begin)
 }
 
 /// A scope that outer cancellations do not reach, for work that must be completed.
@@ -60,7 +60,7 @@ pub fn shield<'env, F, T>(body: F) -> T
 where
     F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
 {
-    run(body, sys::qj_ac_plain_finish_begin_shielded)
+    run(body, sys::qj_ac_ffi_finish_begin_shielded)
 }
 
 fn run<'env, F, T>(body: F, begin: unsafe extern "C" fn(*mut sys::RawBlock)) -> T
@@ -82,7 +82,7 @@ where
         scope.cancel();
     }
     // SAFETY: begun above by this task; bodies close the blocks they open, so it is the innermost.
-    unsafe { sys::qj_ac_plain_finish_end(scope.block.get()) };
+    unsafe { sys::qj_ac_ffi_finish_end(scope.block.get()) };
     match result {
         Err(panic) => resume_unwind(panic),
         Ok(value) => match scope.panic.take() {
@@ -172,7 +172,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         let argument: *mut Start<'scope, 'env, F, T> = &mut *start;
         // SAFETY: 1. the block is open: `'scope` ends before `run` closes it. 2. `base` moves the start out before it
         // can wait, and it never unwinds. 3. What the closure borrows outlives `'scope`.
-        unsafe { sys::qj_ac_plain_async_in(self.block.get(), base::<F, T>, argument.cast()) };
+        unsafe { sys::qj_ac_ffi_async_in(self.block.get(), base::<F, T>, argument.cast()) };
         Task { packet, scope: &self.panic }
     }
 
@@ -192,7 +192,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// Whether the deadline cancelled the scope.
     pub fn expired(&self) -> bool {
         // SAFETY: a `&Scope` exists only while its block is open.
-        unsafe { sys::qj_ac_plain_expired(self.block.get()) != 0 }
+        unsafe { sys::qj_ac_ffi_expired(self.block.get()) != 0 }
     }
 }
 
@@ -216,9 +216,9 @@ impl<T> Task<'_, T> {
     pub fn join(self) -> Result<T, Box<dyn Any + Send>> {
         while !self.packet.ended.get() {
             // SAFETY: the function has no preconditions.
-            self.packet.joiner.set(Some(unsafe { sys::qj_ac_plain_current() }));
+            self.packet.joiner.set(Some(unsafe { sys::qj_ac_ffi_current() }));
             // SAFETY: this code runs in the task that is suspended; the base of the joined one schedules it.
-            unsafe { sys::qj_ac_plain_suspend() };
+            unsafe { sys::qj_ac_ffi_suspend() };
         }
         self.packet.result.take().expect("a task that has ended left a result, and only `join` takes it")
     }
@@ -251,7 +251,7 @@ impl<T> Future for Task<'_, T> {
 /// When the enclosing scope is cancelled.
 pub fn yield_now() -> Result<(), Canceled> {
     // SAFETY: the function has no preconditions.
-    canceled_unless_zero(unsafe { sys::qj_ac_plain_yield() })
+    canceled_unless_zero(unsafe { sys::qj_ac_ffi_yield() })
 }
 
 /// Waits; other tasks run.
@@ -266,7 +266,7 @@ pub fn sleep(duration: Duration) -> Result<(), Canceled> {
 /// Whether the enclosing scope, or one further out up to the next shield, is cancelled.
 pub fn is_canceled() -> bool {
     // SAFETY: the function has no preconditions.
-    unsafe { sys::qj_ac_plain_is_canceled() != 0 }
+    unsafe { sys::qj_ac_ffi_is_canceled() != 0 }
 }
 
 fn nanoseconds(duration: Duration) -> u64 {

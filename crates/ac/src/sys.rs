@@ -15,36 +15,36 @@ pub(crate) struct RawBlock {
 }
 
 impl RawBlock {
-    /// Memory for a block; `qj_ac_plain_finish_begin` makes it one.
+    /// Memory for a block; `qj_ac_ffi_finish_begin` makes it one.
     pub(crate) const fn closed() -> RawBlock {
         RawBlock { words: [0; 14] }
     }
 }
 
-// SAFETY: the declarations repeat those of include/quaject/ac and src/c/plain.c. `qj_ac_plain_async_in` is `C-unwind`
+// SAFETY: the declarations repeat those of include/quaject/ac and src/c/ffi.c. `qj_ac_ffi_async_in` is `C-unwind`
 // because a task that has not waited passes a panic on.
 unsafe extern "C-unwind" {
-    pub(crate) fn qj_ac_plain_async_in(
+    pub(crate) fn qj_ac_ffi_async_in(
         block: *mut RawBlock,
         function: extern "C-unwind" fn(*mut c_void),
         argument: *mut c_void,
     );
-    pub(crate) fn qj_ac_plain_finish_end(block: *mut RawBlock);
-    pub(crate) fn qj_ac_plain_yield() -> c_int;
-    pub(crate) fn qj_ac_plain_suspend();
-    pub(crate) fn qj_ac_plain_wait_foreign();
-    pub(crate) fn qj_ac_plain_wait_foreign_x() -> c_int;
+    pub(crate) fn qj_ac_ffi_finish_end(block: *mut RawBlock);
+    pub(crate) fn qj_ac_ffi_yield() -> c_int;
+    pub(crate) fn qj_ac_ffi_suspend();
+    pub(crate) fn qj_ac_ffi_wait_remote();
+    pub(crate) fn qj_ac_ffi_wait_remote_x() -> c_int;
     pub(crate) fn qj_ac_sleep(ns: u64) -> c_int;
 }
 
 // SAFETY: as above; none of these waits or calls back into Rust.
 unsafe extern "C" {
-    pub(crate) fn qj_ac_plain_finish_begin(block: *mut RawBlock);
-    pub(crate) fn qj_ac_plain_finish_begin_shielded(block: *mut RawBlock);
-    pub(crate) fn qj_ac_plain_is_canceled() -> c_int;
-    pub(crate) fn qj_ac_plain_current() -> *mut RawTask;
-    pub(crate) fn qj_ac_plain_expired(block: *const RawBlock) -> c_int;
-    pub(crate) fn qj_ac_plain_wake(task: *mut RawTask);
+    pub(crate) fn qj_ac_ffi_finish_begin(block: *mut RawBlock);
+    pub(crate) fn qj_ac_ffi_finish_begin_shielded(block: *mut RawBlock);
+    pub(crate) fn qj_ac_ffi_is_canceled() -> c_int;
+    pub(crate) fn qj_ac_ffi_current() -> *mut RawTask;
+    pub(crate) fn qj_ac_ffi_expired(block: *const RawBlock) -> c_int;
+    pub(crate) fn qj_ac_ffi_wake(task: *mut RawTask);
     pub(crate) fn qj_ac_schedule_back(task: *mut RawTask);
     pub(crate) fn qj_ac_cancel(block: *mut RawBlock);
     pub(crate) fn qj_ac_deadline(block: *mut RawBlock, after_ns: u64);
@@ -54,15 +54,15 @@ unsafe extern "C" {
 mod tests {
     use super::*;
 
-    // SAFETY: declared in src/c/plain.c.
+    // SAFETY: declared in src/c/ffi.c.
     unsafe extern "C" {
-        fn qj_ac_plain_finish_bytes() -> usize;
+        fn qj_ac_ffi_finish_bytes() -> usize;
     }
 
     #[test]
     fn a_block_has_the_size_c_gives_it() {
         // SAFETY: the function has no preconditions.
-        assert_eq!(size_of::<RawBlock>(), unsafe { qj_ac_plain_finish_bytes() });
+        assert_eq!(size_of::<RawBlock>(), unsafe { qj_ac_ffi_finish_bytes() });
         assert_eq!(RawBlock::closed().words.len() * 8, size_of::<RawBlock>());
     }
 }

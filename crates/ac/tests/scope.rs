@@ -174,7 +174,7 @@ fn a_drop_that_panics_is_a_panic_like_others() {
     }
 }
 
-/// A foreign waker, which panics.
+/// A waker of another executor, which panics.
 struct Rude;
 
 impl std::task::Wake for Rude {

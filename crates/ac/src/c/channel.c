@@ -98,7 +98,7 @@ static void after_fork_in_child(void) {
     }
     pthread_mutex_unlock(&open_lock);
 }
-static void watch_forks(void) { pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); }
+static void install_fork_handlers(void) { pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); }
 
 /* Both under `open_lock`, together with the descriptor and the mapping: a fork happens before all of it or after. */
 static void enter_open_channels(struct qj_ac_channel *channel) {
@@ -172,7 +172,7 @@ int qj_ac_channel_open(struct qj_ac_channel *channel, int memory, unsigned capac
     if (fstat(memory, &status) != 0) return -errno;
     int seals = fcntl(memory, F_GET_SEALS);
     if (status.st_size < (off_t)bytes || seals < 0 || !(seals & F_SEAL_SHRINK)) return -EPROTO;
-    pthread_once(&fork_once, watch_forks);
+    pthread_once(&fork_once, install_fork_handlers);
     pthread_mutex_lock(&open_lock);
     int result = map_and_lock(channel, memory, bytes, side);
     pthread_mutex_unlock(&open_lock);
@@ -204,7 +204,7 @@ int qj_ac_channel_open(struct qj_ac_channel *channel, int memory, unsigned capac
 
 void qj_ac_channel_close(struct qj_ac_channel *channel) {
     if (channel->waiting != 0) qj_ac__fatal("a channel is closed while %u tasks wait for it", channel->waiting);
-    qj_ac__unwatch(channel);
+    qj_ac__poll_remove(channel);
     /* A channel that was never opened has no descriptor, although a zeroed one names descriptor 0. */
     if (channel->shared != NULL) {
         pthread_mutex_lock(&open_lock);

@@ -37,7 +37,7 @@ QJ_AC_INLINE void free_record(struct qj_ac_channel *channel, struct qj_ac_call_r
 /* Ends the waits for responses that will never arrive. */
 void qj_ac__break_calls(struct qj_ac_channel *channel);
 /* Removes the channel from those that the thread's poller polls. */
-void qj_ac__unwatch(struct qj_ac_channel *channel);
+void qj_ac__poll_remove(struct qj_ac_channel *channel);
 /* Makes the task that waits for requests check again. */
 void qj_ac__wake_receiver(struct qj_ac_channel *channel);
 /* Determines whether the peer is alive, and whether it is still the same process. */
@@ -50,8 +50,8 @@ bool qj_ac__global_barrier(void);
 QJ_AC_INLINE void qj_ac__register_receiver(struct qj_ac_channel *channel) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     channel->waiting++;
-    if (QJ_AC_LIKELY(channel->watched)) return;
-    channel->watched = 1;
+    if (QJ_AC_LIKELY(channel->polled)) return;
+    channel->polled = 1;
     channel->next = runtime->channels;
     runtime->channels = channel;
     qj_ac__poller_wanted(runtime);

@@ -103,7 +103,7 @@ static void on_thread_end(void *runtime) {
 static void after_fork_in_child(void) {
     qj_ac__thread.wakers = 0;
     qj_ac__threads = 1;
-    qj_ac__watch_forked();
+    qj_ac__instrument_forked();
 }
 
 static void make_key(void) {
@@ -121,9 +121,9 @@ void qj_ac_start(void) {
     runtime->root.runtime = runtime;
     runtime->root.name = "root";
     runtime->current = &runtime->root;
-    runtime->slow = qj_ac__watchers();
-    if (runtime->slow != 0) qj_ac__watch_root(runtime);
-    qj_ac__watch_overflow(runtime);
+    runtime->slow = qj_ac__instrumentation();
+    if (runtime->slow != 0) qj_ac__instrument_root(runtime);
+    qj_ac__overflow_handler_install(runtime);
     /* Relaxed, without a partner: a thread that is counted itself reads it, to find out whether it is the only one. */
     __atomic_fetch_add(&qj_ac__threads, 1, __ATOMIC_RELAXED);
     pthread_once(&ends_once, make_key);
@@ -139,8 +139,8 @@ void qj_ac_stop(void) {
     qj_ac__wait_for_wakers(runtime);
     qj_ac__io_stop(runtime);
     qj_ac__poller_stop(runtime);
-    qj_ac__watch_stop(runtime);
-    qj_ac__unwatch_overflow(runtime);
+    qj_ac__instrument_stop(runtime);
+    qj_ac__overflow_handler_remove(runtime);
     qj_ac__pool_free(runtime);
     qj_ac__ids_stop(runtime);
     __atomic_fetch_sub(&qj_ac__threads, 1, __ATOMIC_RELAXED);
@@ -175,9 +175,9 @@ void qj_ac__switch_to(struct qj_ac_runtime *runtime, struct qj_ac_task *to) {
     runtime->statistics.switches++;
     if (QJ_AC_UNLIKELY(runtime->slow != 0)) {
         to->queued_sp = NULL;
-        qj_ac__watch_before(runtime, task, to, false);
+        qj_ac__instrument_before(runtime, task, to, false);
         qj_ac__switch(&task->queued_sp, context, to);
-        qj_ac__watch_after(runtime, task);
+        qj_ac__instrument_after(runtime, task);
         return;
     }
     /* The inline switch, not the function: a call would push a return address to the processor's return stack that no
@@ -205,11 +205,11 @@ struct qj_ac_task *qj_ac__dequeue(struct qj_ac_runtime *runtime) {
     return next;
 }
 
-/* The first wait while a tool watches: as `qj_ac__first_wait` and the switch after it, but without care for return
- * prediction. */
-static void first_wait_watched(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
+/* The first wait while instrumentation is enabled: as `qj_ac__first_wait` and the switch after it, but without care for
+ * return prediction. */
+static void first_wait_instrumented(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
     struct qj_ac_task *parent = task->parent;
-    qj_ac__watch_before(runtime, task, parent, false);
+    qj_ac__instrument_before(runtime, task, parent, false);
     qj_ac__detach(runtime, task);
     qj_ac__unlink(parent);
     void *context = parent->queued_sp;
@@ -217,7 +217,7 @@ static void first_wait_watched(struct qj_ac_runtime *runtime, struct qj_ac_task 
     runtime->current = parent;
     qj_ac__switch(context_field(runtime, task), context, parent);
     runtime->current = task;
-    qj_ac__watch_after(runtime, task);
+    qj_ac__instrument_after(runtime, task);
 }
 
 void qj_ac__suspend_slow(void) {
@@ -226,7 +226,7 @@ void qj_ac__suspend_slow(void) {
     qj_ac__check_stack(runtime);
     struct qj_ac_task *task = runtime->current;
     if (task->parent_sp != NULL) {
-        first_wait_watched(runtime, task);
+        first_wait_instrumented(runtime, task);
     } else {
         qj_ac__switch_to(runtime, qj_ac__dequeue(runtime));
     }
@@ -375,40 +375,40 @@ static struct qj_ac_task *new_task(struct qj_ac_runtime *runtime) {
     return task;
 }
 
-/* The base of a task while a tool watches; runs on the task's stack. */
-static void run_watched(void *argument) {
+/* The base of a task while instrumentation is enabled; runs on the task's stack. */
+static void run_instrumented(void *argument) {
     struct start start = *(struct start *)argument;
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     struct qj_ac_task *task = runtime->current;
-    qj_ac__watch_after(runtime, task);
+    qj_ac__instrument_after(runtime, task);
     start.function(start.argument);
-    if (task->parent_sp != NULL) qj_ac__watch_before(runtime, task, task->parent, true);
+    if (task->parent_sp != NULL) qj_ac__instrument_before(runtime, task, task->parent, true);
 }
 
 /* Runs on every exit of the call, exceptions included. */
-static void release_stack_watched(struct qj_ac_task **returned) {
+static void release_stack_instrumented(struct qj_ac_task **returned) {
     struct qj_ac_task *task = *returned;
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     if (task == NULL) {
-        qj_ac__watch_after(runtime, runtime->current);
+        qj_ac__instrument_after(runtime, runtime->current);
         return;
     }
     if (runtime->current == task) {
         /* An exception has left the task before its last line, which does the same. */
-        if (task->finish == task->home) qj_ac__watch_before(runtime, task, task->parent, true);
+        if (task->finish == task->home) qj_ac__instrument_before(runtime, task, task->parent, true);
         runtime->current = task->parent;
         qj_ac__exceptions_leave(task, task->parent);
     }
-    qj_ac__watch_after(runtime, task->parent);
+    qj_ac__instrument_after(runtime, task->parent);
     qj_ac__stack_free(runtime, task);
 }
 
-static void call_watched(struct qj_ac_runtime *runtime, struct qj_ac_task *task, struct start *start) {
+static void call_instrumented(struct qj_ac_runtime *runtime, struct qj_ac_task *task, struct start *start) {
     struct qj_ac_task *parent = runtime->current;
-    qj_ac__watch_before(runtime, parent, task, false);
+    qj_ac__instrument_before(runtime, parent, task, false);
     runtime->current = task;
-    __attribute__((cleanup(release_stack_watched))) struct qj_ac_task *returned = task;
-    returned = qj_ac__call(task, run_watched, start);
+    __attribute__((cleanup(release_stack_instrumented))) struct qj_ac_task *returned = task;
+    returned = qj_ac__call(task, run_instrumented, start);
     if (returned != NULL) {
         if (task->finish != task->home) qj_ac__fatal_open_block(task);
         runtime->current = parent;
@@ -423,7 +423,7 @@ void qj_ac__async_slow(void (*function)(void *), void *argument) {
         qj_ac_async(function, argument);
     } else {
         struct start start = {function, argument};
-        call_watched(runtime, task, &start);
+        call_instrumented(runtime, task, &start);
     }
 }
 
@@ -439,7 +439,7 @@ void qj_ac_async_eager(void (*function)(void *), void *argument) {
     qj_ac_async(run_eager, &start);
 }
 
-/* The end of a task when a tool watches, no other task is runnable, or a block was left open. */
+/* The end of a task when instrumentation is enabled, no other task is runnable, or a block was left open. */
 static __attribute__((noinline)) struct qj_ac__destination end_slow(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
     struct qj_ac_finish *home = task->home;
     if (task->finish != home) qj_ac__fatal_open_block(task);
@@ -457,7 +457,7 @@ static __attribute__((noinline)) struct qj_ac__destination end_slow(struct qj_ac
         qj_ac__to_pool(runtime, task);
     } else {
         next->queued_sp = NULL;
-        qj_ac__watch_before(runtime, task, next, true);
+        qj_ac__instrument_before(runtime, task, next, true);
         qj_ac__stack_free(runtime, task);
     }
     return (struct qj_ac__destination){context, next};
@@ -529,19 +529,19 @@ void qj_ac__run_block(void *argument) {
 struct qj_ac_task *qj_ac__fork_begin(void) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     struct qj_ac_task *task = new_task(runtime);
-    if (runtime->slow != 0) qj_ac__watch_before(runtime, runtime->current, task, false);
+    if (runtime->slow != 0) qj_ac__instrument_before(runtime, runtime->current, task, false);
     runtime->current = task;
     return task;
 }
 
 void qj_ac__fork_started(void) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
-    if (runtime->slow != 0) qj_ac__watch_after(runtime, runtime->current);
+    if (runtime->slow != 0) qj_ac__instrument_after(runtime, runtime->current);
 }
 
 void qj_ac__fork_detached(void) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
-    if (runtime->slow != 0) qj_ac__watch_after(runtime, runtime->current);
+    if (runtime->slow != 0) qj_ac__instrument_after(runtime, runtime->current);
 }
 
 void qj_ac__fork_detach(void) { qj_ac__detach(&qj_ac__thread, qj_ac__thread.current); }
@@ -556,7 +556,7 @@ void qj_ac__fork_end(void) {
     }
     if (task->finish != task->home) qj_ac__fatal_open_block(task);
     runtime->current = task->parent;
-    if (runtime->slow != 0) qj_ac__watch_before(runtime, task, task->parent, true);
+    if (runtime->slow != 0) qj_ac__instrument_before(runtime, task, task->parent, true);
     /* A task that was started by a call may still be the hot stack of the pool. */
     if (runtime->spare != task) qj_ac__stack_free(runtime, task);
     qj_ac__jump(qj_ac__detach_context(context), task->parent);

@@ -6,9 +6,10 @@
  * could block in the kernel when they are tried, so they are registered level-triggered while a task waits, and tried
  * when they are ready.
  *
- * A program closes descriptors without notifying the library, and the kernel then drops the registration; the same
- * number may later be a socket that is not registered. So a wait that relies on an old registration is marked doubtful,
- * and is registered again after some time, or some number of polls, without an event. */
+ * The kernel drops a registration when the last descriptor of the open file description is closed; the library is not
+ * notified, and the same number may later be a socket that is not registered. So a wait that relies on an old
+ * registration is marked doubtful, and is registered again after some time, or some number of polls, without an
+ * event. */
 #include "io.h"
 
 #include <fcntl.h>
@@ -20,7 +21,7 @@
 enum direction { IN, OUT };
 
 /* The operations that wait for a descriptor. */
-struct watched {
+struct descriptor_state {
     struct io_operation *first[2];
     uint32_t events; /* the registered events, if the descriptor is still the same file */
     bool doubted;    /* is in `doubts` */
@@ -36,7 +37,7 @@ struct watched {
 
 struct epoll {
     int set;
-    struct watched *table; /* by descriptor */
+    struct descriptor_state *table; /* by descriptor */
     size_t table_count;
     int *doubts; /* descriptors; room for `table_count` */
     size_t doubt_count;
@@ -75,10 +76,10 @@ static enum direction direction_of(const struct io_operation *operation) {
     return IN;
 }
 
-static struct watched *watched_of(struct epoll *epoll, int descriptor) {
+static struct descriptor_state *descriptor_state_of(struct epoll *epoll, int descriptor) {
     if ((size_t)descriptor >= epoll->table_count) {
         size_t count = 2 * (size_t)descriptor + 64;
-        struct watched *table = realloc(epoll->table, count * sizeof *table);
+        struct descriptor_state *table = realloc(epoll->table, count * sizeof *table);
         if (table == NULL) qj_ac__fatal("out of memory for epoll");
         int *doubts = realloc(epoll->doubts, count * sizeof *doubts);
         if (doubts == NULL) qj_ac__fatal("out of memory for epoll");
@@ -90,29 +91,29 @@ static struct watched *watched_of(struct epoll *epoll, int descriptor) {
     return &epoll->table[descriptor];
 }
 
-static bool watch_edges(struct epoll *epoll, int descriptor) {
+static bool register_edges(struct epoll *epoll, int descriptor) {
     struct epoll_event event = {.events = EDGES, .data.fd = descriptor};
     int result = epoll_ctl(epoll->set, EPOLL_CTL_ADD, descriptor, &event);
     /* It is registered already: a modification makes the kernel check its state again. */
     if (result != 0 && errno == EEXIST) result = epoll_ctl(epoll->set, EPOLL_CTL_MOD, descriptor, &event);
-    watched_of(epoll, descriptor)->events = result == 0 ? EDGES : 0;
+    descriptor_state_of(epoll, descriptor)->events = result == 0 ? EDGES : 0;
     return result == 0;
 }
 
 static void mark_doubtful(struct epoll *epoll, int descriptor) {
-    struct watched *watched = watched_of(epoll, descriptor);
-    if (watched->doubted) return;
-    watched->doubted = true;
+    struct descriptor_state *state = descriptor_state_of(epoll, descriptor);
+    if (state->doubted) return;
+    state->doubted = true;
     epoll->doubts[epoll->doubt_count++] = descriptor;
 }
 
 static void renew_doubtful(struct epoll *epoll) {
     while (epoll->doubt_count > 0) {
         int descriptor = epoll->doubts[--epoll->doubt_count];
-        struct watched *watched = watched_of(epoll, descriptor);
-        watched->doubted = false;
-        if (watched->events == EDGES && (watched->first[IN] != NULL || watched->first[OUT] != NULL)) {
-            watch_edges(epoll, descriptor);
+        struct descriptor_state *state = descriptor_state_of(epoll, descriptor);
+        state->doubted = false;
+        if (state->events == EDGES && (state->first[IN] != NULL || state->first[OUT] != NULL)) {
+            register_edges(epoll, descriptor);
         }
     }
 }
@@ -120,17 +121,17 @@ static void renew_doubtful(struct epoll *epoll) {
 /* Registers the descriptor level-triggered for what is waited for. False if that is impossible: regular files are
  * always ready. */
 static bool update(struct epoll *epoll, int descriptor) {
-    struct watched *watched = watched_of(epoll, descriptor);
-    uint32_t events = (watched->first[IN] != NULL ? EPOLLIN : 0) | (watched->first[OUT] != NULL ? EPOLLOUT : 0);
-    if (events == watched->events) return true;
+    struct descriptor_state *state = descriptor_state_of(epoll, descriptor);
+    uint32_t events = (state->first[IN] != NULL ? EPOLLIN : 0) | (state->first[OUT] != NULL ? EPOLLOUT : 0);
+    if (events == state->events) return true;
     struct epoll_event event = {.events = events, .data.fd = descriptor};
-    int how = events == 0 ? EPOLL_CTL_DEL : watched->events == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
+    int how = events == 0 ? EPOLL_CTL_DEL : state->events == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
     int result = epoll_ctl(epoll->set, how, descriptor, &event);
     /* The descriptor was closed and reused: the kernel has dropped the registration, or still has it. */
     if (result != 0 && errno == ENOENT) result = events == 0 ? 0 : epoll_ctl(epoll->set, EPOLL_CTL_ADD, descriptor, &event);
     if (result != 0 && errno == EEXIST) result = epoll_ctl(epoll->set, EPOLL_CTL_MOD, descriptor, &event);
     if (result != 0 && events != 0) return false;
-    watched->events = events;
+    state->events = events;
     return true;
 }
 
@@ -194,13 +195,13 @@ static ssize_t attempt(struct io_operation *operation) {
 }
 
 static void add_waiter(struct epoll *epoll, struct io_operation *operation) {
-    struct io_operation **first = &watched_of(epoll, operation->descriptor)->first[direction_of(operation)];
+    struct io_operation **first = &descriptor_state_of(epoll, operation->descriptor)->first[direction_of(operation)];
     operation->next = *first;
     *first = operation;
 }
 
 static void remove_waiter(struct epoll *epoll, struct io_operation *operation) {
-    struct io_operation **link = &watched_of(epoll, operation->descriptor)->first[direction_of(operation)];
+    struct io_operation **link = &descriptor_state_of(epoll, operation->descriptor)->first[direction_of(operation)];
     while (*link != operation) link = &(*link)->next;
     *link = operation->next;
 }
@@ -209,9 +210,9 @@ static void remove_waiter(struct epoll *epoll, struct io_operation *operation) {
 static ssize_t start_on_socket(struct epoll *epoll, struct io_operation *operation) {
     ssize_t result = try_socket(operation);
     if (result != -EAGAIN) return result;
-    if (watched_of(epoll, operation->descriptor)->events == EDGES) {
+    if (descriptor_state_of(epoll, operation->descriptor)->events == EDGES) {
         mark_doubtful(epoll, operation->descriptor);
-    } else if (!watch_edges(epoll, operation->descriptor)) {
+    } else if (!register_edges(epoll, operation->descriptor)) {
         return -errno;
     }
     add_waiter(epoll, operation);
@@ -266,7 +267,7 @@ void qj_ac__epoll_start(struct qj_ac_io *io, struct io_operation *operation) {
 /* Ends a wait. Edge-triggered registrations stay. */
 static void end_wait(struct epoll *epoll, struct io_operation *operation) {
     remove_waiter(epoll, operation);
-    if (watched_of(epoll, operation->descriptor)->events != EDGES) update(epoll, operation->descriptor);
+    if (descriptor_state_of(epoll, operation->descriptor)->events != EDGES) update(epoll, operation->descriptor);
 }
 
 void qj_ac__epoll_cancel(struct qj_ac_io *io, struct io_operation *operation) {
@@ -275,15 +276,15 @@ void qj_ac__epoll_cancel(struct qj_ac_io *io, struct io_operation *operation) {
 }
 
 static void complete_ready(struct qj_ac_io *io, int descriptor, enum direction direction) {
-    struct watched *watched = watched_of(io->epoll, descriptor);
+    struct descriptor_state *state = descriptor_state_of(io->epoll, descriptor);
     struct io_operation *operation;
-    while ((operation = watched->first[direction]) != NULL) {
+    while ((operation = state->first[direction]) != NULL) {
         ssize_t result = attempt(operation);
         if (result == -EAGAIN || result == -EINTR) return;
         end_wait(io->epoll, operation);
         qj_ac__io_complete(io, operation, result);
         /* An edge is reported once, so every waiter tries. A level is reported again while it lasts. */
-        if (watched->events != EDGES) return;
+        if (state->events != EDGES) return;
     }
 }
 

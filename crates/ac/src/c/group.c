@@ -62,8 +62,8 @@ static int wait_for_group(struct qj_ac_group *group) {
     struct qj_ac_cancel_item item;
     if (qj_ac_cancel_item_add(&item, stop_group, &wait) != 0) return QJ_AC_CANCELED;
     for (struct qj_ac_group_item *member = group->first; member != NULL; member = member->next) {
-        member->watched = !member->channel->dead;
-        if (!member->watched) continue;
+        member->registered = !member->channel->dead;
+        if (!member->registered) continue;
         qj_ac__check_no_receiver(member->channel);
         qj_ac__register_receiver(member->channel);
         member->channel->receiver = wait.task;
@@ -71,7 +71,7 @@ static int wait_for_group(struct qj_ac_group *group) {
     qj_ac_suspend();
     no_receiver(group);
     for (struct qj_ac_group_item *member = group->first; member != NULL; member = member->next) {
-        if (member->watched) qj_ac__unregister_receiver(member->channel);
+        if (member->registered) qj_ac__unregister_receiver(member->channel);
     }
     qj_ac_cancel_item_remove(&item);
     return item.ran ? QJ_AC_CANCELED : 0;

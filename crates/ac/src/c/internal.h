@@ -26,9 +26,9 @@
 struct qj_ac_task *qj_ac__stack_allocate(struct qj_ac_runtime *runtime);
 void qj_ac__stack_free(struct qj_ac_runtime *runtime, struct qj_ac_task *task);
 void qj_ac__pool_free(struct qj_ac_runtime *runtime);
-/* Installs the report of stack overflows of this thread's tasks; `unwatch` before the pool is freed. */
-void qj_ac__watch_overflow(struct qj_ac_runtime *runtime);
-void qj_ac__unwatch_overflow(struct qj_ac_runtime *runtime);
+/* Installs the report of stack overflows of this thread's tasks; to be removed before the pool is freed. */
+void qj_ac__overflow_handler_install(struct qj_ac_runtime *runtime);
+void qj_ac__overflow_handler_remove(struct qj_ac_runtime *runtime);
 /* Whether an address is in the stack of some task of the thread. */
 bool qj_ac__on_task_stack(const struct qj_ac_runtime *runtime, const void *address);
 /* Stops the process when the calling thread has a shadow stack. */
@@ -115,23 +115,23 @@ QJ_AC_INLINE void qj_ac__item_remove(const struct qj_ac_cancel_item *item) {
     if (item->next != NULL) item->next->link = item->link;
 }
 
-/* ---- watch.c ---- */
+/* ---- instrumentation.c ---- */
 #define QJ_AC_SLOW_TRACE 2u
 #define QJ_AC_SLOW_ASAN 4u
 #define QJ_AC_SLOW_TSAN 8u
 #define QJ_AC_SLOW_MEMCHECK 16u
-uintptr_t qj_ac__watchers(void);
-void qj_ac__watch_stack(struct qj_ac_runtime *runtime, struct qj_ac_task *task);
-void qj_ac__watch_unstack(struct qj_ac_runtime *runtime, struct qj_ac_task *task);
+uintptr_t qj_ac__instrumentation(void);
+void qj_ac__instrument_stack(struct qj_ac_runtime *runtime, struct qj_ac_task *task);
+void qj_ac__instrument_unstack(struct qj_ac_runtime *runtime, struct qj_ac_task *task);
 /* Around every switch while `runtime->slow` is set. `before` on the old stack, `after` on the new one. */
-void qj_ac__watch_before(struct qj_ac_runtime *runtime, struct qj_ac_task *from, struct qj_ac_task *to, bool ends);
-void qj_ac__watch_after(struct qj_ac_runtime *runtime, struct qj_ac_task *now);
+void qj_ac__instrument_before(struct qj_ac_runtime *runtime, struct qj_ac_task *from, struct qj_ac_task *to, bool ends);
+void qj_ac__instrument_after(struct qj_ac_runtime *runtime, struct qj_ac_task *now);
 /* The memory of a task's stack, or of the thread's own. */
 void qj_ac__stack_bounds(struct qj_ac_runtime *runtime, struct qj_ac_task *task, void **low, size_t *size);
-void qj_ac__watch_root(struct qj_ac_runtime *runtime);
+void qj_ac__instrument_root(struct qj_ac_runtime *runtime);
 /* In a forked child: stops tracing, because the trace belongs to the parent. */
-void qj_ac__watch_forked(void);
-void qj_ac__watch_stop(struct qj_ac_runtime *runtime);
+void qj_ac__instrument_forked(void);
+void qj_ac__instrument_stop(struct qj_ac_runtime *runtime);
 
 /* ---- timer.c ---- */
 uint64_t qj_ac__now_ns(void);
@@ -150,7 +150,7 @@ bool qj_ac__remote_drain(struct qj_ac_runtime *runtime);
 /* The kinds of wakes by another thread: of a suspended task, or of a task that waits for other threads and checks its
  * condition again. */
 #define QJ_AC_WAKE_SUSPENDED 1u
-#define QJ_AC_WAKE_FOREIGN 2u
+#define QJ_AC_WAKE_RECHECK 2u
 void qj_ac__schedule_remote(struct qj_ac_task *task, uint32_t wake);
 /* Waits until no other thread is in the middle of waking one of this thread's tasks. */
 void qj_ac__wait_for_wakers(struct qj_ac_runtime *runtime);

@@ -32,11 +32,11 @@ static void after_fork_in_child(void) {
     close(io->wake);
 }
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
-static void watch_forks(void) { pthread_atfork(NULL, NULL, after_fork_in_child); }
+static void install_fork_handlers(void) { pthread_atfork(NULL, NULL, after_fork_in_child); }
 
 static struct qj_ac_io *io_of(struct qj_ac_runtime *runtime) {
     if (runtime->io != NULL) return runtime->io;
-    pthread_once(&fork_once, watch_forks);
+    pthread_once(&fork_once, install_fork_handlers);
     struct qj_ac_io *io = calloc(1, sizeof *io);
     if (io == NULL) qj_ac__fatal("out of memory for I/O");
     io->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

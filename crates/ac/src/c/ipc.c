@@ -287,12 +287,12 @@ int qj_ac_poll_recv(struct qj_ac_channel *channel, struct qj_ac_message *request
 
 /* ---- waiting ---- */
 
-void qj_ac__unwatch(struct qj_ac_channel *channel) {
+void qj_ac__poll_remove(struct qj_ac_channel *channel) {
     struct qj_ac_channel **link = &qj_ac__thread.channels;
-    if (!channel->watched) return;
+    if (!channel->polled) return;
     while (*link != channel) link = &(*link)->next;
     *link = channel->next;
-    channel->watched = 0;
+    channel->polled = 0;
 }
 
 void qj_ac__channels_poll(struct qj_ac_runtime *runtime) {
@@ -300,7 +300,7 @@ void qj_ac__channels_poll(struct qj_ac_runtime *runtime) {
         struct qj_ac_channel *channel = *link;
         if (channel->waiting == 0) {
             *link = channel->next;
-            channel->watched = 0;
+            channel->polled = 0;
             release_slots(channel);
             continue;
         }
@@ -311,7 +311,7 @@ void qj_ac__channels_poll(struct qj_ac_runtime *runtime) {
 }
 
 void qj_ac__channels_stop(struct qj_ac_runtime *runtime) {
-    while (runtime->channels != NULL) qj_ac__unwatch(runtime->channels);
+    while (runtime->channels != NULL) qj_ac__poll_remove(runtime->channels);
 }
 
 static struct timespec timespec_of(uint64_t ns) {

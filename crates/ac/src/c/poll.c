@@ -1,5 +1,5 @@
 /* The poller: a task of the library that polls timers, I/O, channels and wakes of other threads once per round of the
- * dispatch queue, and sleeps when no other task is runnable. It is created by the first timer, I/O or foreign wait, and
+ * dispatch queue, and sleeps when no other task is runnable. It is created by the first timer, I/O or remote wait, and
  * is in the queue exactly while an event is pending; so an empty queue is a deadlock. */
 #include "internal.h"
 
@@ -19,7 +19,7 @@ static __thread struct qj_ac_finish home;
 static __thread bool parked;
 
 static bool pending(const struct qj_ac_runtime *runtime) {
-    return runtime->timers != NULL || runtime->foreign_waits != 0 || runtime->channels != NULL ||
+    return runtime->timers != NULL || runtime->remote_waits != 0 || runtime->channels != NULL ||
            qj_ac__io_pending(runtime);
 }
 
@@ -42,7 +42,8 @@ static void sleep_until_something(struct qj_ac_runtime *runtime) {
     if (qj_ac__remote_drain(runtime)) {
         /* a task runs now */
     } else if (qj_ac__io_pending(runtime)) {
-        /* No system call waits for descriptors and futexes at once: channels are polled at an interval. */
+        /* epoll cannot wait for a futex, and io_uring only since Linux 6.7 (IORING_OP_FUTEX_WAITV), which is not used:
+         * channels are polled at an interval. */
         if (runtime->channels != NULL && timeout_ns > CHANNELS_EVERY_NS) timeout_ns = CHANNELS_EVERY_NS;
         qj_ac__io_poll(runtime, timeout_ns);
     } else if (runtime->channels != NULL) {
@@ -121,7 +122,7 @@ bool qj_ac__remote_drain(struct qj_ac_runtime *runtime) {
         uint32_t wake = __atomic_exchange_n(&oldest->remote_pending, 0, __ATOMIC_SEQ_CST);
         /* A wake may come twice, before the task waits, or while it waits for something else: the task is made runnable
          * only if it waits for this kind of wake. */
-        bool meant = (wake & QJ_AC_WAKE_SUSPENDED) != 0 || (oldest->flags & QJ_AC_TASK_FOREIGN) != 0;
+        bool meant = (wake & QJ_AC_WAKE_SUSPENDED) != 0 || (oldest->flags & QJ_AC_TASK_REMOTE_WAIT) != 0;
         if (meant && oldest->prev == NULL && qj_ac__is_suspended(oldest)) {
             qj_ac__to_queue(oldest);
             qj_ac__push_back(runtime, oldest);
@@ -166,8 +167,8 @@ void qj_ac_suspend_remote(void) {
     if (qj_ac__thread.current == &qj_ac__no_task) qj_ac_start();
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     qj_ac__check_stack(runtime);
-    runtime->foreign_waits++;
+    runtime->remote_waits++;
     qj_ac__poller_wanted(runtime);
     qj_ac_suspend();
-    runtime->foreign_waits--;
+    runtime->remote_waits--;
 }

@@ -43,7 +43,7 @@ struct qj_ac_pool {
     size_t stack_bytes;        /* of one slot, guard included */
     size_t stacks_next;        /* in the next chunk */
     bool guard_by_mapping;     /* the kernel has no page-table guards, or QJ_AC_GUARD selects mappings */
-    struct qj_ac_task *cold;   /* free stacks while a tool watches: the fast path must not see them */
+    struct qj_ac_task *cold;   /* free stacks while instrumentation is enabled: the fast path must not see them */
     void *signal_stack;
 };
 
@@ -152,7 +152,7 @@ struct qj_ac_task *qj_ac__stack_allocate(struct qj_ac_runtime *runtime) {
     task->number = (uint32_t)number;
     task->all_next = runtime->all;
     runtime->all = task;
-    qj_ac__watch_stack(runtime, task);
+    qj_ac__instrument_stack(runtime, task);
     return task;
 }
 
@@ -177,7 +177,9 @@ bool qj_ac__on_task_stack(const struct qj_ac_runtime *runtime, const void *addre
 void qj_ac__pool_free(struct qj_ac_runtime *runtime) {
     struct qj_ac_pool *pool = runtime->pool;
     if (pool == NULL) return;
-    for (struct qj_ac_task *task = runtime->all; task != NULL; task = task->all_next) qj_ac__watch_unstack(runtime, task);
+    for (struct qj_ac_task *task = runtime->all; task != NULL; task = task->all_next) {
+        qj_ac__instrument_unstack(runtime, task);
+    }
     for (struct chunk *chunk = pool->chunks, *next; chunk != NULL; chunk = next) {
         next = chunk->next;
         munmap(chunk->low, chunk->bytes);
@@ -241,7 +243,7 @@ static void install_handler(void) {
     sigaction(SIGSEGV, &action, &before_us);
 }
 
-void qj_ac__watch_overflow(struct qj_ac_runtime *runtime) {
+void qj_ac__overflow_handler_install(struct qj_ac_runtime *runtime) {
     struct qj_ac_pool *pool = pool_of(runtime);
     stack_t old;
     if (sigaltstack(NULL, &old) == 0 && (old.ss_flags & SS_DISABLE)) {
@@ -255,7 +257,7 @@ void qj_ac__watch_overflow(struct qj_ac_runtime *runtime) {
     pthread_once(&handler_once, install_handler);
 }
 
-void qj_ac__unwatch_overflow(struct qj_ac_runtime *runtime) {
+void qj_ac__overflow_handler_remove(struct qj_ac_runtime *runtime) {
     if (runtime->pool != NULL && runtime->pool->signal_stack != NULL) {
         stack_t off = {.ss_sp = NULL, .ss_flags = SS_DISABLE, .ss_size = 0};
         sigaltstack(&off, NULL);

@@ -11,8 +11,8 @@
 #define ROUNDS 2000
 #define SLEEPERS 4
 
-void qj_ac_plain_wait_foreign(void);
-void qj_ac_plain_wake(struct qj_ac_task *task);
+void qj_ac_ffi_wait_remote(void);
+void qj_ac_ffi_wake(struct qj_ac_task *task);
 
 struct sleeper {
     _Atomic(struct qj_ac_task *) task; /* null once it has ended */
@@ -27,7 +27,7 @@ static struct sleeper sleepers[SLEEPERS];
 static void sleeps(struct sleeper *sleeper) {
     atomic_store(&sleeper->task, qj_ac_current());
     while (sleeper->ran < ROUNDS) {
-        while (atomic_load(&sleeper->wanted) == sleeper->ran) qj_ac_plain_wait_foreign();
+        while (atomic_load(&sleeper->wanted) == sleeper->ran) qj_ac_ffi_wait_remote();
         sleeper->ran++;
         atomic_store(&sleeper->confirmed, sleeper->ran);
     }
@@ -43,8 +43,8 @@ static void *wakes(void *argument) {
             struct sleeper *sleeper = &sleepers[i];
             atomic_store(&sleeper->wanted, round);
             struct qj_ac_task *task = atomic_load(&sleeper->task);
-            qj_ac_plain_wake(task);
-            if (round % 3 == 0 && round < ROUNDS) qj_ac_plain_wake(task);
+            qj_ac_ffi_wake(task);
+            if (round % 3 == 0 && round < ROUNDS) qj_ac_ffi_wake(task);
         }
         if (round % 7 == 0) {
             for (int i = 0; i < SLEEPERS; i++) {
@@ -64,15 +64,15 @@ static int child_ended;
 
 static void *wakes_the_owner(void *argument) {
     while (atomic_load(&child) == NULL) sched_yield();
-    for (int i = 0; i < 1000; i++) qj_ac_plain_wake(owner), sched_yield();
+    for (int i = 0; i < 1000; i++) qj_ac_ffi_wake(owner), sched_yield();
     atomic_store(&may_end, 1);
-    qj_ac_plain_wake(atomic_load(&child));
+    qj_ac_ffi_wake(atomic_load(&child));
     return argument;
 }
 
 static void waits_for_leave(void) {
     atomic_store(&child, qj_ac_current());
-    while (!atomic_load(&may_end)) qj_ac_plain_wait_foreign();
+    while (!atomic_load(&may_end)) qj_ac_ffi_wait_remote();
     child_ended = 1;
 }
 

@@ -45,18 +45,19 @@ struct qj_ac_exceptions {
  * cost is its memory accesses, of which a processor starts three per cycle, and its stores, of which it completes one
  * per cycle.
  *
- *     sp waits outside of the dispatch queue, while no tool watches; or is the running task, whose `sp` is stale. Null
- *     for all others: tasks that are in the queue, have ended, have never waited, run a child on top of them, or wait
- *     for the end of a block
- *     queued_sp   is in the queue (`prev` is set), or waits for the end of a block; while a tool watches, waits for
- *                 whatever, and null otherwise */
+ *     sp waits outside of the dispatch queue, while no instrumentation is enabled; or is the running task, whose `sp`
+ *     is stale. Null for all others: tasks that are in the queue, have ended, have never waited, run a child on top of
+ *     them, or wait for the end of a block
+ *     queued_sp   is in the queue (`prev` is set), or waits for the end of a block; while instrumentation is enabled,
+ *                 waits for whatever, and null otherwise */
 struct qj_ac_task {
     void *parent_sp;             /* the parent's continuation; null once the parent has resumed */
     void *sp;                    /* its context when it can be yielded to directly */
     void *queued_sp;             /* its context if the dispatch queue or the library resumes it */
     union {
-        struct qj_ac_task *next;   /* in the dispatch queue, or in the pool */
-        struct qj_ac_task *before; /* while it runs and has waited: the task it last yielded to by number; a prediction */
+        struct qj_ac_task *next; /* in the dispatch queue, or in the pool */
+        /* While it runs and has waited: the task it last yielded to by number, predicted for the next yield. */
+        struct qj_ac_task *predicted_target;
     };
     struct qj_ac_task *prev;     /* in the dispatch queue; null outside of it */
     struct qj_ac_finish *finish; /* innermost open block */
@@ -78,8 +79,8 @@ struct qj_ac_task {
     uint64_t unused[6];
 };
 
-#define QJ_AC_TASK_POOLED 1u   /* the stack is free */
-#define QJ_AC_TASK_FOREIGN 2u  /* waits for another thread, and checks again whenever it is woken */
+#define QJ_AC_TASK_POOLED 1u      /* the stack is free */
+#define QJ_AC_TASK_REMOTE_WAIT 2u  /* waits for another thread, and checks again whenever it is woken */
 
 /* Called when the block it is registered with is cancelled; newest first, never twice. Must not wait. */
 struct qj_ac_cancel_item {
@@ -141,7 +142,8 @@ struct qj_ac_pool;
 /* A thread's state. `queue` is the sentinel of the circular dispatch queue. */
 struct qj_ac_runtime {
     struct qj_ac_task *current;
-    struct qj_ac_task *spare;  /* hot stack, perhaps the running task's; null when the pool is empty or a tool watches */
+    /* Hot stack, perhaps the running task's; null when the pool is empty or instrumentation is enabled. */
+    struct qj_ac_task *spare;
     uintptr_t slow;            /* not 0: every switch goes through the library (not started, tracing, sanitizers) */
     struct qj_ac_slot *slots;
     uint32_t slot_mask;
@@ -159,7 +161,7 @@ struct qj_ac_runtime {
     struct qj_ac_task *poller;
     struct qj_ac_task *remote; /* woken by other threads; they push with compare-and-swap */
     uint32_t doorbell;         /* futex: other threads ring it; QJ_AC_SLEEPING while this one sleeps */
-    uint32_t foreign_waits;    /* tasks that only another thread can wake */
+    uint32_t remote_waits;     /* tasks that only another thread can wake */
     uint32_t wakers;           /* other threads that are about to touch this structure */
 };
 

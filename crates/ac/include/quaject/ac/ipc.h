@@ -46,12 +46,12 @@ struct qj_ac_channel {
     uint32_t inbox_head, inbox_count, inbox_mask;
     struct qj_ac_task *receiver;   /* waits for a request */
     uint32_t waiting;              /* tasks that wait for this channel */
-    uint32_t watched;              /* is in the thread's list; the poller removes it when no task waits */
+    uint32_t polled;               /* is in the thread's list; the poller removes it when no task waits */
     uint32_t passed;               /* messages that were read and whose slots are not released yet */
     uint64_t checked_ns;           /* when the peer was last checked */
     uint32_t polls;                /* how often the channel was polled */
     uint32_t polls_at_clock;       /* and how often when the clock was last read */
-    struct qj_ac_channel *next;    /* of the thread's that are watched */
+    struct qj_ac_channel *next;    /* of the thread's that are polled */
     struct qj_ac_channel *all_next, *all_prev; /* all open channels of the process */
 };
 
@@ -89,7 +89,7 @@ struct qj_ac_group_item {
     void (*dispatch)(struct qj_ac_group_item *item, const struct qj_ac_message *request, uint32_t cookie);
     void *context;
     struct qj_ac_group_item *next; /* the group's, as is the rest */
-    int watched;
+    int registered;
 };
 struct qj_ac_group {
     struct qj_ac_group_item *first;

@@ -1,5 +1,6 @@
 /* Starting tasks, and all forms of yielding. The fast paths are here. If the thread has not started, the pool is empty,
- * a tool watches or a precondition is violated, the function of the same name with `_slow` in the library is called. */
+ * instrumentation is enabled or a precondition is violated, the function of the same name with `_slow` in the library
+ * is called. */
 #ifndef QUAJECT_AC_TASK_H
 #define QUAJECT_AC_TASK_H
 
@@ -278,11 +279,11 @@ QJ_AC_INLINE int qj_ac_yield_to_id_nodispatch(uint32_t to) {
  * speculates past it. `me` has waited: it is in no queue and no pool. The predicted task may have ended; its pointer is
  * only compared. */
 QJ_AC_INLINE struct qj_ac_task *qj_ac__predict_target(struct qj_ac_task *me, struct qj_ac_task *found) {
-    struct qj_ac_task *before = me->before, *same = before;
+    struct qj_ac_task *predicted = me->predicted_target, *same = predicted;
     __asm__("" : "+r"(same)); /* hides from the compiler that they are equal, or it would use the other one */
-    if (QJ_AC_UNLIKELY(same != found)) return me->before = found;
-    __asm__ volatile("" : "+r"(before)); /* prevents a conditional move instead of the branch */
-    return before;
+    if (QJ_AC_UNLIKELY(same != found)) return me->predicted_target = found;
+    __asm__ volatile("" : "+r"(predicted)); /* prevents a conditional move instead of the branch */
+    return predicted;
 }
 
 QJ_AC_INLINE int qj_ac_yield_to_id_and_save_nodispatch(uint32_t to, uint32_t own) {

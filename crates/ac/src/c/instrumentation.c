@@ -51,7 +51,7 @@ static bool under_memcheck(void) {
 
 static char *stack_high(const struct qj_ac_task *task) { return (char *)task + sizeof *task; }
 
-void qj_ac__watch_stack(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
+void qj_ac__instrument_stack(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
     if (under_valgrind()) {
         valgrind_request(VALGRIND_STACK_REGISTER, (uintptr_t)task->stack_low, (uintptr_t)stack_high(task) - 1,
                          0);
@@ -59,7 +59,7 @@ void qj_ac__watch_stack(struct qj_ac_runtime *runtime, struct qj_ac_task *task) 
     if (runtime->slow & QJ_AC_SLOW_TSAN) task->sanitizer = __tsan_create_fiber(0);
 }
 
-void qj_ac__watch_unstack(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
+void qj_ac__instrument_unstack(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
     if (runtime->slow & QJ_AC_SLOW_TSAN) __tsan_destroy_fiber(task->sanitizer);
 }
 
@@ -79,7 +79,7 @@ static void trace_end(void) {
     funlockfile(trace);
 }
 
-void qj_ac__watch_forked(void) {
+void qj_ac__instrument_forked(void) {
     if (trace == NULL) return;
     __fpurge(trace);
     trace_ended = true;
@@ -132,17 +132,17 @@ static void trace_event(const struct qj_ac_task *task, char phase) {
 
 /* ---- all tools ---- */
 
-uintptr_t qj_ac__watchers(void) {
+uintptr_t qj_ac__instrumentation(void) {
     pthread_once(&trace_once, trace_open);
-    uintptr_t watchers = 0;
-    if (trace != NULL) watchers |= QJ_AC_SLOW_TRACE;
-    if (__sanitizer_start_switch_fiber != NULL) watchers |= QJ_AC_SLOW_ASAN;
-    if (__tsan_create_fiber != NULL) watchers |= QJ_AC_SLOW_TSAN;
-    if (under_memcheck()) watchers |= QJ_AC_SLOW_MEMCHECK;
-    return watchers;
+    uintptr_t enabled = 0;
+    if (trace != NULL) enabled |= QJ_AC_SLOW_TRACE;
+    if (__sanitizer_start_switch_fiber != NULL) enabled |= QJ_AC_SLOW_ASAN;
+    if (__tsan_create_fiber != NULL) enabled |= QJ_AC_SLOW_TSAN;
+    if (under_memcheck()) enabled |= QJ_AC_SLOW_MEMCHECK;
+    return enabled;
 }
 
-void qj_ac__watch_root(struct qj_ac_runtime *runtime) {
+void qj_ac__instrument_root(struct qj_ac_runtime *runtime) {
     if (runtime->slow & QJ_AC_SLOW_TSAN) runtime->root.sanitizer = __tsan_get_current_fiber();
     if (runtime->slow & QJ_AC_SLOW_TRACE) {
         trace_thread();
@@ -150,7 +150,7 @@ void qj_ac__watch_root(struct qj_ac_runtime *runtime) {
     }
 }
 
-void qj_ac__watch_stop(struct qj_ac_runtime *runtime) {
+void qj_ac__instrument_stop(struct qj_ac_runtime *runtime) {
     if (runtime->slow & QJ_AC_SLOW_TRACE) trace_event(&runtime->root, 'E');
 }
 
@@ -172,7 +172,7 @@ void qj_ac__stack_bounds(struct qj_ac_runtime *runtime, struct qj_ac_task *task,
     *size = root_size;
 }
 
-void qj_ac__watch_before(struct qj_ac_runtime *runtime, struct qj_ac_task *from, struct qj_ac_task *to, bool ends) {
+void qj_ac__instrument_before(struct qj_ac_runtime *runtime, struct qj_ac_task *from, struct qj_ac_task *to, bool ends) {
     if (runtime->slow & QJ_AC_SLOW_TRACE) {
         trace_event(from, 'E');
         trace_event(to, 'B');
@@ -187,7 +187,7 @@ void qj_ac__watch_before(struct qj_ac_runtime *runtime, struct qj_ac_task *from,
     if (runtime->slow & QJ_AC_SLOW_TSAN) __tsan_switch_to_fiber(to->sanitizer, 0);
 }
 
-void qj_ac__watch_after(struct qj_ac_runtime *runtime, struct qj_ac_task *now) {
+void qj_ac__instrument_after(struct qj_ac_runtime *runtime, struct qj_ac_task *now) {
     if (runtime->slow & QJ_AC_SLOW_ASAN) {
         __sanitizer_finish_switch_fiber(now->sanitizer, NULL, NULL);
         now->sanitizer = NULL;
