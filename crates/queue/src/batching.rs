@@ -90,15 +90,15 @@ impl<R: Deref<Target: Queue>, const B: usize> BatchingProducer<R, B> {
         if self.block.written == 0 {
             return Ok(());
         }
-        let run = R::Target::claim(self.producer.own_mut(), self.block.written as u64)?;
+        let run = R::Target::claim(self.producer.local_mut(), self.block.written as u64)?;
         // SAFETY: just claimed as many positions as there are items; all are moved out, written, then published.
         unsafe {
             for (offset, item) in self.block.items[..self.block.written].iter().enumerate() {
                 let position = run.first.wrapping_add(offset as u64);
-                R::Target::write(self.producer.own_mut(), position, item.assume_init_read());
+                R::Target::write(self.producer.local_mut(), position, item.assume_init_read());
             }
             self.block.written = 0;
-            R::Target::publish(self.producer.own_mut(), run);
+            R::Target::publish(self.producer.local_mut(), run);
         }
         Ok(())
     }
@@ -138,14 +138,14 @@ impl<R: Deref<Target: Queue>, const B: usize> BatchingConsumer<R, B> {
         if let Some(item) = self.block.get() {
             return Ok(item);
         }
-        let run = R::Target::acquire(self.consumer.own_mut(), B as u64)?;
+        let run = R::Target::acquire(self.consumer.local_mut(), B as u64)?;
         // SAFETY: acquired at most `B` positions; each is read once into the empty block, then given back.
         unsafe {
             for offset in 0..run.count {
-                let item = R::Target::read(self.consumer.own_mut(), run.first.wrapping_add(offset));
+                let item = R::Target::read(self.consumer.local_mut(), run.first.wrapping_add(offset));
                 self.block.put(item);
             }
-            R::Target::give_back(self.consumer.own_mut(), run);
+            R::Target::give_back(self.consumer.local_mut(), run);
         }
         Ok(self.block.get().expect("a successful acquire brings at least one item"))
     }

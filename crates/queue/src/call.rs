@@ -1,11 +1,11 @@
 //! Request and reply between two threads. The caller sends a request and waits, the responder replies; both ends share
-//! one `Exchange`, which the last of them frees. A round trip is faster than over any two queues; two queues are better
+//! one `CallCell`, which the last of them frees. A round trip is faster than over any two queues; two queues are better
 //! when several requests are outstanding at once.
 
 use alloc::sync::Arc;
 use core::ops::ControlFlow;
 
-use crate::exchange::Exchange;
+use crate::call_cell::CallCell;
 use crate::slots::TryError;
 use crate::storage::Line;
 use crate::sync::{AtomicU32, OBSERVE, PUBLISH};
@@ -13,7 +13,7 @@ use crate::wait::{Wait, WaitError};
 
 /// What the two ends share.
 struct CallState<Q, R> {
-    exchange: Exchange<Q, R>,
+    cell: CallCell<Q, R>,
     /// Not 0 once an end has been dropped.
     disconnected: AtomicU32,
 }
@@ -21,7 +21,7 @@ struct CallState<Q, R> {
 impl<Q, R> Drop for CallState<Q, R> {
     fn drop(&mut self) {
         // SAFETY: both ends have been dropped, and each has recorded what it had taken.
-        unsafe { self.exchange.drop_pending() };
+        unsafe { self.cell.drop_pending() };
     }
 }
 
@@ -41,7 +41,7 @@ pub struct Responder<Q, R> {
     owes_reply: bool,
 }
 
-// SAFETY: the ends share one exchange, which belongs to one of them at a time; requests and replies move between their
+// SAFETY: the ends share one cell, which belongs to one of them at a time; requests and replies move between their
 // threads.
 unsafe impl<Q: Send, R: Send> Send for Caller<Q, R> {}
 // SAFETY: as above; through a shared reference an end only reads whether the other is connected.
@@ -54,7 +54,7 @@ unsafe impl<Q: Send, R: Send> Sync for Responder<Q, R> {}
 /// Both ends of a call from one thread to another, for the shortest round trip: a request and its reply share a cache
 /// line when both are small (56 bytes).
 pub fn call<Q, R>() -> (Caller<Q, R>, Responder<Q, R>) {
-    let state = Arc::new(Line(CallState { exchange: Exchange::new(), disconnected: AtomicU32::new(0) }));
+    let state = Arc::new(Line(CallState { cell: CallCell::new(), disconnected: AtomicU32::new(0) }));
     (Caller { state: state.clone(), is_outstanding: false }, Responder { state, owes_reply: false })
 }
 
@@ -101,7 +101,7 @@ impl<Q, R> Caller<Q, R> {
             return Err(request);
         }
         // SAFETY: the reply to every request was taken.
-        unsafe { self.state.0.exchange.send_request(request) };
+        unsafe { self.state.0.cell.send_request(request) };
         self.is_outstanding = true;
         Ok(())
     }
@@ -116,7 +116,7 @@ impl<Q, R> Caller<Q, R> {
             return Err(TryError::NotReady);
         }
         // SAFETY: a request is outstanding, or its reply is here.
-        let reply = unsafe { self.state.0.exchange.take_reply() }.ok_or(TryError::NotReady)?;
+        let reply = unsafe { self.state.0.cell.take_reply() }.ok_or(TryError::NotReady)?;
         self.is_outstanding = false;
         Ok(reply)
     }
@@ -131,7 +131,7 @@ impl<Q, R> Caller<Q, R> {
             return Err(WaitError::GaveUp(TryError::NotReady));
         }
         // SAFETY: a request is outstanding, or its reply is here.
-        let attempt = || unsafe { self.state.0.exchange.take_reply() };
+        let attempt = || unsafe { self.state.0.cell.take_reply() };
         let reply = repeat(attempt, || is_disconnected(&self.state), wait)?;
         self.is_outstanding = false;
         Ok(reply)
@@ -154,7 +154,7 @@ impl<Q, R> Responder<Q, R> {
             return Err(TryError::NotReady);
         }
         // SAFETY: every request that was taken was replied to.
-        let request = unsafe { self.state.0.exchange.take_request() }.ok_or(TryError::NotReady)?;
+        let request = unsafe { self.state.0.cell.take_request() }.ok_or(TryError::NotReady)?;
         self.owes_reply = true;
         Ok(request)
     }
@@ -169,7 +169,7 @@ impl<Q, R> Responder<Q, R> {
             return Err(WaitError::GaveUp(TryError::NotReady));
         }
         // SAFETY: every request that was taken was replied to.
-        let attempt = || unsafe { self.state.0.exchange.take_request() };
+        let attempt = || unsafe { self.state.0.cell.take_request() };
         let request = repeat(attempt, || is_disconnected(&self.state), wait)?;
         self.owes_reply = true;
         Ok(request)
@@ -185,7 +185,7 @@ impl<Q, R> Responder<Q, R> {
             return Err(reply);
         }
         // SAFETY: a request was taken and not replied to.
-        unsafe { self.state.0.exchange.send_reply(reply) };
+        unsafe { self.state.0.cell.send_reply(reply) };
         self.owes_reply = false;
         Ok(())
     }
@@ -199,8 +199,8 @@ impl<Q, R> Responder<Q, R> {
 impl<Q, R> Drop for Caller<Q, R> {
     fn drop(&mut self) {
         if !self.is_outstanding {
-            // SAFETY: the last reply was taken, so the exchange belongs to the caller.
-            unsafe { self.state.0.exchange.mark_empty() };
+            // SAFETY: the last reply was taken, so the cell belongs to the caller.
+            unsafe { self.state.0.cell.mark_empty() };
         }
         disconnect(&self.state);
     }
@@ -209,8 +209,8 @@ impl<Q, R> Drop for Caller<Q, R> {
 impl<Q, R> Drop for Responder<Q, R> {
     fn drop(&mut self) {
         if self.owes_reply {
-            // SAFETY: the request was taken, so the exchange belongs to the responder.
-            unsafe { self.state.0.exchange.mark_empty() };
+            // SAFETY: the request was taken, so the cell belongs to the responder.
+            unsafe { self.state.0.cell.mark_empty() };
         }
         disconnect(&self.state);
     }

@@ -17,15 +17,15 @@ pub trait Queue: sealed::Sealed {
     type Consumers: Side;
     /// The private state of a producer.
     #[doc(hidden)]
-    type ProducerOwn;
+    type ProducerLocal;
     /// The private state of a consumer.
     #[doc(hidden)]
-    type ConsumerOwn;
+    type ConsumerLocal;
 
     #[doc(hidden)]
-    fn producer(&self) -> Self::ProducerOwn;
+    fn producer(&self) -> Self::ProducerLocal;
     #[doc(hidden)]
-    fn consumer(&self) -> Self::ConsumerOwn;
+    fn consumer(&self) -> Self::ConsumerLocal;
     /// The count of the ends; `None` when they are in other processes.
     #[doc(hidden)]
     fn ends(&self) -> Option<&Ends>;
@@ -33,25 +33,25 @@ pub trait Queue: sealed::Sealed {
     fn max_insert(&self) -> usize;
 
     #[doc(hidden)]
-    fn claim(own: &mut Self::ProducerOwn, count: u64) -> Result<Run, TryError>;
+    fn claim(local: &mut Self::ProducerLocal, count: u64) -> Result<Run, TryError>;
     /// # Safety
     /// The position was claimed and is not published.
     #[doc(hidden)]
-    unsafe fn write(own: &Self::ProducerOwn, position: u64, item: Self::Item);
+    unsafe fn write(local: &Self::ProducerLocal, position: u64, item: Self::Item);
     /// # Safety
     /// The run was claimed, and all of it written.
     #[doc(hidden)]
-    unsafe fn publish(own: &mut Self::ProducerOwn, run: Run);
+    unsafe fn publish(local: &mut Self::ProducerLocal, run: Run);
     #[doc(hidden)]
-    fn acquire(own: &mut Self::ConsumerOwn, wanted: u64) -> Result<Run, TryError>;
+    fn acquire(local: &mut Self::ConsumerLocal, wanted: u64) -> Result<Run, TryError>;
     /// # Safety
     /// The position was acquired, is not given back, and is read once.
     #[doc(hidden)]
-    unsafe fn read(own: &Self::ConsumerOwn, position: u64) -> Self::Item;
+    unsafe fn read(local: &Self::ConsumerLocal, position: u64) -> Self::Item;
     /// # Safety
     /// The run was acquired, and all of it read.
     #[doc(hidden)]
-    unsafe fn give_back(own: &mut Self::ConsumerOwn, run: Run);
+    unsafe fn give_back(local: &mut Self::ConsumerLocal, run: Run);
 }
 
 pub(crate) mod sealed {
@@ -92,13 +92,13 @@ impl Ends {
 
 /// The end that inserts. With [`Multi`] producers it can be cloned.
 pub struct Producer<R: Deref<Target: Queue>> {
-    own: <R::Target as Queue>::ProducerOwn,
+    local: <R::Target as Queue>::ProducerLocal,
     queue: R,
 }
 
 /// The end that takes. With [`Multi`] consumers it can be cloned.
 pub struct Consumer<R: Deref<Target: Queue>> {
-    own: <R::Target as Queue>::ConsumerOwn,
+    local: <R::Target as Queue>::ConsumerLocal,
     queue: R,
 }
 
@@ -118,11 +118,11 @@ pub(crate) fn split<R: Deref<Target: Queue> + Clone>(queue: R) -> Option<(Produc
 impl<R: Deref<Target: Queue>> Producer<R> {
     /// An end that `split` or `clone` has counted.
     pub(crate) fn at(queue: R) -> Self {
-        Producer { own: queue.producer(), queue }
+        Producer { local: queue.producer(), queue }
     }
 
-    pub(crate) fn own_mut(&mut self) -> &mut <R::Target as Queue>::ProducerOwn {
-        &mut self.own
+    pub(crate) fn local_mut(&mut self) -> &mut <R::Target as Queue>::ProducerLocal {
+        &mut self.local
     }
 
     /// The queue.
@@ -133,12 +133,12 @@ impl<R: Deref<Target: Queue>> Producer<R> {
     /// Inserts an item unless the queue is full.
     #[inline]
     pub fn push(&mut self, item: <R::Target as Queue>::Item) -> Result<(), TryPushError<<R::Target as Queue>::Item>> {
-        match R::Target::claim(&mut self.own, 1) {
+        match R::Target::claim(&mut self.local, 1) {
             Ok(run) => {
                 // SAFETY: just claimed; written, then published.
                 unsafe {
-                    R::Target::write(&self.own, run.first, item);
-                    R::Target::publish(&mut self.own, run);
+                    R::Target::write(&self.local, run.first, item);
+                    R::Target::publish(&mut self.local, run);
                 }
                 Ok(())
             }
@@ -162,9 +162,9 @@ impl<R: Deref<Target: Queue>> Producer<R> {
                 // of the caller runs in between.
                 unsafe {
                     for (offset, item) in items.into_iter().enumerate() {
-                        R::Target::write(&self.own, run.first.wrapping_add(offset as u64), item);
+                        R::Target::write(&self.local, run.first.wrapping_add(offset as u64), item);
                     }
-                    R::Target::publish(&mut self.own, run);
+                    R::Target::publish(&mut self.local, run);
                 }
                 Ok(())
             }
@@ -186,9 +186,9 @@ impl<R: Deref<Target: Queue>> Producer<R> {
         // SAFETY: just claimed; the slice has as many items as the run; all written, then published.
         unsafe {
             for (offset, item) in items.iter().enumerate() {
-                R::Target::write(&self.own, run.first.wrapping_add(offset as u64), *item);
+                R::Target::write(&self.local, run.first.wrapping_add(offset as u64), *item);
             }
-            R::Target::publish(&mut self.own, run);
+            R::Target::publish(&mut self.local, run);
         }
         Ok(())
     }
@@ -201,7 +201,7 @@ impl<R: Deref<Target: Queue>> Producer<R> {
         }
         let limit = self.queue.max_insert();
         assert!(count <= limit, "an insert of {count} items can never succeed: this queue takes {limit} at once");
-        R::Target::claim(&mut self.own, count as u64).map(Some)
+        R::Target::claim(&mut self.local, count as u64).map(Some)
     }
 
     /// Whether every consumer was dropped, so that nothing pushed will be taken. Ends in other processes are not
@@ -215,11 +215,11 @@ impl<R: Deref<Target: Queue>> Producer<R> {
 impl<R: Deref<Target: Queue>> Consumer<R> {
     /// An end that `split` or `clone` has counted.
     pub(crate) fn at(queue: R) -> Self {
-        Consumer { own: queue.consumer(), queue }
+        Consumer { local: queue.consumer(), queue }
     }
 
-    pub(crate) fn own_mut(&mut self) -> &mut <R::Target as Queue>::ConsumerOwn {
-        &mut self.own
+    pub(crate) fn local_mut(&mut self) -> &mut <R::Target as Queue>::ConsumerLocal {
+        &mut self.local
     }
 
     /// The queue.
@@ -230,11 +230,11 @@ impl<R: Deref<Target: Queue>> Consumer<R> {
     /// Takes the next item unless the queue is empty.
     #[inline]
     pub fn pop(&mut self) -> Result<<R::Target as Queue>::Item, TryError> {
-        let run = R::Target::acquire(&mut self.own, 1)?;
+        let run = R::Target::acquire(&mut self.local, 1)?;
         // SAFETY: just acquired one position; read once, then given back.
         unsafe {
-            let item = R::Target::read(&self.own, run.first);
-            R::Target::give_back(&mut self.own, run);
+            let item = R::Target::read(&self.local, run.first);
+            R::Target::give_back(&mut self.local, run);
             Ok(item)
         }
     }
@@ -248,13 +248,13 @@ impl<R: Deref<Target: Queue>> Consumer<R> {
         if items.is_empty() {
             return Ok(0);
         }
-        let run = R::Target::acquire(&mut self.own, items.len() as u64)?;
+        let run = R::Target::acquire(&mut self.local, items.len() as u64)?;
         // SAFETY: acquired at most as many as there are items; each read once, then given back.
         unsafe {
             for (offset, item) in items.iter_mut().take(run.count as usize).enumerate() {
-                *item = R::Target::read(&self.own, run.first.wrapping_add(offset as u64));
+                *item = R::Target::read(&self.local, run.first.wrapping_add(offset as u64));
             }
-            R::Target::give_back(&mut self.own, run);
+            R::Target::give_back(&mut self.local, run);
         }
         Ok(run.count as usize)
     }
@@ -269,8 +269,8 @@ impl<R: Deref<Target: Queue>> Consumer<R> {
         if limit == 0 {
             return Ok(0);
         }
-        let run = R::Target::acquire(&mut self.own, limit as u64)?;
-        let mut taking = Taking { consumer: self, run, read: 0 };
+        let run = R::Target::acquire(&mut self.local, limit as u64)?;
+        let mut taking = AcquiredRun { consumer: self, run, read: 0 };
         while let Some(item) = taking.next() {
             each(item);
         }
@@ -286,13 +286,13 @@ impl<R: Deref<Target: Queue>> Consumer<R> {
 }
 
 /// An acquired run that is given back on drop, also when a panic unwinds.
-struct Taking<'a, R: Deref<Target: Queue>> {
+struct AcquiredRun<'a, R: Deref<Target: Queue>> {
     consumer: &'a mut Consumer<R>,
     run: Run,
     read: u64,
 }
 
-impl<R: Deref<Target: Queue>> Taking<'_, R> {
+impl<R: Deref<Target: Queue>> AcquiredRun<'_, R> {
     fn next(&mut self) -> Option<<R::Target as Queue>::Item> {
         if self.read == self.run.count {
             return None;
@@ -300,41 +300,41 @@ impl<R: Deref<Target: Queue>> Taking<'_, R> {
         let position = self.run.first.wrapping_add(self.read);
         self.read += 1;
         // SAFETY: acquired, not given back before `drop`, and counted as read.
-        Some(unsafe { R::Target::read(&self.consumer.own, position) })
+        Some(unsafe { R::Target::read(&self.consumer.local, position) })
     }
 }
 
-impl<R: Deref<Target: Queue>> Drop for Taking<'_, R> {
+impl<R: Deref<Target: Queue>> Drop for AcquiredRun<'_, R> {
     fn drop(&mut self) {
         while self.next().is_some() {}
         // SAFETY: acquired, and all of it read.
-        unsafe { R::Target::give_back(&mut self.consumer.own, self.run) };
+        unsafe { R::Target::give_back(&mut self.consumer.local, self.run) };
     }
 }
 
 impl<R> Clone for Producer<R>
 where
-    R: Deref<Target: Queue<Producers = Multi, ProducerOwn: Clone>> + Clone,
+    R: Deref<Target: Queue<Producers = Multi, ProducerLocal: Clone>> + Clone,
 {
     fn clone(&self) -> Self {
         if let Some(ends) = self.queue.ends() {
             // No partner: this end is counted, so the number cannot reach 0 meanwhile.
             ends.producers.fetch_add(1, HINT);
         }
-        Producer { own: self.own.clone(), queue: self.queue.clone() }
+        Producer { local: self.local.clone(), queue: self.queue.clone() }
     }
 }
 
 impl<R> Clone for Consumer<R>
 where
-    R: Deref<Target: Queue<Consumers = Multi, ConsumerOwn: Clone>> + Clone,
+    R: Deref<Target: Queue<Consumers = Multi, ConsumerLocal: Clone>> + Clone,
 {
     fn clone(&self) -> Self {
         if let Some(ends) = self.queue.ends() {
             // No partner: this end is counted, so the number cannot reach 0 meanwhile.
             ends.consumers.fetch_add(1, HINT);
         }
-        Consumer { own: self.own.clone(), queue: self.queue.clone() }
+        Consumer { local: self.local.clone(), queue: self.queue.clone() }
     }
 }
 

@@ -57,7 +57,7 @@ impl<T, S: Storage<ItemCell<T>>> Indexed<T, S> {
         }
     }
 
-    fn own(&self) -> DenseEnd<T> {
+    fn local(&self) -> DenseEnd<T> {
         let cells = self.cells.cells();
         // SAFETY: 1. The storage holds a power of two cells and does not move while an end
         // refers to the queue. 2. `split` gives each end away once.
@@ -92,15 +92,15 @@ impl<T, S: Storage<ItemCell<T>>> Queue for Indexed<T, S> {
     type Item = T;
     type Producers = Single;
     type Consumers = Single;
-    type ProducerOwn = DenseEnd<T>;
-    type ConsumerOwn = DenseEnd<T>;
+    type ProducerLocal = DenseEnd<T>;
+    type ConsumerLocal = DenseEnd<T>;
 
     fn producer(&self) -> DenseEnd<T> {
-        self.own()
+        self.local()
     }
 
     fn consumer(&self) -> DenseEnd<T> {
-        self.own()
+        self.local()
     }
 
     fn ends(&self) -> Option<&Ends> {
@@ -112,41 +112,41 @@ impl<T, S: Storage<ItemCell<T>>> Queue for Indexed<T, S> {
     }
 
     #[inline(always)]
-    fn claim(own: &mut DenseEnd<T>, count: u64) -> Result<Run, TryError> {
-        own.claim(count)
+    fn claim(local: &mut DenseEnd<T>, count: u64) -> Result<Run, TryError> {
+        local.claim(count)
     }
 
     // SAFETY: the caller keeps what the trait asks for.
     #[inline(always)]
-    unsafe fn write(own: &DenseEnd<T>, position: u64, item: T) {
+    unsafe fn write(local: &DenseEnd<T>, position: u64, item: T) {
         // SAFETY: claimed, says the caller.
-        unsafe { own.cell(position).write(item) };
+        unsafe { local.cell(position).write(item) };
     }
 
     // SAFETY: the caller keeps what the trait asks for.
     #[inline(always)]
-    unsafe fn publish(own: &mut DenseEnd<T>, run: Run) {
+    unsafe fn publish(local: &mut DenseEnd<T>, run: Run) {
         // SAFETY: claimed and written, says the caller.
-        unsafe { own.publish(run) };
+        unsafe { local.publish(run) };
     }
 
     #[inline(always)]
-    fn acquire(own: &mut DenseEnd<T>, wanted: u64) -> Result<Run, TryError> {
-        own.acquire(wanted)
+    fn acquire(local: &mut DenseEnd<T>, wanted: u64) -> Result<Run, TryError> {
+        local.acquire(wanted)
     }
 
     // SAFETY: the caller keeps what the trait asks for.
     #[inline(always)]
-    unsafe fn read(own: &DenseEnd<T>, position: u64) -> T {
+    unsafe fn read(local: &DenseEnd<T>, position: u64) -> T {
         // SAFETY: acquired, says the caller, and read once.
-        unsafe { own.cell(position).read() }
+        unsafe { local.cell(position).read() }
     }
 
     // SAFETY: the caller keeps what the trait asks for.
     #[inline(always)]
-    unsafe fn give_back(own: &mut DenseEnd<T>, run: Run) {
+    unsafe fn give_back(local: &mut DenseEnd<T>, run: Run) {
         // SAFETY: acquired and read, says the caller.
-        unsafe { own.give_back(run) };
+        unsafe { local.give_back(run) };
     }
 }
 
@@ -154,7 +154,7 @@ impl<T, S: Storage<ItemCell<T>>> Drop for Indexed<T, S> {
     fn drop(&mut self) {
         // Pairs with PUBLISH and GIVE_BACK, should the ends have been dropped on other threads.
         let (head, tail) = (self.head.0.load(OBSERVE), self.tail.0.load(OBSERVE));
-        let mut remaining = Remaining { own: self.own(), head, tail };
+        let mut remaining = Remaining { local: self.local(), head, tail };
         while let Some(item) = remaining.next() {
             drop(item);
         }
@@ -163,7 +163,7 @@ impl<T, S: Storage<ItemCell<T>>> Drop for Indexed<T, S> {
 
 /// The items that were not taken. Dropped with the queue, also when the drop of one item panics.
 struct Remaining<T> {
-    own: DenseEnd<T>,
+    local: DenseEnd<T>,
     head: u64,
     tail: u64,
 }
@@ -176,7 +176,7 @@ impl<T> Remaining<T> {
         self.head += 1;
         // SAFETY: the items between head and tail were not taken, and no other user is left; this one is counted as
         // taken.
-        Some(unsafe { self.own.cell(self.head - 1).read() })
+        Some(unsafe { self.local.cell(self.head - 1).read() })
     }
 }
 

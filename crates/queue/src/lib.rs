@@ -1,7 +1,10 @@
-//! Lock-free queues: one or many producers, one or many consumers, among threads, interrupt handlers or processes. No
-//! operation takes a lock or blocks: it returns [`TryError::NotReady`], and callers choose how to wait. As in every
-//! bounded queue with slots, a producer that is preempted between claim and publication delays the items behind its
-//! own.
+//! Queues without locks whose operations never block: one or many producers, one or many consumers, among threads,
+//! interrupt handlers or processes. An operation that is not possible returns [`TryError::NotReady`], and callers
+//! choose how to wait.
+//!
+//! With one producer and one consumer every operation is wait-free. With many, the queue is not lock-free in the strict
+//! sense (Herlihy, Shavit): as in Vyukov's MPMC queue and `rte_ring`, a producer that is preempted between claim and
+//! publication delays the items behind its own.
 //!
 #![doc = include_str!("../README.md")]
 #![no_std]
@@ -20,10 +23,10 @@ mod batching;
 mod bell;
 #[cfg(feature = "alloc")]
 mod call;
+#[cfg(feature = "alloc")]
+mod call_cell;
 mod dense_end;
 mod ends;
-#[cfg(feature = "alloc")]
-mod exchange;
 mod fan_in;
 mod indexed;
 #[cfg(all(feature = "std", target_os = "linux"))]

@@ -1,11 +1,11 @@
 //! Queues in memory that processes share, in the layout of `include/quaject/ring.h`: 64-byte slots, the state in the
-//! slot, the position private. The algorithm is in `slots`; this module holds the layout, creation and attachment, and
-//! the recovery after a peer has died. Knows no operating system: the caller supplies the memory.
+//! slot, the position private on single sides. The algorithm is in `slots`; this module holds the layout, creation and
+//! attachment, and the recovery after a peer has died. Knows no operating system: the caller supplies the memory.
 //!
-//! Nothing read from the memory decides which addresses are accessed, every call ends after a bounded number of steps,
-//! and words are copied out with atomic loads before they are used: a malicious peer can lose or forge messages, and
-//! nothing else. A consumer whose producers do not trust each other uses one ring for each producer and combines them
-//! with [`FanIn`](crate::FanIn).
+//! An index read from the memory is masked with the end's private mask, so no access leaves the ring; every call ends
+//! after a bounded number of steps, and words are copied out with atomic loads before they are used: a malicious peer
+//! can lose or forge messages, and nothing else. A consumer whose producers do not trust each other uses one ring for
+//! each producer and combines them with [`FanIn`](crate::FanIn).
 
 use core::marker::PhantomData;
 
@@ -268,7 +268,7 @@ impl<P: Side, C: Side, M: Bytes> Ring<P, C, M> {
             Count::Many => 0,
         };
         let mut producer = Producer::at(ring);
-        producer.own_mut().position = position;
+        producer.local_mut().position = position;
         Ok(producer)
     }
 
@@ -283,7 +283,7 @@ impl<P: Side, C: Side, M: Bytes> Ring<P, C, M> {
             Count::Many => 0,
         };
         let mut consumer = Consumer::at(ring);
-        consumer.own_mut().position = position;
+        consumer.local_mut().position = position;
         Ok(consumer)
     }
 
@@ -350,13 +350,13 @@ impl<P: Side, C: Side, M: Bytes> Ring<P, C, M> {
                         let position = first.wrapping_add(offset);
                         let inner = view.state(position);
                         if inner == view.idle(position, Phase::Free) || inner == view.idle(position, Phase::Full) {
-                            view.exchange(position, inner, view.idle(position, Phase::Void));
+                            view.compare_exchange(position, inner, view.idle(position, Phase::Void));
                         }
                     }
-                    view.exchange(first, found, Word::idle(lap, Phase::Void));
+                    view.compare_exchange(first, found, Word::idle(lap, Phase::Void));
                 }
                 Some(Phase::Taken) => {
-                    if view.exchange(first, found, Word::held(lap, self.owner, 1, Phase::Taken)) {
+                    if view.compare_exchange(first, found, Word::held(lap, self.owner, 1, Phase::Taken)) {
                         // SAFETY: the mark in the slot is ours: acquired, and read once.
                         each(unsafe { view.read(first) });
                         view.give_back_one(first);
@@ -389,8 +389,8 @@ impl<P: Side, C: Side, M: Bytes> Queue for Ring<P, C, M> {
     type Item = Message;
     type Producers = P;
     type Consumers = C;
-    type ProducerOwn = RingEnd;
-    type ConsumerOwn = RingEnd;
+    type ProducerLocal = RingEnd;
+    type ConsumerLocal = RingEnd;
 
     fn producer(&self) -> RingEnd {
         RingEnd { view: self.view, position: 0, owner: self.owner }
@@ -409,41 +409,41 @@ impl<P: Side, C: Side, M: Bytes> Queue for Ring<P, C, M> {
     }
 
     #[inline(always)]
-    fn claim(own: &mut RingEnd, count: u64) -> Result<Run, TryError> {
-        own.view.claim::<P, C>(&mut own.position, own.owner, count)
+    fn claim(local: &mut RingEnd, count: u64) -> Result<Run, TryError> {
+        local.view.claim::<P, C>(&mut local.position, local.owner, count)
     }
 
     // SAFETY: the caller keeps what the trait asks for.
     #[inline(always)]
-    unsafe fn write(own: &RingEnd, position: u64, item: Message) {
+    unsafe fn write(local: &RingEnd, position: u64, item: Message) {
         // SAFETY: claimed, says the caller.
-        unsafe { own.view.write(position, item) };
+        unsafe { local.view.write(position, item) };
     }
 
     // SAFETY: the caller keeps what the trait asks for.
     #[inline(always)]
-    unsafe fn publish(own: &mut RingEnd, run: Run) {
+    unsafe fn publish(local: &mut RingEnd, run: Run) {
         // SAFETY: claimed and written, says the caller.
-        unsafe { own.view.publish(run) };
+        unsafe { local.view.publish(run) };
     }
 
     #[inline(always)]
-    fn acquire(own: &mut RingEnd, wanted: u64) -> Result<Run, TryError> {
-        own.view.acquire::<P, C>(&mut own.position, own.owner, wanted)
+    fn acquire(local: &mut RingEnd, wanted: u64) -> Result<Run, TryError> {
+        local.view.acquire::<P, C>(&mut local.position, local.owner, wanted)
     }
 
     // SAFETY: the caller keeps what the trait asks for.
     #[inline(always)]
-    unsafe fn read(own: &RingEnd, position: u64) -> Message {
+    unsafe fn read(local: &RingEnd, position: u64) -> Message {
         // SAFETY: acquired, says the caller, and read once.
-        unsafe { own.view.read(position) }
+        unsafe { local.view.read(position) }
     }
 
     // SAFETY: the caller keeps what the trait asks for.
     #[inline(always)]
-    unsafe fn give_back(own: &mut RingEnd, run: Run) {
+    unsafe fn give_back(local: &mut RingEnd, run: Run) {
         // SAFETY: acquired and read, says the caller.
-        unsafe { own.view.give_back(run) };
+        unsafe { local.view.give_back(run) };
     }
 }
 

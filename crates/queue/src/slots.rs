@@ -9,10 +9,10 @@
 //! that name an owner, and the recovery from its death, are ours.
 //!
 //! ```text
-//!   one producer      load state[p]                        write   state[p] = FULL(lap)
-//!   many, threads     load, exchange claim p -> p+n       write   state[p+n-1] .. state[p] = FULL(lap)
-//!   many, processes   load, exchange state[p] -> BUSY(lap, owner, n), claim -> p+n  (helped on by others)
-//!                                                         write   state[p+n-1] .. state[p] = FULL(lap)
+//!   one producer      load state[p]                            write   state[p] = FULL(lap)
+//!   many, threads     load, compare-and-swap claim p -> p+n   write   state[p+n-1] .. state[p] = FULL(lap)
+//!   many, processes   load, compare-and-swap state[p] -> BUSY(lap, owner, n), claim -> p+n  (helped on by others)
+//!                                                             write   state[p+n-1] .. state[p] = FULL(lap)
 //! ```
 //!
 //! Consumers mirror this with `take`, `TAKEN` and `FREE(lap + 1)`. Threads may claim by the index because they do not
@@ -25,11 +25,11 @@ use super::word::{Phase, SPAN_MAX, Word};
 /// The number of ends of a side of a queue: one or many.
 pub trait Side: sealed::Side + Send + Sync + 'static {}
 
-/// One user: no exchange, because its position is private.
+/// One user: no compare-and-swap, because its position is private.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Single;
 
-/// Many users, which claim positions optimistically: load, exchange, retry if another end has claimed first.
+/// Many users, which claim positions optimistically: load, compare-and-swap, retry if another end has claimed first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Multi;
 
@@ -167,13 +167,13 @@ impl<M: Memory> View<M> {
     }
 
     #[inline(always)]
-    fn claim_hint(&self) -> &AtomicU64 {
+    fn claim_counter(&self) -> &AtomicU64 {
         // SAFETY: promised to `new`.
         unsafe { &*self.claim }
     }
 
     #[inline(always)]
-    fn take_hint(&self) -> &AtomicU64 {
+    fn take_counter(&self) -> &AtomicU64 {
         // SAFETY: promised to `new`.
         unsafe { &*self.take }
     }
@@ -190,12 +190,12 @@ impl<M: Memory> View<M> {
 
     #[inline(always)]
     pub(crate) fn state(&self, position: u64) -> Word {
-        // Pairs with PUBLISH in `publish`, GIVE_BACK in `give_back` and MARK in `exchange`.
+        // Pairs with PUBLISH in `publish`, GIVE_BACK in `give_back` and MARK in `compare_exchange`.
         Word(self.slot(position).state().load(OBSERVE))
     }
 
     #[inline(always)]
-    pub(crate) fn exchange(&self, position: u64, from: Word, to: Word) -> bool {
+    pub(crate) fn compare_exchange(&self, position: u64, from: Word, to: Word) -> bool {
         // Pairs with OBSERVE in `state` and with itself: marks follow marks.
         self.slot(position).state().compare_exchange(from.0, to.0, MARK, HINT).is_ok()
     }
@@ -240,13 +240,18 @@ impl<M: Memory> View<M> {
 
     /// Gets `count` neighbouring free slots, all or none. They belong to the caller until it publishes them.
     #[inline(always)]
-    pub(crate) fn claim<P: Side, C: Side>(&self, own: &mut u64, owner: u8, count: u64) -> Result<Run, TryError> {
+    pub(crate) fn claim<P: Side, C: Side>(
+        &self,
+        local_position: &mut u64,
+        owner: u8,
+        count: u64,
+    ) -> Result<Run, TryError> {
         debug_assert!(count >= 1 && count <= self.max_insert());
         match (P::COUNT, M::FAULT_MODEL) {
-            (Count::One, _) => match self.occupied::<C>(*own, count) {
+            (Count::One, _) => match self.occupied::<C>(*local_position, count) {
                 None => {
-                    let run = Run { first: *own, count };
-                    *own = own.wrapping_add(count);
+                    let run = Run { first: *local_position, count };
+                    *local_position = local_position.wrapping_add(count);
                     Ok(run)
                 }
                 Some((position, found)) => Err(self.full::<P, C>(position, found)),
@@ -258,17 +263,17 @@ impl<M: Memory> View<M> {
 
     fn claim_index<C: Side>(&self, count: u64) -> Result<Run, TryError> {
         loop {
-            let first = self.claim_hint().load(HINT);
+            let first = self.claim_counter().load(HINT);
             match self.occupied::<C>(first, count) {
                 None => {
                     // `first` was not claimed since: its slot, and those behind it, are still free.
-                    if self.claim_hint().compare_exchange_weak(first, first + count, HINT, HINT).is_ok() {
+                    if self.claim_counter().compare_exchange_weak(first, first + count, HINT, HINT).is_ok() {
                         return Ok(Run { first, count });
                     }
                 }
                 // A producer moves the index before it fills a slot; OBSERVE makes that visible, so an unmoved index
                 // means full.
-                Some(_) if self.claim_hint().load(HINT) == first => return Err(TryError::NotReady),
+                Some(_) if self.claim_counter().load(HINT) == first => return Err(TryError::NotReady),
                 Some(_) => {}
             }
         }
@@ -277,12 +282,12 @@ impl<M: Memory> View<M> {
     fn claim_slot<P: Side, C: Side>(&self, owner: u8, count: u64) -> Result<Run, TryError> {
         for _ in 0..self.attempts() {
             // Pairs with ADVANCE in `help`.
-            let first = self.claim_hint().load(OBSERVE);
+            let first = self.claim_counter().load(OBSERVE);
             match self.occupied::<C>(first, count) {
                 None => {
                     let busy = Word::held(self.lap(first), owner, count, Phase::Busy);
-                    if self.exchange(first, self.idle(first, Phase::Free), busy) {
-                        self.help(self.claim_hint(), first, first.wrapping_add(count));
+                    if self.compare_exchange(first, self.idle(first, Phase::Free), busy) {
+                        self.help(self.claim_counter(), first, first.wrapping_add(count));
                         return Ok(Run { first, count });
                     }
                 }
@@ -292,11 +297,11 @@ impl<M: Memory> View<M> {
                     let ahead = state.ahead_of(self.lap(first));
                     let span = if ahead == 0 && state.phase() == Some(Phase::Busy) { state.span() } else { 1 };
                     if ahead >= 0 && state != self.idle(first, Phase::Free) {
-                        self.help(self.claim_hint(), first, first.wrapping_add(span));
+                        self.help(self.claim_counter(), first, first.wrapping_add(span));
                     }
                 }
                 Some((position, found)) => {
-                    if self.claim_hint().load(HINT) == first {
+                    if self.claim_counter().load(HINT) == first {
                         return Err(self.full::<P, C>(position, found));
                     }
                 }
@@ -339,22 +344,27 @@ impl<M: Memory> View<M> {
 
     /// Gets up to `wanted` items. They belong to the caller until it gives the slots back.
     #[inline(always)]
-    pub(crate) fn acquire<P: Side, C: Side>(&self, own: &mut u64, owner: u8, wanted: u64) -> Result<Run, TryError> {
+    pub(crate) fn acquire<P: Side, C: Side>(
+        &self,
+        local_position: &mut u64,
+        owner: u8,
+        wanted: u64,
+    ) -> Result<Run, TryError> {
         debug_assert!(wanted >= 1);
         match (C::COUNT, M::FAULT_MODEL) {
             (Count::One, FaultModel::Threads) => {
-                let run = Run { first: *own, count: self.full_from(*own, wanted) };
+                let run = Run { first: *local_position, count: self.full_from(*local_position, wanted) };
                 if run.count == 0 {
                     return Err(TryError::NotReady);
                 }
-                *own = own.wrapping_add(run.count);
+                *local_position = local_position.wrapping_add(run.count);
                 if wanted > 1 && run.count == wanted {
-                    self.prefetch_ahead(*own, wanted);
+                    self.prefetch_ahead(*local_position, wanted);
                 }
                 Ok(run)
             }
             (Count::Many, FaultModel::Threads) => self.acquire_index(wanted),
-            (Count::One, FaultModel::Processes) => self.acquire_own::<P, C>(own, wanted),
+            (Count::One, FaultModel::Processes) => self.acquire_single::<P, C>(local_position, wanted),
             (Count::Many, FaultModel::Processes) => self.acquire_slot::<P, C>(owner),
         }
     }
@@ -386,14 +396,14 @@ impl<M: Memory> View<M> {
 
     fn acquire_index(&self, wanted: u64) -> Result<Run, TryError> {
         loop {
-            let first = self.take_hint().load(HINT);
+            let first = self.take_counter().load(HINT);
             let count = self.full_from(first, wanted);
             if count > 0 {
                 // `first` was not taken since: it, and those behind it, are still full.
-                if self.take_hint().compare_exchange_weak(first, first + count, HINT, HINT).is_ok() {
+                if self.take_counter().compare_exchange_weak(first, first + count, HINT, HINT).is_ok() {
                     return Ok(Run { first, count });
                 }
-            } else if self.take_hint().load(HINT) == first {
+            } else if self.take_counter().load(HINT) == first {
                 // A consumer moves the index before it empties a slot; an unmoved index means empty.
                 return Err(TryError::NotReady);
             }
@@ -402,22 +412,22 @@ impl<M: Memory> View<M> {
 
     /// One consumer among processes: skips the slots that a dead producer left void.
     #[inline(always)]
-    fn acquire_own<P: Side, C: Side>(&self, own: &mut u64, wanted: u64) -> Result<Run, TryError> {
+    fn acquire_single<P: Side, C: Side>(&self, local_position: &mut u64, wanted: u64) -> Result<Run, TryError> {
         for _ in 0..=self.mask {
-            let run = Run { first: *own, count: self.full_from(*own, wanted) };
+            let run = Run { first: *local_position, count: self.full_from(*local_position, wanted) };
             if run.count > 0 {
-                *own = own.wrapping_add(run.count);
+                *local_position = local_position.wrapping_add(run.count);
                 return Ok(run);
             }
-            let found = self.state(*own);
-            if found == self.idle(*own, Phase::Full) {
+            let found = self.state(*local_position);
+            if found == self.idle(*local_position, Phase::Full) {
                 continue;
             }
-            if found != self.idle(*own, Phase::Void) {
-                return Err(self.empty::<P, C>(*own, found));
+            if found != self.idle(*local_position, Phase::Void) {
+                return Err(self.empty::<P, C>(*local_position, found));
             }
-            self.give_back_one(*own);
-            *own = own.wrapping_add(1);
+            self.give_back_one(*local_position);
+            *local_position = local_position.wrapping_add(1);
         }
         Err(TryError::NotReady)
     }
@@ -425,21 +435,21 @@ impl<M: Memory> View<M> {
     fn acquire_slot<P: Side, C: Side>(&self, owner: u8) -> Result<Run, TryError> {
         for _ in 0..self.attempts() {
             // Pairs with ADVANCE in `help`.
-            let first = self.take_hint().load(OBSERVE);
+            let first = self.take_counter().load(OBSERVE);
             let (found, lap) = (self.state(first), self.lap(first));
             if found == self.idle(first, Phase::Full) {
-                if self.exchange(first, found, Word::held(lap, owner, 1, Phase::Taken)) {
-                    self.help(self.take_hint(), first, first.wrapping_add(1));
+                if self.compare_exchange(first, found, Word::held(lap, owner, 1, Phase::Taken)) {
+                    self.help(self.take_counter(), first, first.wrapping_add(1));
                     return Ok(Run { first, count: 1 });
                 }
             } else if found == self.idle(first, Phase::Void) {
-                if self.exchange(first, found, Word::idle(lap + 1, Phase::Free)) {
-                    self.help(self.take_hint(), first, first.wrapping_add(1));
+                if self.compare_exchange(first, found, Word::idle(lap + 1, Phase::Free)) {
+                    self.help(self.take_counter(), first, first.wrapping_add(1));
                 }
             } else if found.ahead_of(lap) > 0 || (found.ahead_of(lap) == 0 && found.phase() == Some(Phase::Taken)) {
                 // Taken already: the hint lags behind, or a consumer died between its claim and its advance.
-                self.help(self.take_hint(), first, first.wrapping_add(1));
-            } else if self.take_hint().load(HINT) == first {
+                self.help(self.take_counter(), first, first.wrapping_add(1));
+            } else if self.take_counter().load(HINT) == first {
                 return Err(self.empty::<P, C>(first, found));
             }
         }

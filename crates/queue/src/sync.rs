@@ -18,7 +18,7 @@ pub(crate) const BARRIER: Ordering = Ordering::SeqCst;
 /// A hint is advanced among processes: an end that follows it sees the states that moved it, and so does not mistake an
 /// old state for a corrupt one. Pairs with [`OBSERVE`].
 pub(crate) const ADVANCE: Ordering = Ordering::Release;
-/// A position that is only a hint; the states of the slots order all that must be seen.
+/// Orders nothing: a position that is only a hint, or a value that another access orders.
 pub(crate) const HINT: Ordering = Ordering::Relaxed;
 
 /// Memory of one item, which the states of slots or the indices give to one side at a time.

@@ -134,8 +134,8 @@ impl<T, P: Side, C: Side, S: Storage<Slot<T, A>>, A> Queue for Slotted<T, P, C, 
     type Item = T;
     type Producers = P;
     type Consumers = C;
-    type ProducerOwn = SlottedEnd<Slot<T, A>>;
-    type ConsumerOwn = SlottedEnd<Slot<T, A>>;
+    type ProducerLocal = SlottedEnd<Slot<T, A>>;
+    type ConsumerLocal = SlottedEnd<Slot<T, A>>;
 
     fn producer(&self) -> SlottedEnd<Slot<T, A>> {
         SlottedEnd { view: self.view(), position: 0 }
@@ -154,41 +154,41 @@ impl<T, P: Side, C: Side, S: Storage<Slot<T, A>>, A> Queue for Slotted<T, P, C, 
     }
 
     #[inline(always)]
-    fn claim(own: &mut SlottedEnd<Slot<T, A>>, count: u64) -> Result<Run, TryError> {
-        own.view.claim::<P, C>(&mut own.position, 0, count)
+    fn claim(local: &mut SlottedEnd<Slot<T, A>>, count: u64) -> Result<Run, TryError> {
+        local.view.claim::<P, C>(&mut local.position, 0, count)
     }
 
     // SAFETY: the caller keeps what the trait asks for.
     #[inline(always)]
-    unsafe fn write(own: &SlottedEnd<Slot<T, A>>, position: u64, item: T) {
+    unsafe fn write(local: &SlottedEnd<Slot<T, A>>, position: u64, item: T) {
         // SAFETY: claimed, says the caller.
-        unsafe { own.view.write(position, item) };
+        unsafe { local.view.write(position, item) };
     }
 
     // SAFETY: the caller keeps what the trait asks for.
     #[inline(always)]
-    unsafe fn publish(own: &mut SlottedEnd<Slot<T, A>>, run: Run) {
+    unsafe fn publish(local: &mut SlottedEnd<Slot<T, A>>, run: Run) {
         // SAFETY: claimed and written, says the caller.
-        unsafe { own.view.publish(run) };
+        unsafe { local.view.publish(run) };
     }
 
     #[inline(always)]
-    fn acquire(own: &mut SlottedEnd<Slot<T, A>>, wanted: u64) -> Result<Run, TryError> {
-        own.view.acquire::<P, C>(&mut own.position, 0, wanted)
+    fn acquire(local: &mut SlottedEnd<Slot<T, A>>, wanted: u64) -> Result<Run, TryError> {
+        local.view.acquire::<P, C>(&mut local.position, 0, wanted)
     }
 
     // SAFETY: the caller keeps what the trait asks for.
     #[inline(always)]
-    unsafe fn read(own: &SlottedEnd<Slot<T, A>>, position: u64) -> T {
+    unsafe fn read(local: &SlottedEnd<Slot<T, A>>, position: u64) -> T {
         // SAFETY: acquired, says the caller, and read once.
-        unsafe { own.view.read(position) }
+        unsafe { local.view.read(position) }
     }
 
     // SAFETY: the caller keeps what the trait asks for.
     #[inline(always)]
-    unsafe fn give_back(own: &mut SlottedEnd<Slot<T, A>>, run: Run) {
+    unsafe fn give_back(local: &mut SlottedEnd<Slot<T, A>>, run: Run) {
         // SAFETY: acquired and read, says the caller.
-        unsafe { own.view.give_back(run) };
+        unsafe { local.view.give_back(run) };
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) const LIBRARIES: &[Library] = &[
         description: "Copy, checksum and other steps, composed into one pass over memory",
         form: Form::Rust,
     },
-    Library { name: "queue", description: "Lock-free rings in shared memory", form: Form::Headers },
+    Library { name: "queue", description: "Rings without locks in shared memory", form: Form::Headers },
     Library { name: "vcode", description: "Machine code written in place", form: Form::Headers },
 ];
 

@@ -12,8 +12,8 @@
  *   state  lap: 48 bits | owner: 8 bits | span-1: 5 bits | phase: 3 bits        all zero is a free slot of lap 0
  *
  * A position counts messages from 0; it lives in slot `position % capacity` and in lap `position / capacity`.
- * The slot itself holds its state, free or full, so one line moves per message and direction, and no index
- * of the peer decides which addresses are accessed:
+ * The slot itself holds its state, free or full, so one line moves per message and direction, and every index is masked
+ * with the end's own mask, so that no index of a peer leads outside of the ring:
  *
  *       FREE(lap) ----------- one producer ------------> FULL(lap) ------ one consumer -----> FREE(lap + 1)
  *       FREE(lap) -> BUSY(lap, owner, span) -----------> FULL(lap) -> TAKEN(lap, owner) ----> FREE(lap + 1)
@@ -115,8 +115,8 @@ static inline int64_t qj_ring__ahead(const struct qj_ring_end *end, uint64_t sta
 static inline struct qj_ring_slot *qj_ring__slot(const struct qj_ring_end *end, uint64_t position) {
     return &end->slots[position & end->mask]; /* the mask is our own: inside the ring, whatever `position` is */
 }
-/* Pairs with qj_ring__set_state() and the exchanges: the words that were written before them are visible after this
- * load. */
+/* Pairs with qj_ring__set_state() and qj_ring__compare_exchange(): the words that were written before them are visible
+ * after this load. */
 static inline uint64_t qj_ring__get_state(const struct qj_ring_end *end, uint64_t position) {
     return __atomic_load_n(&qj_ring__slot(end, position)->state, __ATOMIC_ACQUIRE);
 }
@@ -126,7 +126,7 @@ static inline void qj_ring__set_state(const struct qj_ring_end *end, uint64_t po
     __atomic_store_n(&qj_ring__slot(end, position)->state, state, __ATOMIC_RELEASE);
 }
 /* Pairs as the two above, on both sides. */
-static inline int qj_ring__exchange(const struct qj_ring_end *end, uint64_t position, uint64_t from, uint64_t to) {
+static inline int qj_ring__compare_exchange(const struct qj_ring_end *end, uint64_t position, uint64_t from, uint64_t to) {
     return __atomic_compare_exchange_n(&qj_ring__slot(end, position)->state, &from, to, 0, __ATOMIC_ACQ_REL,
                                        __ATOMIC_RELAXED);
 }
@@ -246,7 +246,7 @@ static inline enum qj_ring_result qj_ring__empty(struct qj_ring_end *end, uint64
     return QJ_RING_BROKEN;
 }
 
-/* ---- a single side: no exchange, nothing to claim ---- */
+/* ---- a single side: no compare-and-swap, nothing to claim ---- */
 
 QJ_RING__SPECIALISED enum qj_ring_result qj_ring__sp_push(struct qj_ring_end *end,
                                                           const struct qj_ring_message *messages, uint32_t count) {
@@ -375,7 +375,7 @@ QJ_RING__SPECIALISED void qj_ring_sc_give_back(const struct qj_ring_end *end, ui
     }
 }
 
-/* ---- a shared side: the exchange on the slot is the claim, the index is a hint ---- */
+/* ---- a shared side: the compare-and-swap on the slot is the claim, the index is a hint ---- */
 
 /* Pairs with qj_ring__hint(): an end that follows the hint sees the states that moved it, and does not mistake an old
  * state for a protocol violation. */
@@ -417,7 +417,7 @@ QJ_RING__SPECIALISED enum qj_ring_result qj_ring__mp_push(struct qj_ring_end *en
             return qj_ring__full(end, found, first + i - 1);
         }
         QJ_RING_STEP("mp claim");
-        if (!qj_ring__exchange(end, first, qj_ring__idle(end, first, QJ_RING_FREE),
+        if (!qj_ring__compare_exchange(end, first, qj_ring__idle(end, first, QJ_RING_FREE),
                                qj_ring__state(first >> end->shift, end->owner, count, QJ_RING_BUSY)))
             continue;
         QJ_RING_STEP("mp advance");
@@ -453,7 +453,7 @@ static inline enum qj_ring_result qj_ring_mc_pop(struct qj_ring_end *end, struct
         int64_t ahead = qj_ring__ahead(end, found, position);
         if (found == qj_ring__idle(end, position, QJ_RING_FULL)) {
             QJ_RING_STEP("mc claim");
-            if (!qj_ring__exchange(end, position, found, qj_ring__state(lap, end->owner, 1, QJ_RING_TAKEN))) continue;
+            if (!qj_ring__compare_exchange(end, position, found, qj_ring__state(lap, end->owner, 1, QJ_RING_TAKEN))) continue;
             QJ_RING_STEP("mc advance");
             qj_ring__help(hint, position, position + 1);
             qj_ring__read(end, position, message);
@@ -463,7 +463,7 @@ static inline enum qj_ring_result qj_ring_mc_pop(struct qj_ring_end *end, struct
         }
         if (found == qj_ring__idle(end, position, QJ_RING_VOID)) {
             QJ_RING_STEP("mc skip");
-            if (qj_ring__exchange(end, position, found, qj_ring__state(lap + 1, 0, 1, QJ_RING_FREE)))
+            if (qj_ring__compare_exchange(end, position, found, qj_ring__state(lap + 1, 0, 1, QJ_RING_FREE)))
                 qj_ring__help(hint, position, position + 1);
             continue;
         }
@@ -498,15 +498,15 @@ static inline void qj_ring_recover(struct qj_ring_end *end, uint8_t owner,
                 if (inner == qj_ring__idle(end, first + i, QJ_RING_FREE) ||
                     inner == qj_ring__idle(end, first + i, QJ_RING_FULL)) {
                     QJ_RING_STEP("recover inner");
-                    qj_ring__exchange(end, first + i, inner, qj_ring__idle(end, first + i, QJ_RING_VOID));
+                    qj_ring__compare_exchange(end, first + i, inner, qj_ring__idle(end, first + i, QJ_RING_VOID));
                 }
             }
             QJ_RING_STEP("recover busy");
-            qj_ring__exchange(end, first, found, qj_ring__idle(end, first, QJ_RING_VOID));
+            qj_ring__compare_exchange(end, first, found, qj_ring__idle(end, first, QJ_RING_VOID));
         } else if (qj_ring__phase(found) == QJ_RING_TAKEN) {
             struct qj_ring_message message;
             QJ_RING_STEP("recover taken");
-            if (!qj_ring__exchange(end, first, found, qj_ring__state(lap, end->owner, 1, QJ_RING_TAKEN))) continue;
+            if (!qj_ring__compare_exchange(end, first, found, qj_ring__state(lap, end->owner, 1, QJ_RING_TAKEN))) continue;
             qj_ring__read(end, first, &message);
             /* The message is safe with the caller before the slot is free. */
             if (each) each(context, &message);

@@ -9,8 +9,8 @@ macro_rules! models {
             use std::sync::Arc;
 
             use crate::$version::bell::Bell;
+            use crate::$version::call_cell::CallCell;
             use crate::$version::dense_end::DenseEnd;
-            use crate::$version::exchange::Exchange;
             use crate::$version::slots::{FaultModel, Memory, Multi, Run, Side, Single, TryError, View};
             use crate::$version::sync::{AtomicU64, Cell};
             use loom::thread;
@@ -66,7 +66,7 @@ macro_rules! models {
             struct End<K: Kind, P, C> {
                 queue: Arc<Queue<K>>,
                 view: View<Slot<K>>,
-                own: u64,
+                local_position: u64,
                 owner: u8,
                 sides: PhantomData<(P, C)>,
             }
@@ -82,10 +82,10 @@ macro_rules! models {
                             &raw const queue.take,
                         )
                     };
-                    End { queue: queue.clone(), view, own: 0, owner, sides: PhantomData }
+                    End { queue: queue.clone(), view, local_position: 0, owner, sides: PhantomData }
                 }
                 fn try_push<const N: usize>(&mut self, items: [u32; N]) -> bool {
-                    match self.view.claim::<P, C>(&mut self.own, self.owner, N as u64) {
+                    match self.view.claim::<P, C>(&mut self.local_position, self.owner, N as u64) {
                         // SAFETY: just claimed; written, then published.
                         Ok(run) => unsafe {
                             for (offset, item) in items.into_iter().enumerate() {
@@ -99,7 +99,7 @@ macro_rules! models {
                     }
                 }
                 fn try_pop(&mut self) -> Option<u32> {
-                    match self.view.acquire::<P, C>(&mut self.own, self.owner, 1) {
+                    match self.view.acquire::<P, C>(&mut self.local_position, self.owner, 1) {
                         // SAFETY: just acquired; read once, then given back.
                         Ok(run) => unsafe {
                             let item = self.view.read(run.first);
@@ -266,8 +266,8 @@ macro_rules! models {
             /// Two calls; each reply is its request plus one.
             pub(crate) fn calls() {
                 explore(None, || {
-                    let exchange = Arc::new(Exchange::<u32, u32>::new());
-                    let theirs = exchange.clone();
+                    let cell = Arc::new(CallCell::<u32, u32>::new());
+                    let theirs = cell.clone();
                     let responding = thread::spawn(move || {
                         for _ in 0..2 {
                             // SAFETY: this thread replies, to one request after the other; loom checks it.
@@ -278,9 +278,9 @@ macro_rules! models {
                     });
                     for request in [10, 20] {
                         // SAFETY: this thread calls, and takes each reply before it calls again; loom checks it.
-                        unsafe { exchange.send_request(request) };
+                        unsafe { cell.send_request(request) };
                         // SAFETY: as above.
-                        assert_eq!(until(|| unsafe { exchange.take_reply() }), request + 1);
+                        assert_eq!(until(|| unsafe { cell.take_reply() }), request + 1);
                     }
                     responding.join().expect("the responder ends");
                 });
@@ -308,7 +308,7 @@ macro_rules! models {
                         theirs.0.ring(|| theirs.1.store(1, loom::sync::atomic::Ordering::Relaxed));
                     });
                     shared.0.arm();
-                    let found = consumer.view.acquire::<Single, Single>(&mut consumer.own, 0, 1).is_ok();
+                    let found = consumer.view.acquire::<Single, Single>(&mut consumer.local_position, 0, 1).is_ok();
                     producing.join().expect("the producer ends");
                     let rung = shared.1.load(loom::sync::atomic::Ordering::Relaxed) == 1;
                     assert!(found || rung, "slept through it");

@@ -3,10 +3,10 @@
 
 #[path = "../../src/bell.rs"]
 pub(crate) mod bell;
+#[path = "../../src/call_cell.rs"]
+pub(crate) mod call_cell;
 #[path = "../../src/dense_end.rs"]
 pub(crate) mod dense_end;
-#[path = "../../src/exchange.rs"]
-pub(crate) mod exchange;
 #[path = "../../src/prefetch.rs"]
 pub(crate) mod prefetch;
 #[path = "../../src/slots.rs"]

@@ -30,14 +30,14 @@ union Content<Q, R> {
 
 /// The cell and its state.
 #[repr(C)]
-pub(crate) struct Exchange<Q, R> {
+pub(crate) struct CallCell<Q, R> {
     turn: AtomicU32,
     content: Cell<Content<Q, R>>,
 }
 
-impl<Q, R> Exchange<Q, R> {
+impl<Q, R> CallCell<Q, R> {
     pub(crate) fn new() -> Self {
-        Exchange { turn: AtomicU32::new(EMPTY), content: Cell::new() }
+        CallCell { turn: AtomicU32::new(EMPTY), content: Cell::new() }
     }
 
     /// # Safety
@@ -97,9 +97,9 @@ impl<Q, R> Exchange<Q, R> {
     /// Drops a request or a reply that was never taken.
     ///
     /// # Safety
-    /// No end uses the exchange any more; an end that took the content and wrote none has called `mark_empty`.
+    /// No end uses the cell any more; an end that took the content and wrote none has called `mark_empty`.
     pub(crate) unsafe fn drop_pending(&self) {
-        // No partner: the exchange is the caller's own.
+        // No partner: the cell is the caller's own.
         match self.turn.load(HINT) {
             // SAFETY: by `turn` and the caller's promise the cell holds a request; it is not read again.
             REQUESTED => drop(ManuallyDrop::into_inner(unsafe { self.content.read().request })),
