@@ -3,7 +3,7 @@
 
 use std::hint::black_box;
 
-use quaject_vcode::layers::client::Client;
+use quaject_vcode::layers::temporary_allocator::TemporaryAllocator;
 use quaject_vcode::layers::peephole::Peephole;
 use quaject_vcode::{Asm, Core, Extension, Kind, Machine, Param, Region, Workspace, decode};
 
@@ -81,7 +81,7 @@ impl Program {
         Program { tokens, instructions }
     }
 
-    fn write<A: Client>(&self, asm: &mut A, base: A::Reg, parameter: A::Reg) {
+    fn write<A: TemporaryAllocator>(&self, asm: &mut A, base: A::Reg, parameter: A::Reg) {
         let mut rest = &self.tokens[..];
         while let [Token::Assign(variable), tail @ ..] = rest {
             rest = tail;
@@ -93,7 +93,7 @@ impl Program {
     }
 }
 
-fn operand<A: Client>(asm: &mut A, rest: &mut &[Token], base: A::Reg, parameter: A::Reg) -> A::Reg {
+fn operand<A: TemporaryAllocator>(asm: &mut A, rest: &mut &[Token], base: A::Reg, parameter: A::Reg) -> A::Reg {
     let [token, tail @ ..] = *rest else { unreachable!("expressions are whole") };
     *rest = tail;
     match token {

@@ -67,17 +67,17 @@ pub struct Body {
 pub fn body(machine: &Machine, row: &Row, form: Form) -> Result<Body, SpecError> {
     let build = Build { machine };
     let result = match form {
-        Form::Register => build.alternatives(&row.register, Fixed::default(), build.last_resort(row, form)),
+        Form::Register => build.alternatives(&row.register, Fixed::default(), build.fallback(row, form)),
         Form::Immediate | Form::Local => {
             let s = (form == Form::Local).then_some(machine.special.stack);
-            let featured = row.immediate.iter().any(Alternative::asks_for_features);
+            let featured = row.immediate.iter().any(Alternative::requires_features);
             let fallback = match row.family {
-                _ if featured => Ok(build.last_resort(row, form)),
+                _ if featured => Ok(build.fallback(row, form)),
                 Family::Binary | Family::Checked | Family::Load | Family::Store | Family::Branch
                     if !row.register.is_empty() =>
                 {
                     let y = machine.special.y;
-                    build.alternatives(&row.register, Fixed { s, t: Some(y) }, build.last(row, form)).map(
+                    build.alternatives(&row.register, Fixed { s, t: Some(y) }, build.immediate_fallback(row, form)).map(
                         |mut nodes| {
                             nodes.insert(0, Node::SetLong { register: y, value: Expr::Name("i".into()) });
                             nodes
@@ -103,7 +103,7 @@ pub fn body(machine: &Machine, row: &Row, form: Form) -> Result<Body, SpecError>
                 | Family::IndexedStore
                 | Family::Hint
                 | Family::Vector(_)
-                | Family::Frame => Ok(build.last_resort(row, form)),
+                | Family::Frame => Ok(build.fallback(row, form)),
             };
             fallback.and_then(|fallback| build.alternatives(&row.immediate, Fixed { s, t: None }, fallback))
         }
@@ -144,8 +144,8 @@ struct Build<'a> {
 
 impl Build<'_> {
     /// The fallback when no register alternative applies to an immediate or to a variable on the stack.
-    fn last(&self, row: &Row, form: Form) -> Vec<Node> {
-        let featured = row.register.iter().any(Alternative::asks_for_features);
+    fn immediate_fallback(&self, row: &Row, form: Form) -> Vec<Node> {
+        let featured = row.register.iter().any(Alternative::requires_features);
         vec![match (featured, self.is_portable(row, form)) {
             (true, true) => Node::Portable,
             (true, false) => Node::Lacks,
@@ -159,9 +159,9 @@ impl Build<'_> {
     }
 
     /// The fallback when no alternative applies.
-    fn last_resort(&self, row: &Row, form: Form) -> Vec<Node> {
+    fn fallback(&self, row: &Row, form: Form) -> Vec<Node> {
         let alternatives = if form == Form::Register { &row.register } else { &row.immediate };
-        let featured = alternatives.iter().any(Alternative::asks_for_features);
+        let featured = alternatives.iter().any(Alternative::requires_features);
         vec![match (featured, self.is_portable(row, form)) {
             (true, true) => Node::Portable,
             (true, false) => Node::Lacks,

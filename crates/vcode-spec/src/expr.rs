@@ -185,12 +185,12 @@ impl Expr {
     }
 
     /// Whether it contains `near`.
-    pub fn asks_for_near(&self) -> bool {
+    pub fn uses_near(&self) -> bool {
         match self {
             Expr::Near => true,
             Expr::Number(_) | Expr::Name(_) | Expr::Has(_) => false,
-            Expr::Negate(inner) | Expr::Complement(inner) => inner.asks_for_near(),
-            Expr::Binary(_, left, right) => left.asks_for_near() || right.asks_for_near(),
+            Expr::Negate(inner) | Expr::Complement(inner) => inner.uses_near(),
+            Expr::Binary(_, left, right) => left.uses_near() || right.uses_near(),
         }
     }
 

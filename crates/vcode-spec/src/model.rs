@@ -276,7 +276,7 @@ pub struct Alternative {
 
 impl Alternative {
     /// Whether it requires features that not every processor of the machine has.
-    pub fn asks_for_features(&self) -> bool {
+    pub fn requires_features(&self) -> bool {
         self.guard.as_ref().is_some_and(|guard| !guard.features().is_empty())
     }
 }
@@ -376,7 +376,7 @@ impl Machine {
     /// The margin to the range of the field allows for the length of a row.
     pub fn reach(&self) -> u32 {
         let alternatives = self.rows.iter().flat_map(|row| row.register.iter().chain(&row.immediate));
-        let near = alternatives.filter(|alternative| alternative.guard.as_ref().is_some_and(Expr::asks_for_near));
+        let near = alternatives.filter(|alternative| alternative.guard.as_ref().is_some_and(Expr::uses_near));
         let fields = near.flat_map(|alternative| &alternative.steps).flat_map(|step| match step {
             Step::Emit { insn, args } => {
                 let operands = self.insns[*insn].operands.iter().zip(args);

@@ -59,7 +59,7 @@ pub(crate) fn machine(ops: &[PortableOp], machines: &[Machine], machine: &Machin
     out.push_str(
         "use crate::error::Error;\nuse crate::features::Features;\nuse crate::frame::Local;\nuse crate::generated::core::{Core, Extension, Vectors};\n",
     );
-    out.push_str("use crate::architecture::Architecture;\nuse crate::machine::Machine;\nuse crate::registers::{Lists, Register};\nuse crate::vector::VectorMachine;\n\n");
+    out.push_str("use crate::architecture::Architecture;\nuse crate::machine::Machine;\nuse crate::registers::{Register, RegisterFile};\nuse crate::vector::VectorMachine;\n\n");
     registers(&mut out, machine);
     features(&mut out, machine);
     let _ = writeln!(out, "/// The machine `{}`.", machine.name);
@@ -214,7 +214,13 @@ fn architecture_impl(
         ("INT", &machine.temp, &machine.saved, &machine.args),
         ("FLOAT", &machine.ftemp, &machine.fsaved, &machine.fargs),
     ] {
-        let _ = writeln!(out, "    const {name}: Lists = Lists::new({}, {}, {});", list(temp), list(saved), list(args));
+        let _ = writeln!(
+            out,
+            "    const {name}: RegisterFile = RegisterFile::new({}, {}, {});",
+            list(temp),
+            list(saved),
+            list(args)
+        );
     }
     let special = &machine.special;
     for (name, class, number) in [

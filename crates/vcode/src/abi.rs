@@ -1,7 +1,7 @@
 //! Calling conventions and the layout of frames: where arguments are passed, and which registers a call preserves. Uses
 //! register numbers, not encodings; the conventions of the machines are in `conventions.rs`.
 
-use crate::registers::{Lists, Set};
+use crate::registers::{RegisterFile, Set};
 use crate::signature::Type;
 
 /// Where an argument is passed.
@@ -32,12 +32,12 @@ pub struct Counters {
 #[derive(Debug, Clone, Copy)]
 pub struct Convention {
     /// Integer registers and their classes.
-    pub int: Lists,
+    pub int: RegisterFile,
     /// Floating registers and their classes.
-    pub float: Lists,
+    pub float: RegisterFile,
     /// Assigns the next argument to a register of `args`, or to stack bytes that it adds to the counters. The functions
     /// of the machines, such as `x86_64::X86_64::CONVENTION.place`, use the registers of `args` in order.
-    pub place: fn(&Lists, &Lists, &mut Counters, Type) -> Place,
+    pub place: fn(&RegisterFile, &RegisterFile, &mut Counters, Type) -> Place,
     /// Whether a function must also preserve the scratch registers and the special registers that instructions change
     /// (HI and LO of MIPS, the condition register of Power), as an interrupt handler must.
     pub scratch: Scratch,
@@ -68,10 +68,10 @@ pub(crate) struct Places {
 
 impl Convention {
     /// Those of these registers that calls preserve. Handlers call functions of C.
-    pub(crate) fn surviving(&self, lists: &Lists, own: &Lists) -> Set {
+    pub(crate) fn surviving(&self, file: &RegisterFile, own: &RegisterFile) -> Set {
         match self.scratch {
-            Scratch::Free => lists.surviving,
-            Scratch::Preserved => lists.surviving & lists.set_of(own.saved),
+            Scratch::Free => file.surviving,
+            Scratch::Preserved => file.surviving & file.set_of(own.saved),
         }
     }
 }
@@ -114,6 +114,8 @@ pub trait Abi {
     const COUNTS_FLOATS: bool;
     /// Whether words and data are stored least significant byte first.
     const LITTLE_ENDIAN: bool;
+    /// Whether the target of an integer instruction is also its first source (x86).
+    const TWO_OPERAND: bool = false;
     /// Whether instructions on integers use the floating scratch register (Alpha, which divides there).
     const DIVIDES_IN_FLOATS: bool = false;
     /// Bytes reserved in front of the body for the prologue of the machine's own convention.

@@ -3,7 +3,7 @@
 
 use crate::abi::Abi;
 use crate::features::Features;
-use crate::registers::{Lists, Register};
+use crate::registers::{Register, RegisterFile};
 
 /// The constants of a machine.
 #[doc(hidden)]
@@ -22,9 +22,9 @@ pub trait Architecture: Abi + Sized + Copy + 'static {
     /// is written.
     const MAX_BYTES: &'static [u8];
     /// Its integer registers.
-    const INT: Lists;
+    const INT: RegisterFile;
     /// Its floating registers.
-    const FLOAT: Lists;
+    const FLOAT: RegisterFile;
     /// The stack pointer.
     const STACK: Self::Reg;
     /// A scratch register that any instruction may overwrite.

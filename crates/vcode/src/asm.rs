@@ -18,7 +18,7 @@ use crate::architecture::Architecture;
 use crate::cursor::{Cursor, SLACK};
 use crate::error::Error;
 use crate::features::Features;
-use crate::registers::File;
+use crate::registers::RegisterState;
 
 /// Memory that a function is written to: writable at one address, executable at the same or another.
 #[derive(Debug)]
@@ -181,14 +181,14 @@ pub(crate) struct FunctionState {
     pub(crate) fixups: Pool<Fixup>,
     pub(crate) constants: Pool<Constant>,
     pub(crate) convention: &'static Convention,
-    pub(crate) int: File,
-    pub(crate) float: File,
+    pub(crate) int: RegisterState,
+    pub(crate) float: RegisterState,
     pub(crate) locals: u32,
     pub(crate) last_bound: u32,
     pub(crate) error: Option<Error>,
     pub(crate) features: Features,
     /// Whether `end` must take the general path: the function has locals, constants, or an error.
-    pub(crate) special: bool,
+    pub(crate) needs_general_path: bool,
     pub(crate) leaf: bool,
     /// Whether there are tail calls, and finally the offset of their epilogue.
     pub(crate) tail: Option<u32>,
@@ -243,13 +243,13 @@ impl<M, const LABELS: usize, const FIXUPS: usize, const CONSTANTS: usize> Worksp
             fixups: Pool::new(&mut self.fixups),
             constants: Pool::new(&mut self.constants),
             convention,
-            int: File { free: 0, touched: 0, saved_around_calls: 0 },
-            float: File { free: 0, touched: 0, saved_around_calls: 0 },
+            int: RegisterState { free: 0, touched: 0, saved_around_calls: 0 },
+            float: RegisterState { free: 0, touched: 0, saved_around_calls: 0 },
             locals: 0,
             last_bound: UNBOUND,
             error: None,
             features: Features::NONE,
-            special: convention.scratch == Scratch::Preserved,
+            needs_general_path: convention.scratch == Scratch::Preserved,
             leaf: true,
             tail: None,
             calls: false,
@@ -300,7 +300,7 @@ impl FunctionState {
     #[cold]
     pub(crate) fn fail(&mut self, error: Error) {
         self.error = self.error.or(Some(error));
-        self.special = true;
+        self.needs_general_path = true;
     }
 
     /// Reserves more space for the cursor at `ip`. If the region is full, the error is recorded and the cursor returns
@@ -525,7 +525,7 @@ impl<'a, M: Architecture> Asm<'a, M> {
     /// A label for a floating constant after the code.
     pub(crate) fn constant(&mut self, bits: u64, size: u32) -> Label {
         let label = self.label();
-        self.f.special = true;
+        self.f.needs_general_path = true;
         if self.f.constants.push(Constant { bits, high: 0, label: label.0, size }).is_none() {
             self.f.fail(Error::Constants);
         }
@@ -570,7 +570,7 @@ impl<'a, M: Architecture> Asm<'a, M> {
             self.preserve_from_calls();
         }
         self.f.calls = true;
-        self.f.special = true;
+        self.f.needs_general_path = true;
     }
 
     /// Marks the registers that this function must preserve and C functions may destroy as saved.

@@ -112,7 +112,8 @@ enum Move {
 
 impl<M: Machine> Asm<'_, M> {
     /// Calls a function. Its result is then in [`Asm::result`] or [`Asm::float_result`], until the next call.
-    /// Temporaries do not survive, except those that stand in for persistent registers.
+    /// Temporaries do not survive, except those that are used as persistent registers and saved around
+    /// calls.
     ///
     /// # Errors
     /// [`Error::Signature`] and [`Error::Arguments`] if the arguments do not match the signature; [`Error::Place`] if a
@@ -341,7 +342,7 @@ impl<M: Machine> Asm<'_, M> {
             M::constant(self, M::RESULT, floats_in_registers);
         }
         self.f.tail = Some(0);
-        self.f.special = true;
+        self.f.needs_general_path = true;
         M::jump(self, Label::TAIL);
         Ok(())
     }
@@ -431,7 +432,7 @@ impl<M: Machine> Asm<'_, M> {
         Ok(())
     }
 
-    /// Stores or loads the temporaries that stand in for callee-saved registers.
+    /// Stores or loads the temporaries that are used as callee-saved registers and saved around calls.
     fn save_around_call(&mut self, int: fn(&mut Self, M::Reg, i32), float: fn(&mut Self, M::Float, i32)) {
         let (ints, floats) = (self.f.int.saved_around_calls, self.f.float.saved_around_calls);
         if ints | floats == 0 {

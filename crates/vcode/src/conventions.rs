@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::generated::{
     aarch64::Aarch64, alpha::Alpha, mips::Mips, ppc64le::Ppc64le, riscv64::Riscv64, sparc64::Sparc64, x86_64::X86_64,
 };
-use crate::registers::{Lists, Register, Set};
+use crate::registers::{Register, RegisterFile, Set};
 use crate::signature::{Signature, Type};
 
 /// The most bytes of arguments on the stack.
@@ -57,9 +57,9 @@ impl Convention {
 }
 
 /// Assigns an argument to a register; false if the register may not carry one or carries another.
-fn carries(lists: &Lists, taken: &mut Set, number: u8) -> bool {
+fn carries(file: &RegisterFile, taken: &mut Set, number: u8) -> bool {
     let bit = 1_u64.checked_shl(u32::from(number)).unwrap_or(0);
-    let is_free = lists.argument_registers & !*taken & bit != 0;
+    let is_free = file.argument_registers & !*taken & bit != 0;
     *taken |= bit;
     is_free
 }
@@ -80,7 +80,7 @@ fn stack(counters: &mut Counters) -> Place {
 
 /// Integers and floats have their own registers; then the stack (System V x86-64, AAPCS64).
 #[inline(always)]
-fn separate(int: &Lists, float: &Lists, counters: &mut Counters, ty: Type) -> Place {
+fn separate(int: &RegisterFile, float: &RegisterFile, counters: &mut Counters, ty: Type) -> Place {
     let register = if ty.is_float() {
         next(float.args, &mut counters.float).map(Place::Float)
     } else {
@@ -91,7 +91,7 @@ fn separate(int: &Lists, float: &Lists, counters: &mut Counters, ty: Type) -> Pl
 
 /// Like [`separate`], but floats that find no floating register use integer registers (RISC-V).
 #[inline(always)]
-fn overflow_to_int(int: &Lists, float: &Lists, counters: &mut Counters, ty: Type) -> Place {
+fn overflow_to_int(int: &RegisterFile, float: &RegisterFile, counters: &mut Counters, ty: Type) -> Place {
     if ty.is_float()
         && let Some(number) = next(float.args, &mut counters.float)
     {
@@ -104,7 +104,7 @@ fn overflow_to_int(int: &Lists, float: &Lists, counters: &mut Counters, ty: Type
 // A match on the kind instead of a choice of list and constructor, so that the compiler folds it for a constant
 // signature, together with the set of free registers.
 #[inline(always)]
-fn by_position(int: &Lists, float: &Lists, counters: &mut Counters, ty: Type) -> Place {
+fn by_position(int: &RegisterFile, float: &RegisterFile, counters: &mut Counters, ty: Type) -> Place {
     let register = if ty.is_float() {
         next(float.args, &mut counters.int).map(Place::Float)
     } else {
@@ -115,7 +115,7 @@ fn by_position(int: &Lists, float: &Lists, counters: &mut Counters, ty: Type) ->
 
 /// Position decides, and every position has its place on the stack (SPARC V9).
 #[inline(always)]
-fn by_slot(int: &Lists, float: &Lists, counters: &mut Counters, ty: Type) -> Place {
+fn by_slot(int: &RegisterFile, float: &RegisterFile, counters: &mut Counters, ty: Type) -> Place {
     let at = counters.stack;
     counters.stack += 8;
     let list = if ty.is_float() { float.args } else { int.args };
@@ -129,7 +129,7 @@ fn by_slot(int: &Lists, float: &Lists, counters: &mut Counters, ty: Type) -> Pla
 /// Every position has its place on the stack and decides for integers; floats take one floating register after the
 /// other, whatever their positions (Power, ELFv2).
 #[inline(always)]
-fn by_slot_and_count(int: &Lists, float: &Lists, counters: &mut Counters, ty: Type) -> Place {
+fn by_slot_and_count(int: &RegisterFile, float: &RegisterFile, counters: &mut Counters, ty: Type) -> Place {
     let at = counters.stack;
     counters.stack += 8;
     let register = if ty.is_float() {
@@ -142,7 +142,7 @@ fn by_slot_and_count(int: &Lists, float: &Lists, counters: &mut Counters, ty: Ty
 
 /// Sixteen bytes of arguments travel in four integer registers, leading floats in two floating ones (MIPS o32).
 #[inline(always)]
-fn o32(int: &Lists, float: &Lists, counters: &mut Counters, ty: Type) -> Place {
+fn o32(int: &RegisterFile, float: &RegisterFile, counters: &mut Counters, ty: Type) -> Place {
     let size = if ty == Type::D { 8 } else { 4 };
     let at = counters.stack.next_multiple_of(size);
     counters.stack = at + size;
@@ -161,7 +161,9 @@ fn o32(int: &Lists, float: &Lists, counters: &mut Counters, ty: Type) -> Place {
     }
 }
 
-const fn convention<M: Architecture>(place: fn(&Lists, &Lists, &mut Counters, Type) -> Place) -> Convention {
+const fn convention<M: Architecture>(
+    place: fn(&RegisterFile, &RegisterFile, &mut Counters, Type) -> Place,
+) -> Convention {
     Convention { int: M::INT, float: M::FLOAT, place, scratch: Scratch::Free }
 }
 
@@ -177,6 +179,7 @@ impl Abi for X86_64 {
     const DELAY_SLOTS: bool = false;
     const COUNTS_FLOATS: bool = true;
     const LITTLE_ENDIAN: bool = true;
+    const TWO_OPERAND: bool = true;
     const PROLOGUE: usize = 64;
 }
 

@@ -31,7 +31,7 @@ impl<M: Machine> Asm<'_, M> {
         let slot = if M::DELAY_SLOTS { 4 } else { 0 };
         let ends_in_jump =
             self.last_return != Fixup::NONE && self.last_return.site() + 4 + slot == ip && f.last_bound != ip;
-        if ends_in_jump && !f.special && f.int.touched | f.float.touched == 0 {
+        if ends_in_jump && !f.needs_general_path && f.int.touched | f.float.touched == 0 {
             // If a reference cannot be resolved here, the general path resolves all of them again.
             if self.f.resolve_plain::<M>() {
                 self.cursor.ip = self.cursor.back(M::JUMP_BYTES + slot as usize);
@@ -241,9 +241,9 @@ impl<M: Machine> Asm<'_, M> {
         let above = bare + M::MISALIGNED + if interrupt { M::RED_ZONE } else { 0 };
         let size = if framed { above.next_multiple_of(16) - M::MISALIGNED } else { 0 };
 
-        let held = i64::from(M::BIAS + M::BOTTOM + self.save_area()) - 8 - i64::from(SPECIAL_REGISTER_BYTES);
+        let special_area = i64::from(M::BIAS + M::BOTTOM + self.save_area()) - 8 - i64::from(SPECIAL_REGISTER_BYTES);
         if interrupt && M::CLOBBERS_SPECIAL_REGISTERS {
-            M::restore_special(self, held);
+            M::restore_special(self, special_area);
         }
         self.each_saved(Asm::restore_slot);
         if size != 0 {
@@ -266,7 +266,7 @@ impl<M: Machine> Asm<'_, M> {
         }
         self.each_saved(Asm::save_slot);
         if interrupt && M::CLOBBERS_SPECIAL_REGISTERS {
-            M::save_special(self, held);
+            M::save_special(self, special_area);
         }
         // Last: entering a large frame uses the scratch register.
         if self.f.incoming {

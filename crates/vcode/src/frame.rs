@@ -4,7 +4,8 @@
 //! higher   incoming stack arguments
 //!          ------------------------ stack pointer at entry
 //!          locals
-//!          callee-saved registers     slot k at BOTTOM + 8k: return address, integers, floats, scratch, held, transfer
+//!          callee-saved registers     slot k at BOTTOM + 8k: return address, integers, floats; in handlers also
+//!                                     scratch and special registers; transfer
 //!          BOTTOM                     what the machine's convention keeps at the bottom of a frame
 //! lower    ------------------------ stack pointer in the body
 //! ```
@@ -167,7 +168,7 @@ impl<'a, M: Machine> Asm<'a, M> {
         f.leaf = matches!(kind, Kind::Leaf);
         f.int.free = convention.int.all;
         f.float.free = convention.float.all;
-        f.special |= prologue != M::PROLOGUE;
+        f.needs_general_path |= prologue != M::PROLOGUE;
         let cursor = Cursor { ip: f.start.wrapping_add(prologue) };
         // The check above guarantees this much; further space is checked at its use.
         let mut asm = Asm {
@@ -318,7 +319,7 @@ impl<'a, M: Machine> Asm<'a, M> {
             let Place::Stack(at) = place else { continue };
             // The prologue leaves the stack pointer at entry in the scratch register.
             self.f.incoming = true;
-            self.f.special = true;
+            self.f.needs_general_path = true;
             let at = (M::INCOMING + at) as i32;
             *param = match ty {
                 Type::F => {
@@ -361,7 +362,7 @@ impl<'a, M: Machine> Asm<'a, M> {
     /// last slot of the save area, so that the frame needs the complete area.
     pub(crate) fn transfer(&mut self) -> i32 {
         self.f.locals = self.f.locals.max(8);
-        self.f.special = true;
+        self.f.needs_general_path = true;
         self.transfer_slot()
     }
 
@@ -381,7 +382,7 @@ impl<'a, M: Machine> Asm<'a, M> {
             return Local { offset: (M::BIAS + base) as i32 };
         }
         self.f.locals = at + bytes - base;
-        self.f.special = true;
+        self.f.needs_general_path = true;
         Local { offset: (M::BIAS + at) as i32 }
     }
 

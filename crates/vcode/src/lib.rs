@@ -2,8 +2,9 @@
 //! System", PLDI 1996): a client calls one inline function per instruction of an idealised load-store machine, and the
 //! function stores the machine words. There is no intermediate representation.
 //!
-//! The emitters, the decoder tables and the C header are generated from `machines/*.spec`; this crate has no encodings,
-//! and knows nothing of expressions or variables.
+//! The emitters, the decoder tables and the C header are generated from `machines/*.spec`: opcodes and fields are in
+//! the specifications only; the addressing modes and prefixes of x86 are in `cursor.rs` and `decode/table.rs`. This
+//! crate knows nothing of expressions or variables.
 //!
 #![doc = include_str!("../README.md")]
 #![no_std]
@@ -58,7 +59,7 @@ pub use instruction::{Access, Family, Instruction, OperandKind, Value};
 pub use machine::Machine;
 #[cfg(all(feature = "std", not(target_os = "none")))]
 pub use memory::{Installed, Memory};
-pub use registers::{Class, Lists, Register};
+pub use registers::{Class, Register, RegisterFile};
 pub use signature::{Signature, Type};
 pub use vector::VectorMachine;
 

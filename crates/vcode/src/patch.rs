@@ -1,5 +1,6 @@
-//! Patch points: jumps and constants of a finished function that can be changed while threads execute it (Pu, Massalin,
-//! Ioannidis, "The Synthesis Kernel", 1988, executable data structures).
+//! Patch points: jumps of a finished function that can be retargeted while threads execute it, and constants that can
+//! be replaced (on x86-64 also meanwhile; Pu, Massalin, Ioannidis, "The Synthesis Kernel", 1988, executable data
+//! structures).
 //!
 //! ```text
 //! x86-64   |nop nop|jmp rel32 . . .|      the eight bytes at a multiple of eight are stored at once

@@ -34,7 +34,7 @@ const MAX_REGISTERS: usize = 64;
 ///
 /// Sets of registers are kept by position in that order, so that the first free one is found by a bit scan.
 #[derive(Debug, Clone, Copy)]
-pub struct Lists {
+pub struct RegisterFile {
     /// Registers a call may destroy.
     pub temp: &'static [u8],
     /// Registers a function must preserve.
@@ -55,18 +55,18 @@ pub struct Lists {
     bits: [Set; MAX_REGISTERS],
 }
 
-impl Lists {
+impl RegisterFile {
     /// Lists of registers by number, below 64. [`Asm::begin_with`](crate::Asm::begin_with) says which are possible.
     ///
     /// # Panics
     /// If there are more than 64 registers, or a number is above 63.
-    pub const fn new(temp: &'static [u8], saved: &'static [u8], args: &'static [u8]) -> Lists {
+    pub const fn new(temp: &'static [u8], saved: &'static [u8], args: &'static [u8]) -> RegisterFile {
         let (order, bits) = ([0; MAX_REGISTERS], [0; MAX_REGISTERS]);
-        let mut lists =
-            Lists { temp, saved, args, all: 0, preserved: 0, surviving: 0, argument_registers: 0, order, bits };
+        let mut file =
+            RegisterFile { temp, saved, args, all: 0, preserved: 0, surviving: 0, argument_registers: 0, order, bits };
         let mut index = 0;
         while index < args.len() {
-            lists.argument_registers |= 1 << args[index];
+            file.argument_registers |= 1 << args[index];
             index += 1;
         }
         assert!(temp.len() + saved.len() <= MAX_REGISTERS, "there are not so many registers");
@@ -76,22 +76,22 @@ impl Lists {
             let number = if position < temp.len() {
                 temp[position]
             } else {
-                lists.preserved |= bit;
+                file.preserved |= bit;
                 saved[position - temp.len()]
             };
-            lists.all |= bit;
-            if lists.preserved & bit != 0 && lists.argument_registers >> number & 1 == 0 {
-                lists.surviving |= bit;
+            file.all |= bit;
+            if file.preserved & bit != 0 && file.argument_registers >> number & 1 == 0 {
+                file.surviving |= bit;
             }
-            lists.order[position] = number;
-            lists.bits[number as usize] = bit;
+            file.order[position] = number;
+            file.bits[number as usize] = bit;
             position += 1;
         }
-        lists
+        file
     }
 
     /// Whether every register is allocatable in `own` too, and none is listed twice.
-    pub(crate) fn is_within(&self, own: &Lists) -> bool {
+    pub(crate) fn is_within(&self, own: &RegisterFile) -> bool {
         let count = self.temp.len() + self.saved.len();
         let positions = self.order.iter().take(count).enumerate();
         positions.into_iter().all(|(position, number)| own.bit(*number) != 0 && self.bit(*number) == 1 << position)
@@ -124,14 +124,14 @@ impl Lists {
     }
 }
 
-/// The state of one register file.
+/// The allocation state of one register file.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct File {
+pub(crate) struct RegisterState {
     /// The free registers.
     pub(crate) free: Set,
     /// The callee-saved registers that were allocated at some time.
     pub(crate) touched: Set,
-    /// Temporaries that substitute for persistent registers: saved around every call.
+    /// Temporaries that are used as persistent registers: saved around every call.
     pub(crate) saved_around_calls: Set,
 }
 
@@ -143,14 +143,14 @@ pub(crate) struct Allocated {
     pub(crate) saved_around_calls: bool,
 }
 
-impl File {
+impl RegisterState {
     /// Allocates a register. In a leaf nothing destroys temporaries, so that they serve as persistent registers and
     /// come first. In other functions the `surviving` ones, which survive calls, come first; the result register cannot
     /// substitute for one of them, because restoring it would destroy the result.
     #[inline(always)]
     pub(crate) fn allocate(
         &mut self,
-        lists: &Lists,
+        file: &RegisterFile,
         class: Class,
         leaf: bool,
         result: u8,
@@ -158,42 +158,42 @@ impl File {
     ) -> Option<Allocated> {
         let temporary_first = class == Class::Temporary || leaf;
         let surviving = if temporary_first { 0 } else { self.free & surviving() };
-        let others = if temporary_first { self.free } else { self.free & !lists.bit(result) };
+        let others = if temporary_first { self.free } else { self.free & !file.bit(result) };
         let wanted = if surviving == 0 { others } else { surviving };
         if wanted == 0 {
             return None;
         }
         let bit = wanted & wanted.wrapping_neg();
         self.free ^= bit;
-        self.touched |= bit & lists.preserved;
+        self.touched |= bit & file.preserved;
         let saved_around_calls = !temporary_first && surviving == 0;
         if saved_around_calls {
             self.saved_around_calls |= bit;
         }
-        Some(Allocated { number: lists.at(bit.trailing_zeros()), saved_around_calls })
+        Some(Allocated { number: file.at(bit.trailing_zeros()), saved_around_calls })
     }
 
     /// Allocates a particular register; false if it is in use or not allocatable.
-    pub(crate) fn claim(&mut self, lists: &Lists, number: u8) -> bool {
-        let bit = lists.bit(number);
+    pub(crate) fn claim(&mut self, file: &RegisterFile, number: u8) -> bool {
+        let bit = file.bit(number);
         if self.free & bit == 0 {
             return false;
         }
         self.free ^= bit;
-        self.touched |= lists.preserved & bit;
+        self.touched |= file.preserved & bit;
         true
     }
 
     /// Frees a register.
-    pub(crate) fn free(&mut self, lists: &Lists, number: u8) {
-        let bit = lists.bit(number);
+    pub(crate) fn free(&mut self, file: &RegisterFile, number: u8) {
+        let bit = file.bit(number);
         self.free |= bit;
         self.saved_around_calls &= !bit;
     }
 
     /// Marks a register as taken, such as one in which a parameter arrives.
     #[inline(always)]
-    pub(crate) fn occupy(&mut self, lists: &Lists, number: u8) {
-        self.free &= !lists.bit(number);
+    pub(crate) fn occupy(&mut self, file: &RegisterFile, number: u8) {
+        self.free &= !file.bit(number);
     }
 }

@@ -64,7 +64,7 @@ impl<M: VectorMachine> Asm<'_, M> {
             }
         }
         let label = self.label();
-        self.f.special = true;
+        self.f.needs_general_path = true;
         if self.f.constants.push(Constant { bits, high, label: label.0, size }).is_none() {
             self.f.fail(Error::Constants);
         }

@@ -118,17 +118,17 @@ typedef struct qjv_function {
     uint64_t int_free, int_touched, float_free, float_touched;
     uint32_t labels, fixups, constants, locals, last_bound, tail_at;
     /* Whether qjv_end must take the general path. */
-    uint8_t special;
-    uint8_t leaf, calls, incoming, tail, has_stand_ins, client;
+    uint8_t needs_general_path;
+    uint8_t leaf, calls, incoming, tail, has_caller_saves, client;
     qjv_error error;
     uint64_t features;
     uint32_t label[QJV_MAX_LABELS];
     qjv_fixup fixup[QJV_MAX_FIXUPS];
     qjv_constant constant[QJV_MAX_CONSTANTS];
-    /* Temporaries that substitute for callee-saved registers, and their save area; valid only if has_stand_ins is
-     * set. */
-    uint64_t int_standing, float_standing;
-    int32_t stand_in_area;
+    /* Temporaries that are used as callee-saved registers and saved around calls, and their save area; valid only if
+     * has_caller_saves is set. */
+    uint64_t int_saved_around_calls, float_saved_around_calls;
+    int32_t caller_save_area;
     /* A client's convention, and its free registers of each file; valid only if client is set. The machine's own sets
        are empty then, so that the slow path of allocation uses these. */
     const struct qjv_convention *convention;
@@ -141,7 +141,7 @@ typedef struct qjv_asm { uint8_t *ip; size_t left; qjv_function *f; qjv_fixup la
 
 QJV_COLD void qjv_failed(qjv_function *f, qjv_error error) {
     if (!f->error) f->error = error;
-    f->special = 1;
+    f->needs_general_path = 1;
 }
 
 QJV_INLINE void qjv_fail(qjv_asm *c, qjv_error error) { qjv_failed(c->f, error); }
@@ -322,7 +322,7 @@ QJV_OUTLINE v_label qjv_new_data(qjv_function *f, uint64_t high, uint64_t bits, 
         if (known->bits == bits && known->high == high && known->size == size) return shared;
     }
     v_label label = qjv_new_label(f);
-    f->special = 1;
+    f->needs_general_path = 1;
     if (f->constants == QJV_MAX_CONSTANTS) {
         qjv_failed(f, QJV_ERROR_CONSTANTS);
         return label;
@@ -370,7 +370,7 @@ QJV_INLINE int qjv_has(const qjv_asm *c, unsigned bit) { return (int)(c->f->feat
 QJV_INLINE void qjv_note_call(qjv_asm *c) {
     if (c->f->leaf) qjv_fail(c, QJV_ERROR_CALL_IN_LEAF);
     c->f->calls = 1;
-    c->f->special = 1;
+    c->f->needs_general_path = 1;
 }
 
 QJV_INLINE uint32_t qjv_float_bits(float value) {

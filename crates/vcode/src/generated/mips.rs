@@ -10,7 +10,7 @@ use crate::features::Features;
 use crate::frame::Local;
 use crate::generated::core::{Core, Extension, Vectors};
 use crate::machine::Machine;
-use crate::registers::{Lists, Register};
+use crate::registers::{Register, RegisterFile};
 use crate::vector::VectorMachine;
 
 /// A register for integers and pointers.
@@ -210,12 +210,13 @@ impl Architecture for Mips {
     const NAME: &'static str = "mips";
     const LONG_BITS: u32 = 32;
     const FEATURES: Features = Features::from_bits(0);
-    const INT: Lists = Lists::new(
+    const INT: RegisterFile = RegisterFile::new(
         &[8, 9, 10, 11, 12, 13, 14, 15, 24, 3, 2, 7, 6, 5, 4],
         &[16, 17, 18, 19, 20, 21, 22, 23, 30],
         &[4, 5, 6, 7],
     );
-    const FLOAT: Lists = Lists::new(&[4, 6, 8, 10, 16, 2, 0, 14, 12], &[20, 22, 24, 26, 28, 30], &[12, 14]);
+    const FLOAT: RegisterFile =
+        RegisterFile::new(&[4, 6, 8, 10, 16, 2, 0, 14, 12], &[20, 22, 24, 26, 28, 30], &[12, 14]);
     const STACK: Reg = Reg::new(29);
     const SCRATCH: Reg = Reg::new(25);
     const SECOND_SCRATCH: Reg = Reg::new(1);

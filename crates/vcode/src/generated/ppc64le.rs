@@ -10,7 +10,7 @@ use crate::features::Features;
 use crate::frame::Local;
 use crate::generated::core::{Core, Extension, Vectors};
 use crate::machine::Machine;
-use crate::registers::{Lists, Register};
+use crate::registers::{Register, RegisterFile};
 use crate::vector::VectorMachine;
 
 /// A register for integers and pointers.
@@ -246,12 +246,12 @@ impl Architecture for Ppc64le {
     const NAME: &'static str = "ppc64le";
     const LONG_BITS: u32 = 64;
     const FEATURES: Features = Features::from_bits(0);
-    const INT: Lists = Lists::new(
+    const INT: RegisterFile = RegisterFile::new(
         &[10, 9, 8, 7, 6, 5, 4, 3],
         &[14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31],
         &[3, 4, 5, 6, 7, 8, 9, 10],
     );
-    const FLOAT: Lists = Lists::new(
+    const FLOAT: RegisterFile = RegisterFile::new(
         &[13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1],
         &[14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31],
         &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13],

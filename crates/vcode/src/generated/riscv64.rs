@@ -10,7 +10,7 @@ use crate::features::Features;
 use crate::frame::Local;
 use crate::generated::core::{Core, Extension, Vectors};
 use crate::machine::Machine;
-use crate::registers::{Lists, Register};
+use crate::registers::{Register, RegisterFile};
 use crate::vector::VectorMachine;
 
 /// A register for integers and pointers.
@@ -247,12 +247,12 @@ impl Architecture for Riscv64 {
     const NAME: &'static str = "riscv64";
     const LONG_BITS: u32 = 64;
     const FEATURES: Features = Features::from_bits(1);
-    const INT: Lists = Lists::new(
+    const INT: RegisterFile = RegisterFile::new(
         &[5, 6, 7, 28, 29, 17, 16, 15, 14, 13, 12, 11, 10],
         &[8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27],
         &[10, 11, 12, 13, 14, 15, 16, 17],
     );
-    const FLOAT: Lists = Lists::new(
+    const FLOAT: RegisterFile = RegisterFile::new(
         &[0, 1, 2, 3, 4, 5, 6, 7, 28, 29, 30, 17, 16, 15, 14, 13, 12, 11, 10],
         &[8, 9, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27],
         &[10, 11, 12, 13, 14, 15, 16, 17],

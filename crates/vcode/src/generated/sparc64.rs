@@ -10,7 +10,7 @@ use crate::features::Features;
 use crate::frame::Local;
 use crate::generated::core::{Core, Extension, Vectors};
 use crate::machine::Machine;
-use crate::registers::{Lists, Register};
+use crate::registers::{Register, RegisterFile};
 use crate::vector::VectorMachine;
 
 /// A register for integers and pointers.
@@ -208,12 +208,12 @@ impl Architecture for Sparc64 {
     const NAME: &'static str = "sparc64";
     const LONG_BITS: u32 = 64;
     const FEATURES: Features = Features::from_bits(0);
-    const INT: Lists = Lists::new(
+    const INT: RegisterFile = RegisterFile::new(
         &[2, 3, 5, 13, 12, 11, 10, 9, 8],
         &[16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29],
         &[8, 9, 10, 11, 12, 13],
     );
-    const FLOAT: Lists = Lists::new(
+    const FLOAT: RegisterFile = RegisterFile::new(
         &[16, 18, 20, 22, 24, 26, 28, 14, 12, 10, 8, 6, 4, 2, 0],
         &[],
         &[0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28],

@@ -10,7 +10,7 @@ use crate::features::Features;
 use crate::frame::Local;
 use crate::generated::core::{Core, Extension, Vectors};
 use crate::machine::Machine;
-use crate::registers::{Lists, Register};
+use crate::registers::{Register, RegisterFile};
 use crate::vector::VectorMachine;
 
 /// A register for integers and pointers.
@@ -273,9 +273,9 @@ impl Architecture for X86_64 {
     const NAME: &'static str = "x86_64";
     const LONG_BITS: u32 = 64;
     const FEATURES: Features = Features::from_bits(1023);
-    const INT: Lists = Lists::new(&[10, 0, 9, 8, 1, 2, 6, 7], &[3, 5, 13, 14, 15], &[7, 6, 2, 1, 8, 9]);
-    const FLOAT: Lists =
-        Lists::new(&[8, 9, 10, 11, 12, 13, 14, 7, 6, 5, 4, 3, 2, 1, 0], &[], &[0, 1, 2, 3, 4, 5, 6, 7]);
+    const INT: RegisterFile = RegisterFile::new(&[10, 0, 9, 8, 1, 2, 6, 7], &[3, 5, 13, 14, 15], &[7, 6, 2, 1, 8, 9]);
+    const FLOAT: RegisterFile =
+        RegisterFile::new(&[8, 9, 10, 11, 12, 13, 14, 7, 6, 5, 4, 3, 2, 1, 0], &[], &[0, 1, 2, 3, 4, 5, 6, 7]);
     const STACK: Reg = Reg::new(4);
     const SCRATCH: Reg = Reg::new(11);
     const SECOND_SCRATCH: Reg = Reg::new(11);

@@ -1,9 +1,9 @@
 //! Optional layers above the core. Each is independent of the others, and has no cost where it is not used.
 
-pub mod client;
 mod division;
 pub mod peephole;
 pub mod schedule;
 pub mod strength;
 pub mod table;
+pub mod temporary_allocator;
 pub mod virtual_registers;

@@ -32,7 +32,7 @@ use crate::frame::Local;
 use crate::generated::core::{Core, Extension};
 use crate::generated::peephole::{Op, write};
 use crate::instruction::Family;
-use crate::layers::client::Client;
+use crate::layers::temporary_allocator::TemporaryAllocator;
 use crate::machine::Machine;
 use crate::registers::{Class, Register};
 use crate::signature::Type;
@@ -222,12 +222,12 @@ where
     }
 }
 
-impl<M: Machine> Client for Peephole<'_, M>
+impl<M: Machine> TemporaryAllocator for Peephole<'_, M>
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
     const LONG_BITS: u32 = M::LONG_BITS;
-    const MAX_TERMS: u32 = <Asm<'_, M> as Client>::MAX_TERMS;
+    const MAX_TERMS: u32 = <Asm<'_, M> as TemporaryAllocator>::MAX_TERMS;
 
     fn get_temporary(&mut self) -> Option<M::Reg> {
         self.getreg(Class::Temporary).ok()

@@ -33,7 +33,7 @@ pub fn delay<M: Machine>(
     instruction: impl Fn(&mut Asm<'_, M>),
 ) {
     if M::DELAY_SLOTS {
-        let before = Moment::of(asm);
+        let before = Checkpoint::of(asm);
         instruction(asm);
         if let Some(word) = before.lone_word(asm) {
             before.restore(asm);
@@ -59,7 +59,7 @@ pub fn load<M: Machine>(asm: &mut Asm<'_, M>, distance: u32, load: impl FnOnce(&
 
 /// A checkpoint of the assembler, which can be restored.
 #[derive(Debug, Clone, Copy)]
-struct Moment {
+struct Checkpoint {
     cursor: Cursor,
     left: usize,
     last_return: Fixup,
@@ -68,9 +68,9 @@ struct Moment {
     constants: u32,
 }
 
-impl Moment {
-    fn of<M: Machine>(asm: &Asm<'_, M>) -> Moment {
-        Moment {
+impl Checkpoint {
+    fn of<M: Machine>(asm: &Asm<'_, M>) -> Checkpoint {
+        Checkpoint {
             cursor: asm.cursor,
             left: asm.left,
             last_return: asm.last_return,
@@ -101,7 +101,7 @@ impl Moment {
 
     /// Replaces the last instruction, if it is a `nop` and not the only one written since.
     fn fill_slot<M: Machine>(self, asm: &mut Asm<'_, M>, word: [u8; 4]) -> bool {
-        let after = Moment::of(asm);
+        let after = Checkpoint::of(asm);
         let slot = asm.cursor.back(4).cast::<[u8; 4]>();
         M::nop(asm);
         if asm.cursor.ip != after.cursor.ip.wrapping_add(4) || asm.at(slot.cast()) <= asm.at(self.cursor.ip) {

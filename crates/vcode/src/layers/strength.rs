@@ -4,8 +4,8 @@
 //! If too few registers are free for the intermediate values, the machine's own instruction is written, so that these
 //! functions never fail. Division by zero has the behaviour of the machine.
 
-use crate::layers::client::Client;
 use crate::layers::division::{Digit, Signed, Unsigned, digits, signed, unsigned};
+use crate::layers::temporary_allocator::TemporaryAllocator;
 
 /// The types that can be multiplied and divided here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Integer {
 /// Instructions by type: one line per operation.
 macro_rules! by_type {
     ($($name:ident($($operand:ident: $kind:ty),*) $i:ident $u:ident $l:ident $ul:ident;)*) => {
-        $(fn $name<A: Client>(asm: &mut A, ty: Integer, $($operand: $kind),*) {
+        $(fn $name<A: TemporaryAllocator>(asm: &mut A, ty: Integer, $($operand: $kind),*) {
             match ty {
                 Integer::I => asm.$i($($operand),*),
                 Integer::U => asm.$u($($operand),*),
@@ -60,7 +60,7 @@ by_type! {
 /// Instructions with an immediate, whose type differs.
 macro_rules! by_type_immediate {
     ($($name:ident $i:ident $u:ident $l:ident $ul:ident;)*) => {
-        $(fn $name<A: Client>(asm: &mut A, ty: Integer, d: A::Reg, s: A::Reg, i: i64) {
+        $(fn $name<A: TemporaryAllocator>(asm: &mut A, ty: Integer, d: A::Reg, s: A::Reg, i: i64) {
             match ty {
                 Integer::I => asm.$i(d, s, i as i32),
                 Integer::U => asm.$u(d, s, i as u32),
@@ -81,7 +81,7 @@ by_type_immediate! {
 }
 
 /// Masks a constant to what the type holds on the machine.
-fn held<A: Client>(ty: Integer, constant: i64) -> i64 {
+fn held<A: TemporaryAllocator>(ty: Integer, constant: i64) -> i64 {
     match (ty, A::LONG_BITS) {
         (Integer::I, _) | (Integer::L, 32) => i64::from(constant as i32),
         (Integer::U, _) | (Integer::Ul, 32) => i64::from(constant as u32),
@@ -90,7 +90,7 @@ fn held<A: Client>(ty: Integer, constant: i64) -> i64 {
 }
 
 /// `d = s * constant`, the low half.
-pub fn multiply<A: Client>(asm: &mut A, ty: Integer, d: A::Reg, s: A::Reg, constant: i64) {
+pub fn multiply<A: TemporaryAllocator>(asm: &mut A, ty: Integer, d: A::Reg, s: A::Reg, constant: i64) {
     let constant = held::<A>(ty, constant);
     let bits = ty.bits(A::LONG_BITS);
     // Modulo 2^width, a large multiplier is a small negative one.
@@ -148,7 +148,7 @@ pub fn multiply<A: Client>(asm: &mut A, ty: Integer, d: A::Reg, s: A::Reg, const
 }
 
 /// `d = s / constant`, truncating.
-pub fn divide<A: Client>(asm: &mut A, ty: Integer, d: A::Reg, s: A::Reg, constant: i64) {
+pub fn divide<A: TemporaryAllocator>(asm: &mut A, ty: Integer, d: A::Reg, s: A::Reg, constant: i64) {
     let constant = held::<A>(ty, constant);
     if constant == 0 || !quotient(asm, ty, d, s, constant) {
         plain_divide(asm, ty, d, s, constant);
@@ -156,7 +156,7 @@ pub fn divide<A: Client>(asm: &mut A, ty: Integer, d: A::Reg, s: A::Reg, constan
 }
 
 /// `d = s % constant`, with the sign of the dividend.
-pub fn modulo<A: Client>(asm: &mut A, ty: Integer, d: A::Reg, s: A::Reg, constant: i64) {
+pub fn modulo<A: TemporaryAllocator>(asm: &mut A, ty: Integer, d: A::Reg, s: A::Reg, constant: i64) {
     let constant = held::<A>(ty, constant);
     if !ty.is_signed() && constant_bits(ty, constant).is_power_of_two() {
         return and_constant(asm, ty, d, s, constant.wrapping_sub(1));
@@ -179,7 +179,7 @@ fn constant_bits(ty: Integer, constant: i64) -> u64 {
     }
 }
 
-fn set<A: Client>(asm: &mut A, ty: Integer, d: A::Reg, value: i64) {
+fn set<A: TemporaryAllocator>(asm: &mut A, ty: Integer, d: A::Reg, value: i64) {
     match ty {
         Integer::I => asm.seti(d, value as i32),
         Integer::U => asm.setu(d, value as u32),
@@ -189,7 +189,7 @@ fn set<A: Client>(asm: &mut A, ty: Integer, d: A::Reg, value: i64) {
 }
 
 /// Writes the quotient by a constant that is not zero; if registers are missing, writes nothing and returns false.
-fn quotient<A: Client>(asm: &mut A, ty: Integer, d: A::Reg, s: A::Reg, constant: i64) -> bool {
+fn quotient<A: TemporaryAllocator>(asm: &mut A, ty: Integer, d: A::Reg, s: A::Reg, constant: i64) -> bool {
     let bits = ty.bits(A::LONG_BITS);
     if ty.is_signed() {
         let plan = signed(bits, constant.unsigned_abs());
@@ -258,7 +258,7 @@ fn quotient<A: Client>(asm: &mut A, ty: Integer, d: A::Reg, s: A::Reg, constant:
     true
 }
 
-fn signed_shift<A: Client>(asm: &mut A, ty: Integer, d: A::Reg, s: A::Reg, shift: u32, bits: u32) -> bool {
+fn signed_shift<A: TemporaryAllocator>(asm: &mut A, ty: Integer, d: A::Reg, s: A::Reg, shift: u32, bits: u32) -> bool {
     let Some(t) = asm.get_temporary() else { return false };
     let logical = match ty {
         Integer::I | Integer::U => Integer::U,
@@ -278,7 +278,7 @@ fn signed_shift<A: Client>(asm: &mut A, ty: Integer, d: A::Reg, s: A::Reg, shift
 }
 
 /// Thirty-two bits where a long has sixty-four: the product fits.
-fn narrow_signed<A: Client>(asm: &mut A, d: A::Reg, s: A::Reg, multiplier: u64, after: u32) -> bool {
+fn narrow_signed<A: TemporaryAllocator>(asm: &mut A, d: A::Reg, s: A::Reg, multiplier: u64, after: u32) -> bool {
     let Some([n, t]) = get_temporaries(asm) else { return false };
     asm.cvi2l(n, s);
     asm.mulli(t, n, multiplier as i64);
@@ -290,7 +290,7 @@ fn narrow_signed<A: Client>(asm: &mut A, d: A::Reg, s: A::Reg, multiplier: u64, 
     true
 }
 
-fn wide_signed<A: Client>(asm: &mut A, d: A::Reg, s: A::Reg, multiplier: u64, after: u32) -> bool {
+fn wide_signed<A: TemporaryAllocator>(asm: &mut A, d: A::Reg, s: A::Reg, multiplier: u64, after: u32) -> bool {
     let Some([high, n, x, y, z]) = get_temporaries(asm) else { return false };
     let last = i64::from(A::LONG_BITS - 1);
     asm.movl(n, s);
@@ -313,7 +313,7 @@ fn wide_signed<A: Client>(asm: &mut A, d: A::Reg, s: A::Reg, multiplier: u64, af
 ///   u = n1 m0 + t                    v = n0 m1 + low half of u
 ///   high = n1 m1 + (u >> half) + (v >> half)
 /// ```
-fn multiply_high<A: Client>(asm: &mut A, high: A::Reg, n: A::Reg, multiplier: u64, scratch: [A::Reg; 3]) {
+fn multiply_high<A: TemporaryAllocator>(asm: &mut A, high: A::Reg, n: A::Reg, multiplier: u64, scratch: [A::Reg; 3]) {
     let half = A::LONG_BITS / 2;
     let mask = (1_u64 << half) - 1;
     let (m0, m1) = (multiplier & mask, multiplier >> half);
@@ -339,7 +339,7 @@ fn multiply_high<A: Client>(asm: &mut A, high: A::Reg, n: A::Reg, multiplier: u6
 }
 
 /// All the registers, or none.
-fn get_temporaries<A: Client, const N: usize>(asm: &mut A) -> Option<[A::Reg; N]> {
+fn get_temporaries<A: TemporaryAllocator, const N: usize>(asm: &mut A) -> Option<[A::Reg; N]> {
     let mut taken = [None; N];
     for index in 0..N {
         taken[index] = asm.get_temporary();
@@ -351,6 +351,6 @@ fn get_temporaries<A: Client, const N: usize>(asm: &mut A) -> Option<[A::Reg; N]
     Some(taken.map(|register| register.expect("none was refused")))
 }
 
-fn put_temporaries<A: Client, const N: usize>(asm: &mut A, registers: [A::Reg; N]) {
+fn put_temporaries<A: TemporaryAllocator, const N: usize>(asm: &mut A, registers: [A::Reg; N]) {
     registers.into_iter().for_each(|register| asm.put_temporary(register));
 }

@@ -6,19 +6,19 @@ use crate::generated::core::Extension;
 
 /// The treatment of an index without a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outside {
+pub enum TableDefault {
     /// The client guarantees that there is none: the index is not checked.
-    Never,
+    Unreachable,
     /// It branches to this label.
-    To(Label),
+    Label(Label),
 }
 
 /// Jumps to the label that the unsigned long in `index` counts from zero. Works on machine registers and virtual ones;
 /// each label takes an unresolved reference until it is bound, and has the reach of `j`.
-pub fn jump_table<A: Extension>(asm: &mut A, index: A::Reg, labels: &[Label], outside: Outside) {
-    match outside {
-        Outside::Never => {}
-        Outside::To(label) => asm.bgeuli(index, labels.len() as u64, label),
+pub fn jump_table<A: Extension>(asm: &mut A, index: A::Reg, labels: &[Label], default: TableDefault) {
+    match default {
+        TableDefault::Unreachable => {}
+        TableDefault::Label(label) => asm.bgeuli(index, labels.len() as u64, label),
     }
     asm.jtab(index);
     for label in labels {

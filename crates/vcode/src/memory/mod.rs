@@ -1,5 +1,6 @@
 //! Code memory: functions are packed into memory that is mapped twice, once writable and once executable (W^X by dual
-//! mapping). No mapping is both, and no system call is needed to make a function executable.
+//! mapping). No mapping is both, and no page changes its protection. On RISC-V the instruction cache is synchronised by
+//! a system call.
 //!
 //! ```text
 //! memory        |######............|

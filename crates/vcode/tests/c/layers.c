@@ -57,8 +57,8 @@ static void calls(void) {
 
 static long forget(long a, double b) { return a + (long)b; }
 
-/* More persistent registers than the convention has: temporaries stand in, and calls save them. */
-static void stand_ins(void) {
+/* More persistent registers than the convention has: temporaries are used, and calls save them. */
+static void caller_saves(void) {
     enum { MAX_REGISTERS = 64 };
     qjv_function f;
     qjv_asm a;
@@ -150,7 +150,7 @@ int main(void) {
     memory = (uint8_t *)mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     execute = (uint8_t *)mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_SHARED, file, 0);
     calls();
-    stand_ins();
+    caller_saves();
     table();
 #if defined(__x86_64__)
     masked(features, 256);

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use quaject_test_support::Random;
 use quaject_vcode::{
-    Argument, Asm, Class, Convention, Core, Error, Kind, Lists, Machine, Param, Region, Register, Scratch, Signature,
-    Target, Type, Workspace,
+    Argument, Asm, Class, Convention, Core, Error, Kind, Machine, Param, Region, Register, RegisterFile, Scratch,
+    Signature, Target, Type, Workspace,
 };
 
 use crate::c_header::{ADDRESS, LENGTH, same_output};
@@ -25,7 +25,7 @@ fn signature(random: &mut Random) -> String {
 }
 
 /// The registers of one file, divided at random, and the C code that declares the division.
-fn lists(random: &mut Random, own: &Lists, file: &str, c: &mut String) -> Lists {
+fn lists(random: &mut Random, own: &RegisterFile, file: &str, c: &mut String) -> RegisterFile {
     let all = shuffled(random, own.temp.iter().chain(own.saved).copied().collect());
     // Mostly a few change their class; sometimes all are of one.
     let kept = random.index(4);
@@ -54,7 +54,7 @@ fn lists(random: &mut Random, own: &Lists, file: &str, c: &mut String) -> Lists 
     let list: String = args.iter().map(|number| format!("qjv_reg({number}), ")).collect();
     let count = args.len();
     let _ = writeln!(c, " v_reg args[] = {{{list}qjv_reg(0)}}; qjv_carry_arguments(&mine.{file}, args, {count}); }}");
-    Lists::new(temp.leak(), saved.leak(), args.leak())
+    RegisterFile::new(temp.leak(), saved.leak(), args.leak())
 }
 
 /// Writes one function in both languages; its code, or the error.

@@ -130,7 +130,7 @@ where
         }
     }
     add_calls(&mut asm, &mut calls);
-    add_stand_ins(&mut asm, &mut calls);
+    add_caller_saves(&mut asm, &mut calls);
     let (r, s) = (M::Reg::from_number(ints[0]), M::Reg::from_number(ints[1]));
     for immediate in [1, 0x1234_5678] {
         schedule::delay(&mut asm, |asm| asm.blti(r, s, label), |asm| asm.addii(s, s, immediate));
@@ -214,14 +214,14 @@ pub fn run_programs(tools: &Tools) {
 }
 
 /// Calls with more persistent registers than the convention has, then with one less.
-fn add_stand_ins<M: Machine>(asm: &mut Asm<'_, M>, calls: &mut String) {
+fn add_caller_saves<M: Machine>(asm: &mut Asm<'_, M>, calls: &mut String) {
     let mut last = 0;
     for _ in 0..M::INT.saved.len() + 2 {
-        last = asm.getreg(Class::Persistent).expect("temporaries stand in").number();
+        last = asm.getreg(Class::Persistent).expect("temporaries are used").number();
         let _ = writeln!(calls, "    {{ v_reg r; qjv_getreg(&a, &r, V_VAR); if (qjv_number(r) != {last}) a.ip = 0; }}");
     }
     for _ in 0..M::FLOAT.saved.len() + 2 {
-        let number = asm.getfloat(Class::Persistent).expect("temporaries stand in").number();
+        let number = asm.getfloat(Class::Persistent).expect("temporaries are used").number();
         let _ =
             writeln!(calls, "    {{ v_reg r; qjv_getfloat(&a, &r, V_VAR); if (qjv_number(r) != {number}) a.ip = 0; }}");
     }

@@ -2,8 +2,8 @@
 //! other places.
 
 use quaject_vcode::{
-    Argument, Asm, Class, Convention, Core, Counters, Error, Kind, Lists, Machine, Place, Region, Register, Scratch,
-    Target, Type, Workspace,
+    Argument, Asm, Class, Convention, Core, Counters, Error, Kind, Machine, Place, Region, Register, RegisterFile,
+    Scratch, Target, Type, Workspace,
 };
 
 use crate::harness::Batch;
@@ -49,8 +49,8 @@ where
 {
     let convention = const {
         &Convention {
-            int: Lists::new(&[], M::INT.temp, &[]),
-            float: Lists::new(&[], M::FLOAT.temp, &[]),
+            int: RegisterFile::new(&[], M::INT.temp, &[]),
+            float: RegisterFile::new(&[], M::FLOAT.temp, &[]),
             place: M::CONVENTION.place,
             scratch: Scratch::Preserved,
         }
@@ -105,8 +105,8 @@ where
 {
     let convention = const {
         &Convention {
-            int: Lists::new(&[], M::INT.temp, M::INT.args),
-            float: Lists::new(&[], M::FLOAT.temp, M::FLOAT.args),
+            int: RegisterFile::new(&[], M::INT.temp, M::INT.args),
+            float: RegisterFile::new(&[], M::FLOAT.temp, M::FLOAT.args),
             place: M::CONVENTION.place,
             scratch: Scratch::Preserved,
         }
@@ -157,7 +157,7 @@ where
 }
 
 /// The first parameter is in the second register, the second in the first, the third on the stack.
-fn crossed(int: &Lists, _: &Lists, counters: &mut Counters, _: Type) -> Place {
+fn crossed(int: &RegisterFile, _: &RegisterFile, counters: &mut Counters, _: Type) -> Place {
     let count = counters.int;
     counters.int += 1;
     match count {
@@ -176,7 +176,12 @@ where
 {
     let convention = const {
         let ((saved, temp), (args, _)) = (M::INT.temp.split_at(1), M::INT.args.split_at(2));
-        &Convention { int: Lists::new(temp, saved, args), float: M::FLOAT, place: crossed, scratch: Scratch::Free }
+        &Convention {
+            int: RegisterFile::new(temp, saved, args),
+            float: M::FLOAT,
+            place: crossed,
+            scratch: Scratch::Free,
+        }
     };
     let types = [Type::L; 3];
     let callee = batch.add_convention::<M>("a private callee", convention, &types, Kind::Leaf, |asm, params| {
@@ -225,26 +230,31 @@ where
         let region = Region::from(&mut region[..]);
         Asm::<M>::begin_with(region, &mut workspace, &[][..], &mut [], Kind::Leaf, convention).map(|_| ())
     };
-    let all = Convention { int: Lists::new(M::INT.saved, M::INT.temp, M::INT.args), ..own };
+    let all = Convention { int: RegisterFile::new(M::INT.saved, M::INT.temp, M::INT.args), ..own };
     assert_eq!(begin_with(all), Err(Error::ResultPreserved), "{}", M::NAME);
     assert_eq!(begin_with(Convention { scratch: Scratch::Preserved, ..all }), Ok(()), "{}", M::NAME);
-    let floats = Convention { float: Lists::new(&[], M::FLOAT.temp, M::FLOAT.args), ..own };
+    let floats = Convention { float: RegisterFile::new(&[], M::FLOAT.temp, M::FLOAT.args), ..own };
     assert_eq!(begin_with(floats), Err(Error::ResultPreserved), "{}", M::NAME);
     let taken = Err(Error::RegisterTaken);
-    let mut begin = |int: Lists| begin_with(Convention { int, ..own });
-    assert_eq!(begin(Lists::new(&[], &[], &[])), Ok(()), "{}: no registers", M::NAME);
+    let mut begin = |int: RegisterFile| begin_with(Convention { int, ..own });
+    assert_eq!(begin(RegisterFile::new(&[], &[], &[])), Ok(()), "{}: no registers", M::NAME);
     let twice: &'static [u8] = Box::leak(Box::new([M::INT.args[0], M::INT.args[0]]));
-    assert_eq!(begin(Lists::new(M::INT.temp, M::INT.saved, twice)), taken, "{}: one register for two", M::NAME);
+    assert_eq!(begin(RegisterFile::new(M::INT.temp, M::INT.saved, twice)), taken, "{}: one register for two", M::NAME);
     let mut bad: Vec<&'static [u8]> = vec![Box::leak(Box::new([M::INT.temp[0], M::INT.temp[0]]))];
     for register in [M::STACK, M::SCRATCH, M::SECOND_SCRATCH] {
         bad.push(Box::leak(Box::new([register.number()])));
     }
     for list in bad {
-        assert_eq!(begin(Lists::new(list, &[], &[])), taken, "{}: temporaries {list:?}", M::NAME);
-        assert_eq!(begin(Lists::new(&[], list, &[])), taken, "{}: saved {list:?}", M::NAME);
-        assert_eq!(begin(Lists::new(&[], &[], list)), taken, "{}: arguments {list:?}", M::NAME);
+        assert_eq!(begin(RegisterFile::new(list, &[], &[])), taken, "{}: temporaries {list:?}", M::NAME);
+        assert_eq!(begin(RegisterFile::new(&[], list, &[])), taken, "{}: saved {list:?}", M::NAME);
+        assert_eq!(begin(RegisterFile::new(&[], &[], list)), taken, "{}: arguments {list:?}", M::NAME);
     }
-    assert_eq!(begin(Lists::new(&M::INT.temp[..1], &M::INT.temp[..1], &[])), taken, "{}: of two classes", M::NAME);
+    assert_eq!(
+        begin(RegisterFile::new(&M::INT.temp[..1], &M::INT.temp[..1], &[])),
+        taken,
+        "{}: of two classes",
+        M::NAME
+    );
 
     let mut asm = Asm::<M>::begin(Region::from(&mut region[..]), &mut workspace, &[][..], &mut [], Kind::Calls)
         .expect("there is room");

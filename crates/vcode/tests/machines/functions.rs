@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use quaject_test_support::Random;
-use quaject_vcode::layers::table::{Outside, jump_table};
+use quaject_vcode::layers::table::{TableDefault, jump_table};
 use quaject_vcode::{
     Argument, Asm, Class, Core, Counters, Extension, Kind, Local, Machine, Param, Place, Register, Target, Type,
 };
@@ -80,7 +80,12 @@ where
             asm.j(next);
             asm.bind(again);
             let labels = [one, ten, hundred, ten];
-            jump_table(asm, index, &labels, if outside { Outside::To(elsewhere) } else { Outside::Never });
+            jump_table(
+                asm,
+                index,
+                &labels,
+                if outside { TableDefault::Label(elsewhere) } else { TableDefault::Unreachable },
+            );
             asm.bind(one);
             asm.addli(sum, sum, 1);
             asm.j(next);

@@ -2,8 +2,8 @@
 //! that keep values across calls; and places for arguments that there are not.
 
 use quaject_vcode::{
-    Argument, Asm, Class, Convention, Core, Counters, Error, Kind, Lists, Machine, Param, Place, Region, Register,
-    Scratch, Target, Type, Workspace,
+    Argument, Asm, Class, Convention, Core, Counters, Error, Kind, Machine, Param, Place, Region, Register,
+    RegisterFile, Scratch, Target, Type, Workspace,
 };
 
 use crate::harness::Batch;
@@ -27,7 +27,7 @@ where
 {
     let convention = const {
         let (args, _) = M::INT.saved.split_at(2);
-        &Convention { int: Lists::new(M::INT.temp, M::INT.saved, args), ..M::CONVENTION }
+        &Convention { int: RegisterFile::new(M::INT.temp, M::INT.saved, args), ..M::CONVENTION }
     };
     let types = [Type::L; 2];
     let callee =
@@ -74,11 +74,11 @@ where
 {
     let callees = const {
         let (args, _) = M::INT.saved.split_at(2);
-        &Convention { int: Lists::new(M::INT.saved, &[], args), ..M::CONVENTION }
+        &Convention { int: RegisterFile::new(M::INT.saved, &[], args), ..M::CONVENTION }
     };
     let bridging = const {
         let (args, _) = M::INT.saved.split_at(2);
-        &Convention { int: Lists::new(M::INT.temp, M::INT.saved, args), ..M::CONVENTION }
+        &Convention { int: RegisterFile::new(M::INT.temp, M::INT.saved, args), ..M::CONVENTION }
     };
     let types = [Type::L; 2];
     let callee = batch.add_convention::<M>("nothing is preserved", callees, &types, Kind::Leaf, |asm, params| {
@@ -122,8 +122,8 @@ where
 {
     let convention = const {
         &Convention {
-            int: Lists::new(&[], M::INT.temp, M::INT.args),
-            float: Lists::new(&[], M::FLOAT.temp, M::FLOAT.args),
+            int: RegisterFile::new(&[], M::INT.temp, M::INT.args),
+            float: RegisterFile::new(&[], M::FLOAT.temp, M::FLOAT.args),
             place: M::CONVENTION.place,
             scratch: Scratch::Preserved,
         }
@@ -162,8 +162,8 @@ where
 {
     let convention = const {
         &Convention {
-            int: Lists::new(&[], &[], M::INT.args),
-            float: Lists::new(&[], &[], M::FLOAT.args),
+            int: RegisterFile::new(&[], &[], M::INT.args),
+            float: RegisterFile::new(&[], &[], M::FLOAT.args),
             ..M::CONVENTION
         }
     };
@@ -184,7 +184,7 @@ where
 }
 
 /// Says where every argument travels: the first in the first register, say.
-type Rule = fn(&Lists, &Lists, &mut Counters, Type) -> Place;
+type Rule = fn(&RegisterFile, &RegisterFile, &mut Counters, Type) -> Place;
 
 /// Conventions whose arguments travel where they cannot are refused, in parameters and in calls, and nothing is
 /// written.

@@ -192,14 +192,14 @@ QJV_OUTLINE long qjv_place_arguments(qjv_asm *c, const char *types, qjv_target t
     return in_registers;
 }
 
-/* Stores ('s') or loads the temporaries that substitute for callee-saved registers. */
+/* Stores ('s') or loads the temporaries that are used as callee-saved registers and saved around calls. */
 QJV_OUTLINE void qjv_save_around_call(qjv_asm *c, int what) {
-    for (unsigned number = 0; c->f->has_stand_ins && number < 64; number++) {
-        v_variable at = {c->f->stand_in_area + 8 * (int32_t)number};
+    for (unsigned number = 0; c->f->has_caller_saves && number < 64; number++) {
+        v_variable at = {c->f->caller_save_area + 8 * (int32_t)number};
         v_reg reg = qjv_reg(number % 32);
         int is_float = number >= 32;
-        uint64_t standing = is_float ? c->f->float_standing : c->f->int_standing;
-        if (!(standing & qjv_register_bit(c->f, number % 32, is_float))) continue;
+        uint64_t saved = is_float ? c->f->float_saved_around_calls : c->f->int_saved_around_calls;
+        if (!(saved & qjv_register_bit(c->f, number % 32, is_float))) continue;
         if (what == 's' && is_float) qjv_std_local(c, reg, at);
         else if (what == 's') qjv_stl_local(c, reg, at);
         else if (is_float) qjv_ldd_local(c, reg, at);
@@ -208,7 +208,7 @@ QJV_OUTLINE void qjv_save_around_call(qjv_asm *c, int what) {
 }
 
 /* Calls a function. Its result is then in V_RESULT or V_FRESULT; temporaries do not survive, except those that
-   substitute for persistent registers. */
+   are used as persistent registers and saved around calls. */
 QJV_OUTLINE void qjv_call_outlined(qjv_asm *c, const char *types, qjv_target target, const qjv_argument *arguments, size_t count) {
     int64_t bytes = qjv_argument_bytes(c, types, count), pushed;
     long floats;

@@ -158,7 +158,7 @@ QJV_INLINE void qjv_open(qjv_asm *c, qjv_function *f, qjv_region region, int kin
     f->labels = f->fixups = f->constants = f->locals = 0;
     f->last_bound = QJV_UNBOUND;
     f->leaf = kind == V_LEAF;
-    f->calls = f->incoming = f->special = f->tail = f->has_stand_ins = f->client = 0;
+    f->calls = f->incoming = f->needs_general_path = f->tail = f->has_caller_saves = f->client = 0;
     f->error = QJV_OK;
     f->features = 0;
     c->f = f;
@@ -230,7 +230,7 @@ QJV_COLD void qjv_adopt(qjv_asm *c, size_t length, const char *types, const qjv_
         return;
     }
     c->ip = f->start + qjv_prologue_room(f);
-    f->special |= qjv_is_handler(f) || qjv_prologue_room(f) != QJV_PROLOGUE;
+    f->needs_general_path |= qjv_is_handler(f) || qjv_prologue_room(f) != QJV_PROLOGUE;
     f->int_free = f->float_free = 0;
     for (int is_float = 0; is_float < 2; is_float++) {
         const qjv_registers *registers = qjv_client_registers(f, is_float);
@@ -288,7 +288,7 @@ QJV_OUTLINE void qjv_move_parameters(qjv_asm *c, const char *types, v_reg *param
                 if (place.kind == QJV_IN_PAIR) qjv_putreg(c, qjv_reg(place.second));
             } else if (stack) {
                 f->incoming = 1;
-                f->special = 1;
+                f->needs_general_path = 1;
                 qjv_new_register(c, &to, qjv_is_float(type));
                 if (type == 'f') qjv_ldfi(c, to, QJV_SCRATCH, at + QJV_SINGLE_AT);
                 else if (type == 'd') qjv_lddi(c, to, QJV_SCRATCH, at);
@@ -394,8 +394,8 @@ QJV_COLD uint32_t qjv_frame(qjv_asm *c) {
     qjv_asm saved;
     size_t length;
 #if QJV_CLOBBERS_SPECIAL_REGISTERS
-    const int64_t held = (int64_t)(QJV_BIAS + QJV_BOTTOM) + qjv_save_area(f) - 8 - QJV_SPECIAL_REGISTER_BYTES;
-    if (is_handler) qjv_restore_special(c, held);
+    const int64_t special_area = (int64_t)(QJV_BIAS + QJV_BOTTOM) + qjv_save_area(f) - 8 - QJV_SPECIAL_REGISTER_BYTES;
+    if (is_handler) qjv_restore_special(c, special_area);
 #endif
     qjv_each_saved(c, QJV_RESTORE);
     if (size) qjv_leave(c, (int64_t)size);
@@ -408,7 +408,7 @@ QJV_COLD uint32_t qjv_frame(qjv_asm *c) {
     if (size) qjv_enter(c, (int64_t)size);
     qjv_each_saved(c, QJV_SAVE);
 #if QJV_CLOBBERS_SPECIAL_REGISTERS
-    if (is_handler) qjv_save_special(c, held);
+    if (is_handler) qjv_save_special(c, special_area);
 #endif
     /* Last: entering a large frame uses the scratch register. */
     if (f->incoming) qjv_frame_address(c, QJV_SCRATCH, (int64_t)size);
@@ -540,7 +540,7 @@ QJV_INLINE void *qjv_end(qjv_asm *c) {
     if (c->forward != QJV_NO_RETURN) qjv_wait(f, c->forward);
     /* The common small function: no frame, no constants, its last return at the end. If a reference cannot be resolved
        here, the general path resolves all of them again. */
-    if (__builtin_expect(!f->special && !(f->int_touched | f->float_touched) && c->last_return != QJV_NO_RETURN &&
+    if (__builtin_expect(!f->needs_general_path && !(f->int_touched | f->float_touched) && c->last_return != QJV_NO_RETURN &&
                              (uint32_t)c->last_return + 4 + slot == ip && f->last_bound != ip && qjv_resolve_plain(f), 1)) {
         c->ip -= QJV_JUMP_BYTES + slot;
         qjv_return(c);

@@ -61,7 +61,7 @@ QJV_OUTLINE v_variable qjv_local_bytes(qjv_function *f, uint32_t bytes, uint32_t
         return local;
     }
     f->locals = at + bytes - base;
-    f->special = 1;
+    f->needs_general_path = 1;
     local.offset = (int32_t)(QJV_BIAS + at);
     return local;
 }
@@ -70,19 +70,19 @@ QJV_OUTLINE v_variable qjv_local_bytes(qjv_function *f, uint32_t bytes, uint32_t
 QJV_OUTLINE v_variable qjv_transfer(qjv_function *f) {
     v_variable transfer = {QJV_BIAS + QJV_BOTTOM + (int32_t)qjv_save_area(f) - 8};
     if (f->locals < 8) f->locals = 8;
-    f->special = 1;
+    f->needs_general_path = 1;
     return transfer;
 }
 
-/* Records that a temporary substitutes for a persistent register. */
+/* Records that a temporary is used as a persistent register and saved around calls. */
 QJV_COLD void qjv_save_around_calls(qjv_function *f, uint64_t bit, int is_float) {
-    if (!f->has_stand_ins) {
-        f->has_stand_ins = 1;
-        f->int_standing = f->float_standing = 0;
+    if (!f->has_caller_saves) {
+        f->has_caller_saves = 1;
+        f->int_saved_around_calls = f->float_saved_around_calls = 0;
         /* Eight bytes per register of each file, by number. */
-        f->stand_in_area = qjv_local_bytes(f, 2 * 32 * 8, 8).offset;
+        f->caller_save_area = qjv_local_bytes(f, 2 * 32 * 8, 8).offset;
     }
-    *(is_float ? &f->float_standing : &f->int_standing) |= bit;
+    *(is_float ? &f->float_saved_around_calls : &f->int_saved_around_calls) |= bit;
 }
 
 /* The registers of a client's convention that survive calls. Those that carry arguments do not; handlers call C
@@ -116,7 +116,7 @@ QJV_COLD int qjv_find_classified(qjv_function *f, int class_, int is_float) {
 }
 
 /* The slow path of allocation: a client's convention has sets of its own, and in functions with calls a temporary that
-   is saved around calls, other than the result register, substitutes for a callee-saved one. */
+   is saved around calls, other than the result register, is used as a callee-saved one. */
 QJV_COLD int qjv_find(qjv_function *f, int class_, int is_float) {
     uint64_t *free = is_float ? &f->float_free : &f->int_free;
     uint64_t result = is_float ? qjv_float_bit[qjv_number(V_FRESULT)] : qjv_int_bit[qjv_number(V_RESULT)];
@@ -171,21 +171,21 @@ QJV_INLINE int qjv_getfloat(qjv_asm *c, v_reg *reg, int class_) {
     return found >= 0;
 }
 
-/* The slow path of freeing a register: with substitutes, or with a client's convention. */
+/* The slow path of freeing a register: with temporaries that are saved around calls, or with a client's convention. */
 QJV_COLD void qjv_put_back(qjv_function *f, unsigned number, int is_float) {
     uint64_t bit = qjv_register_bit(f, number, is_float);
     if (f->client) f->client_free[is_float] |= bit;
     else *(is_float ? &f->float_free : &f->int_free) |= bit;
-    if (f->has_stand_ins) *(is_float ? &f->float_standing : &f->int_standing) &= ~bit;
+    if (f->has_caller_saves) *(is_float ? &f->float_saved_around_calls : &f->int_saved_around_calls) &= ~bit;
 }
 
 QJV_INLINE void qjv_putreg(qjv_asm *c, v_reg reg) {
-    if (c->f->has_stand_ins | c->f->client) qjv_put_back(c->f, qjv_number(reg), 0);
+    if (c->f->has_caller_saves | c->f->client) qjv_put_back(c->f, qjv_number(reg), 0);
     else c->f->int_free |= qjv_int_bit[qjv_number(reg)];
 }
 
 QJV_INLINE void qjv_putfloat(qjv_asm *c, v_reg reg) {
-    if (c->f->has_stand_ins | c->f->client) qjv_put_back(c->f, qjv_number(reg), 1);
+    if (c->f->has_caller_saves | c->f->client) qjv_put_back(c->f, qjv_number(reg), 1);
     else c->f->float_free |= qjv_float_bit[qjv_number(reg)];
 }
 
