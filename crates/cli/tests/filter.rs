@@ -538,7 +538,7 @@ fn rules_become_a_program_for_the_kernel() {
     let source = String::from_utf8_lossy(&source.get_output().stdout).into_owned();
     assert!(source.contains("#define QJ_RULES 3") && source.contains("/* dns */"), "{source}");
     folder.qj("filter -f loop.txt --emit xdp -o loop.c").assert().failure().stderr_eq(str![[r#"
-error[F0105]: the kernel runs no program that jumps backwards, as this one does
+error[F0105]: XDP programs are generated without loops, and this filter has one
  --> loop.txt:2:4
   |
 2 | b: ip6 protochain 6

@@ -20,8 +20,8 @@ impl Pin {
     /// Pins the reader: until [`Pin::leave`], no reachable object is reclaimed.
     #[inline]
     pub(crate) fn enter(&self, epochs: &Epochs) {
-        // Pairs with the increment in `tag`: an epoch that is seen here began after the objects of earlier ones were
-        // unlinked.
+        // Pairs with the increment in `advance`: an epoch that is seen here began after the objects of earlier ones
+        // were unlinked.
         let epoch = epochs.current.load(OBSERVE);
         // Pairs with the acquire in `oldest`: a writer that sees this pin sees the reads under the one before as
         // complete.
@@ -61,7 +61,7 @@ impl Epochs {
     }
 
     /// Begins an epoch; returns the tag of objects unlinked before.
-    pub(crate) fn tag(&self) -> u64 {
+    pub(crate) fn advance(&self) -> u64 {
         self.current.fetch_add(1, MARK)
     }
 
@@ -88,7 +88,7 @@ impl<T> Default for Limbo<T> {
 impl<T> Limbo<T> {
     /// Keeps an object that has been unlinked.
     pub(crate) fn push(&mut self, epochs: &Epochs, thing: T) {
-        self.0.push_back((epochs.tag(), thing));
+        self.0.push_back((epochs.advance(), thing));
     }
 
     /// The next object that no reader uses any more, by what [`Epochs::oldest`] returned.

@@ -55,7 +55,7 @@ impl Error {
     /// The help text.
     pub fn help(&self) -> &'static str {
         match self {
-            Error::Bytecode { .. } => "programs that `tcpdump -ddd` prints are valid; `bpf_validate` agrees",
+            Error::Bytecode { .. } => "programs that `tcpdump -ddd` prints are valid",
             Error::Text { .. } => "the grammar is in the book's chapter on filters",
             Error::Width(_) => "fields have 1, 2, 3 or 4 bytes; test longer ones in parts",
             Error::Alternatives(_) => "insert the alternatives as filters of their own",

@@ -3,7 +3,7 @@
 
 use crate::layout::{Layout, Window};
 use crate::ranges::{Index, Ranges};
-use crate::shape::{Number, Place};
+use crate::shape::{ShapeBase, ShapeField};
 use crate::stage::{Chunk, Stage};
 use std::fmt::Write as _;
 
@@ -48,9 +48,9 @@ pub(crate) fn explain(chunks: &[&Chunk], count: impl Fn(&Stage) -> usize) -> Str
                     let _ = writeln!(text, "  stage {at}: {filters} filter{plural} of ranges and prefixes");
                     ranges(&mut text, own);
                 }
-                Stage::Program(cell) => {
+                Stage::Program(filter) => {
                     let _ = writeln!(text, "  stage {at}: a program that is run as it is");
-                    for line in crate::bpf::Disassembly(&cell.program).to_string().lines() {
+                    for line in crate::bpf::Disassembly(&filter.program).to_string().lines() {
                         let _ = writeln!(text, "    {line}");
                     }
                 }
@@ -91,11 +91,11 @@ fn layout(text: &mut String, layout: &Layout) {
 }
 
 fn ranges(text: &mut String, own: &Ranges) {
-    let what = |number: Option<Number>| match number {
+    let what = |number: Option<ShapeField>| match number {
         Some(number) => format!("[b{} + {}:{}]", number.base, number.offset, number.width),
         None => "length".to_owned(),
     };
-    for (at, place) in own.places.iter().enumerate().filter(|(_, place)| !place.moves.is_empty()) {
+    for (at, place) in own.places.iter().enumerate().filter(|(_, place)| !place.terms.is_empty()) {
         let _ = writeln!(text, "    base     {}", base(at, place));
     }
     for fixed in &own.fixed {
@@ -127,17 +127,17 @@ fn ranges(text: &mut String, own: &Ranges) {
     let _ = writeln!(text, "    and      {blocks} blocks of {} words, those with bits in all axes", own.block_words);
 }
 
-fn base(at: usize, place: &Place) -> String {
-    if place.moves.is_empty() {
+fn base(at: usize, place: &ShapeBase) -> String {
+    if place.terms.is_empty() {
         return "b0 = start".to_owned();
     }
-    let part = |part: &crate::shape::Move| {
+    let part = |part: &crate::shape::ShapeTerm| {
         let sign = if part.shift < 0 { ">>" } else { "<<" };
         let number = part.number;
         let by = part.shift.unsigned_abs();
         format!("([b{} + {}:{}] & {:#x}) {sign} {by}", number.base, number.offset, number.width, part.mask)
     };
-    format!("b{at} = {}", place.moves.iter().map(part).collect::<Vec<_>>().join(" + "))
+    format!("b{at} = {}", place.terms.iter().map(part).collect::<Vec<_>>().join(" + "))
 }
 
 fn window(window: Window) -> String {

@@ -74,7 +74,7 @@ struct KeyEntry {
     next: Option<u32>,
     /// Best rank first; empty if the entry has no filter.
     members: Vec<Member>,
-    /// What the head or the table's `more` points to.
+    /// What the head or the table's `match_list` points to.
     list: Option<Arc<[u64]>>,
 }
 
@@ -228,11 +228,11 @@ impl Group {
             if lists && !own.members.is_empty() || own.members.len() > 1 { Some(list_of(&own.members)) } else { None };
         let address = list.as_ref().map_or(0, |list| list.as_ptr() as u64);
         let best = own.members.first().map_or(0, |member| member.rank);
-        let (head, more) = if lists { (address, 0) } else { (best, address) };
+        let (head, match_list) = if lists { (address, 0) } else { (best, address) };
         let old = std::mem::replace(&mut own.list, list);
         for slot in [Some(own.slot), own.stale].into_iter().flatten() {
-            if more != 0 || old.is_some() {
-                self.data.table.set_more(slot as usize, more);
+            if match_list != 0 || old.is_some() {
+                self.data.table.set_match_list(slot as usize, match_list);
             }
             self.data.table.set_head(slot as usize, head);
         }
@@ -256,7 +256,7 @@ impl Group {
                     continue;
                 }
                 self.data.table.set_head(slot as usize, 0);
-                self.data.table.set_more(slot as usize, 0);
+                self.data.table.set_match_list(slot as usize, 0);
                 self.owners[slot as usize] = SlotOwner::Free;
                 // At most one entry has it as its old slot: the one whose key is still there.
                 let key: Vec<u64> = self.data.table.key(slot as usize).collect();
@@ -373,8 +373,8 @@ impl Group {
             own.stale = Some(old);
             self.changes = self.changes.wrapping_add(1);
             self.owners[old as usize] = SlotOwner::Limbo(self.changes);
-            let (head, more) = (self.data.table.head(old as usize), self.data.table.more(old as usize));
-            self.data.table.set_more(slot, more);
+            let (head, list) = (self.data.table.head(old as usize), self.data.table.match_list(old as usize));
+            self.data.table.set_match_list(slot, list);
             self.data.table.set_head(slot, head);
         }
         self.data.table.displace(bucket, displacement);

@@ -3,7 +3,7 @@
 //! tests, but only within the length that the shape requires.
 
 use crate::packet::Packet;
-use crate::shape::{Byte, Number, Place, Shape, Span, Values};
+use crate::shape::{Byte, Shape, ShapeBase, ShapeField, Span, Values};
 
 /// A load of 1, 2, 4 or 8 bytes in the machine's byte order, and its mask.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -112,7 +112,7 @@ impl Layout {
         bases.clear();
         for place in &self.shape.places {
             let mut at = 0_u64;
-            for part in &place.moves {
+            for part in &place.terms {
                 at = at.saturating_add(part.moved(number(packet, bases, part.number)?));
             }
             if at.saturating_add(place.need) > u64::from(packet.length) {
@@ -159,11 +159,11 @@ fn accepts(check: &crate::shape::Check, span: Span, number: u32) -> bool {
     inside == (check.sense == crate::ir::Sense::Inside)
 }
 
-fn number(packet: Packet<'_>, bases: &[u64], number: Number) -> Option<u32> {
+fn number(packet: Packet<'_>, bases: &[u64], number: ShapeField) -> Option<u32> {
     packet.load(bases[usize::from(number.base)].saturating_add(number.offset.into()), u32::from(number.width))
 }
 
-fn check_number(packet: Packet<'_>, bases: &[u64], wanted: Option<Number>) -> Option<u32> {
+fn check_number(packet: Packet<'_>, bases: &[u64], wanted: Option<ShapeField>) -> Option<u32> {
     match wanted {
         Some(wanted) => number(packet, bases, wanted),
         None => Some(packet.wire_length()),
@@ -194,7 +194,7 @@ fn word(window: Window, bytes: &[Byte], values: &[u8]) -> u64 {
 }
 
 /// Windows on bytes that are the same for all filters, with their values.
-pub(crate) fn constants(bytes: &[Byte], shape: &Shape, common: &Values, places: &[Place]) -> Vec<Constant> {
+pub(crate) fn constants(bytes: &[Byte], shape: &Shape, common: &Values, places: &[ShapeBase]) -> Vec<Constant> {
     let windows = cover(bytes, places, Purpose::Header);
     windows.into_iter().map(|window| Constant { window, value: word(window, &shape.bytes, &common.bytes) }).collect()
 }
@@ -209,7 +209,7 @@ pub(crate) enum Purpose {
 }
 
 /// The cheapest windows that cover all of these sorted bytes, by number of instructions (dynamic programming).
-pub(crate) fn cover(bytes: &[Byte], places: &[Place], purpose: Purpose) -> Vec<Window> {
+pub(crate) fn cover(bytes: &[Byte], places: &[ShapeBase], purpose: Purpose) -> Vec<Window> {
     // Best cost and window from each byte on, from the last to the first.
     let mut best: Vec<(u32, Option<(Window, usize)>)> = vec![(0, None); bytes.len() + 1];
     for from in (0..bytes.len()).rev() {

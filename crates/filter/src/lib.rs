@@ -1,5 +1,5 @@
 //! Packet filters by the thousand, merged into one classifier whose machine code is generated for exactly these
-//! filters. Knows packets as bytes; only `af_xdp` and `pcap` know their source.
+//! filters. Packets are bytes; only `af_xdp`, `pcap` and `capture` depend on where packets come from.
 //!
 #![doc = include_str!("../README.md")]
 

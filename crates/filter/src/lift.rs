@@ -159,10 +159,10 @@ struct Path {
     tests: Vec<Test>,
 }
 
-/// The condition of a branch.
-enum Question {
-    Decided(bool),
-    Ask(Test),
+/// The outcome of a branch: known, or that of a test of the packet.
+enum BranchOutcome {
+    Known(bool),
+    Test(Test),
 }
 
 /// The effect of an operation on a path.
@@ -245,10 +245,10 @@ impl Lifter<'_> {
             Operation::Return(0) => return Some(Outcome::Rejected),
             Operation::Return(_) => return Some(Outcome::Accepted),
             Operation::ReturnAccumulator => {
-                match ask(Condition::Equal, &path.a, &Value::CONSTANT_ZERO)? {
-                    Question::Decided(true) => return Some(Outcome::Rejected),
-                    Question::Decided(false) => {}
-                    Question::Ask(test) => path.tests.push(test.negated()),
+                match symbolic_condition(Condition::Equal, &path.a, &Value::CONSTANT_ZERO)? {
+                    BranchOutcome::Known(true) => return Some(Outcome::Rejected),
+                    BranchOutcome::Known(false) => {}
+                    BranchOutcome::Test(test) => path.tests.push(test.negated()),
                 }
                 return Some(Outcome::Accepted);
             }
@@ -265,9 +265,9 @@ impl Lifter<'_> {
             path.at += jt;
             return Some(());
         }
-        let decided = match ask(condition, &path.a, &value(operand, &path.x))? {
-            Question::Decided(yes) => yes,
-            Question::Ask(test) => match known(&path.tests, &test) {
+        let decided = match symbolic_condition(condition, &path.a, &value(operand, &path.x))? {
+            BranchOutcome::Known(yes) => yes,
+            BranchOutcome::Test(test) => match known(&path.tests, &test) {
                 Some(yes) => yes,
                 None => {
                     let mut other = path.clone();
@@ -315,30 +315,31 @@ fn load(tests: &mut Vec<Test>, field: Field, mask: u32, shift: i8) -> Value {
     Value::Sum(vec![Term { field, mask, shift }], 0)
 }
 
-/// The test of a condition; `None` if it cannot be expressed as one.
-fn ask(condition: Condition, a: &Value, b: &Value) -> Option<Question> {
+/// The outcome of a condition on symbolic values; `None` if it is neither known nor one test.
+fn symbolic_condition(condition: Condition, a: &Value, b: &Value) -> Option<BranchOutcome> {
     let k = b.constant()?;
     let (subject, mask, shift, plus) = match a {
         Value::Other => return None,
         Value::Length(mask) => (Subject::Length, *mask, 0, 0),
         Value::Sum(terms, plus) => match &terms[..] {
-            [] => return Some(Question::Decided(condition.holds(*plus, k))),
+            [] => return Some(BranchOutcome::Known(condition.holds(*plus, k))),
             [term] => (Subject::Field(term.field.clone()), term.mask, term.shift, *plus),
             [..] => return None,
         },
     };
-    let test = |mask, low, high, sense| Some(Question::Ask(Test { subject: subject.clone(), mask, low, high, sense }));
+    let test =
+        |mask, low, high, sense| Some(BranchOutcome::Test(Test { subject: subject.clone(), mask, low, high, sense }));
     if condition == Condition::Set {
         if plus != 0 {
             return None;
         }
         return match mask & unshift(k, shift) {
-            0 => Some(Question::Decided(false)),
+            0 => Some(BranchOutcome::Known(false)),
             bits => test(bits, 0, 0, Sense::Outside),
         };
     }
     // A sum is at least its constant.
-    let Some(k) = k.checked_sub(plus) else { return Some(Question::Decided(condition != Condition::Equal)) };
+    let Some(k) = k.checked_sub(plus) else { return Some(BranchOutcome::Known(condition != Condition::Equal)) };
     // The smallest number under the mask that makes the shifted one at least `k`.
     let at_least = |k: u64| {
         let by = u32::from(shift.unsigned_abs());
@@ -349,14 +350,14 @@ fn ask(condition: Condition, a: &Value, b: &Value) -> Option<Question> {
     match condition {
         Condition::Equal => {
             let exists = low < next && low <= u64::from(mask) && low as u32 & !mask == 0;
-            if exists { test(mask, low as u32, low as u32, Sense::Inside) } else { Some(Question::Decided(false)) }
+            if exists { test(mask, low as u32, low as u32, Sense::Inside) } else { Some(BranchOutcome::Known(false)) }
         }
         Condition::Greater | Condition::GreaterEqual => {
             let least = if condition == Condition::Greater { next } else { low };
             match (least, u32::try_from(least)) {
-                (0, _) => Some(Question::Decided(true)),
+                (0, _) => Some(BranchOutcome::Known(true)),
                 (_, Ok(least)) if least <= mask => test(mask, least, mask, Sense::Inside),
-                (_, Ok(_) | Err(_)) => Some(Question::Decided(false)),
+                (_, Ok(_) | Err(_)) => Some(BranchOutcome::Known(false)),
             }
         }
         Condition::Set => None,

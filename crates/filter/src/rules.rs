@@ -39,7 +39,7 @@ pub enum RuleCode {
     InvalidExpression,
     /// No packet matches an expression.
     Unsatisfiable,
-    /// XDP cannot run the program of an expression.
+    /// The program of an expression has a loop, for which no XDP program is generated.
     Unbounded,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::group::Group;
 use crate::ranges::Ranges;
-use crate::stage::{Cell, Stage};
+use crate::stage::{ProgramFilter, Stage};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -15,7 +15,7 @@ const LONG_PROGRAM: usize = 200;
 #[derive(Debug)]
 pub(crate) enum Kind {
     Group(Box<Group>),
-    Program(Arc<Cell>),
+    Program(Arc<ProgramFilter>),
     Ranges(RangeSet),
 }
 
@@ -41,7 +41,7 @@ impl Section {
         match &self.kind {
             Kind::Group(group) => group.best(),
             // Pairs with nothing: only the writer stores.
-            Kind::Program(cell) => cell.rank.load(Ordering::Relaxed),
+            Kind::Program(filter) => filter.rank.load(Ordering::Relaxed),
             Kind::Ranges(set) => set.best,
         }
     }
@@ -49,7 +49,7 @@ impl Section {
     pub(crate) fn is_empty(&self) -> bool {
         match &self.kind {
             Kind::Group(group) => group.members() == 0,
-            Kind::Program(cell) => cell.rank.load(Ordering::Relaxed) == 0,
+            Kind::Program(filter) => filter.rank.load(Ordering::Relaxed) == 0,
             Kind::Ranges(set) => set.members == 0,
         }
     }
@@ -57,7 +57,7 @@ impl Section {
     /// The most stages of a chunk with this one.
     pub(crate) fn max_stages(&self) -> usize {
         match &self.kind {
-            Kind::Program(cell) if cell.program.operations().len() > LONG_PROGRAM => 1,
+            Kind::Program(filter) if filter.program.operations().len() > LONG_PROGRAM => 1,
             Kind::Ranges(set) if set.ranges.tree.is_some() => 1,
             Kind::Group(_) | Kind::Program(_) | Kind::Ranges(_) => MAX_STAGES,
         }
@@ -71,7 +71,7 @@ impl Section {
     pub(crate) fn stage(&self) -> Stage {
         match &self.kind {
             Kind::Group(group) => Stage::Group(Arc::clone(group.data())),
-            Kind::Program(cell) => Stage::Program(Arc::clone(cell)),
+            Kind::Program(filter) => Stage::Program(Arc::clone(filter)),
             Kind::Ranges(set) => Stage::Ranges(Arc::clone(&set.ranges)),
         }
     }

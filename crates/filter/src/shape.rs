@@ -23,7 +23,7 @@ pub(crate) struct Byte {
 
 /// A number in the packet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Number {
+pub(crate) struct ShapeField {
     pub(crate) base: u16,
     pub(crate) offset: u32,
     pub(crate) width: u8,
@@ -33,20 +33,20 @@ pub(crate) struct Number {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Check {
     /// The number that is read; `None` for the length on the wire.
-    pub(crate) number: Option<Number>,
+    pub(crate) number: Option<ShapeField>,
     pub(crate) mask: u32,
     pub(crate) sense: Sense,
 }
 
 /// A term of a base.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Move {
-    pub(crate) number: Number,
+pub(crate) struct ShapeTerm {
+    pub(crate) number: ShapeField,
     pub(crate) mask: u32,
     pub(crate) shift: i8,
 }
 
-impl Move {
+impl ShapeTerm {
     /// The displacement for a value of the number.
     pub(crate) fn moved(&self, number: u32) -> u64 {
         let (number, by) = (u64::from(number & self.mask), u32::from(self.shift.unsigned_abs()));
@@ -56,9 +56,9 @@ impl Move {
 
 /// A base, and the number of bytes required from it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Place {
+pub(crate) struct ShapeBase {
     /// The terms of the sum, relative to earlier bases. Empty for the start of the packet.
-    pub(crate) moves: Vec<Move>,
+    pub(crate) terms: Vec<ShapeTerm>,
     /// Bytes needed from there.
     pub(crate) need: u64,
 }
@@ -67,7 +67,7 @@ pub(crate) struct Place {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Shape {
     /// The start of the packet, then others.
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<ShapeBase>,
     pub(crate) bytes: Vec<Byte>,
     pub(crate) checks: Vec<Check>,
 }
@@ -100,7 +100,7 @@ impl Shape {
             Subject::Length => None,
         }));
         let index = |base: &Base| bases.iter().position(|own| own == base).unwrap_or_default() as u16;
-        let number = |field: &Field| Number { base: index(&field.base), offset: field.offset, width: field.width };
+        let number = |field: &Field| ShapeField { base: index(&field.base), offset: field.offset, width: field.width };
         let mut impossible = false;
         // Base, offset, mask, value, and the test it comes from.
         let mut bytes: Vec<(Byte, u8, u16)> = Vec::new();
@@ -150,19 +150,19 @@ impl Shape {
 }
 
 /// The bases of fields, the start of the packet first and each after the bases that it depends on, and their places.
-pub(crate) fn places_of<'f>(fields: impl Iterator<Item = &'f Field>) -> (Vec<Base>, Vec<Place>) {
+pub(crate) fn places_of<'f>(fields: impl Iterator<Item = &'f Field>) -> (Vec<Base>, Vec<ShapeBase>) {
     let (mut bases, mut needs) = (vec![Base::START], vec![0]);
     for field in fields {
         note(&mut bases, &mut needs, field);
     }
     let index = |base: &Base| bases.iter().position(|own| own == base).unwrap_or_default() as u16;
     let places = bases.iter().zip(&needs).map(|(base, need)| {
-        let part = |term: &Term| Move {
-            number: Number { base: index(&term.field.base), offset: term.field.offset, width: term.field.width },
+        let part = |term: &Term| ShapeTerm {
+            number: ShapeField { base: index(&term.field.base), offset: term.field.offset, width: term.field.width },
             mask: term.mask & term.field.full(),
             shift: term.shift,
         };
-        Place { moves: base.terms().iter().map(part).collect(), need: *need }
+        ShapeBase { terms: base.terms().iter().map(part).collect(), need: *need }
     });
     let places = places.collect();
     (bases, places)

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A program that could not be lifted.
 #[derive(Debug)]
-pub(crate) struct Cell {
+pub(crate) struct ProgramFilter {
     pub(crate) program: Program,
     /// The rank of its filter; zero once that is removed.
     pub(crate) rank: AtomicU64,
@@ -24,7 +24,7 @@ pub(crate) enum Stage {
     /// Filters of one shape.
     Group(Arc<GroupData>),
     /// One filter.
-    Program(Arc<Cell>),
+    Program(Arc<ProgramFilter>),
     /// Filters that differ in ranges and prefixes.
     Ranges(Arc<Ranges>),
 }
@@ -50,10 +50,10 @@ impl Stage {
         found: &mut impl FnMut(u64),
     ) {
         let data = match self {
-            Stage::Program(cell) => {
+            Stage::Program(filter) => {
                 // Pairs with the release of the writer that removes the filter.
-                let rank = cell.rank.load(Ordering::Acquire);
-                if rank != 0 && cell.program.run(packet) != 0 {
+                let rank = filter.rank.load(Ordering::Acquire);
+                if rank != 0 && filter.program.run(packet) != 0 {
                     found(rank);
                 }
                 return;
@@ -70,14 +70,14 @@ impl Stage {
         }
         let Some((slot, head)) = data.table.find(key) else { return };
         let lists = data.layout.has_lists();
-        let more = if lists { head } else { data.table.more(slot) };
-        if more == 0 || !lists && wanted == Wanted::Best {
+        let list = if lists { head } else { data.table.match_list(slot) };
+        if list == 0 || !lists && wanted == Wanted::Best {
             found(head);
             return;
         }
         let checks = data.layout.listed.iter().filter(|listed| **listed).count();
         // SAFETY: the list was published for this table, and the caller is pinned.
-        for (rank, spans) in unsafe { members_at(more, checks) } {
+        for (rank, spans) in unsafe { members_at(list, checks) } {
             if data.layout.passes(packet, bases, &spans) {
                 found(rank);
                 if wanted == Wanted::Best {

@@ -86,7 +86,7 @@ pub(crate) struct Table {
     pub(crate) displacements: Box<[AtomicU32]>,
     /// By slot: the address of a list of all filters with the key, for [`View::matches`](crate::View::matches); 0 if
     /// there is one only.
-    pub(crate) more: Box<[AtomicU64]>,
+    pub(crate) match_list: Box<[AtomicU64]>,
 }
 
 impl Table {
@@ -103,7 +103,7 @@ impl Table {
             origin: 0,
             has_templates: false,
             displacements: (0..buckets).map(|_| AtomicU32::new(1)).collect(),
-            more: (0..slots).map(|_| AtomicU64::new(0)).collect(),
+            match_list: (0..slots).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 
@@ -209,18 +209,18 @@ impl Table {
         self.slots[self.at(slot)].store(head, PUBLISH);
     }
 
-    pub(crate) fn more(&self, slot: usize) -> u64 {
-        // Pairs with the release in `set_more`: the list is written before its address.
-        self.more[slot].load(OBSERVE)
+    pub(crate) fn match_list(&self, slot: usize) -> u64 {
+        // Pairs with the release in `set_match_list`: the list is written before its address.
+        self.match_list[slot].load(OBSERVE)
     }
 
-    pub(crate) fn set_more(&self, slot: usize, list: u64) {
-        // Pairs with the acquire in `more`.
-        self.more[slot].store(list, PUBLISH);
+    pub(crate) fn set_match_list(&self, slot: usize, list: u64) {
+        // Pairs with the acquire in `match_list`.
+        self.match_list[slot].store(list, PUBLISH);
     }
 
     /// Bytes of memory.
     pub(crate) fn bytes(&self) -> usize {
-        8 * (self.slots.len() + self.more.len()) + 4 * self.displacements.len()
+        8 * (self.slots.len() + self.match_list.len()) + 4 * self.displacements.len()
     }
 }

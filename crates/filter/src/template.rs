@@ -34,7 +34,7 @@ impl OptionlessHeader {
 
     pub(crate) fn of(shape: &Shape) -> Option<OptionlessHeader> {
         let [_, other] = &shape.places[..] else { return None };
-        let [moved] = &other.moves[..] else { return None };
+        let [moved] = &other.terms[..] else { return None };
         let is_header = (moved.number.base, moved.number.width, moved.mask, moved.shift) == (0, 1, 0x0f, 2);
         is_header.then_some(OptionlessHeader { offset: moved.number.offset })
     }

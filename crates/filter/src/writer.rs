@@ -9,10 +9,10 @@ use crate::generate::Generator;
 use crate::group::{Group, RetiredLists, Update};
 use crate::ir::{Conjunction, Filter, Subject};
 use crate::published::Published;
-use crate::ranges::{self, Aspect, Ranges, aspects};
+use crate::ranges::{self, MaskedSubject, Ranges, masked_subjects};
 use crate::section::{Kind, MAX_STAGES, RangeSet, Section};
 use crate::shape::{Shape, Values};
-use crate::stage::{Cell, Chunk, Snapshot, Stage};
+use crate::stage::{Chunk, ProgramFilter, Snapshot, Stage};
 use crate::types::{Engine, Id, Match, Stats};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -71,7 +71,7 @@ struct NewShape<'f> {
 
 /// Shapes that read the same few numbers.
 struct ShapeSet<'f> {
-    aspects: BTreeSet<Aspect>,
+    masked_subjects: BTreeSet<MaskedSubject>,
     shapes: Vec<(Shape, NewShape<'f>)>,
 }
 
@@ -211,16 +211,16 @@ impl Writer {
         let mut sets: Vec<ShapeSet<'f>> = Vec::new();
         let mut left = Vec::new();
         for (shape, fresh) in parts {
-            let own: BTreeSet<Aspect> =
-                fresh.conjunctions.first().map_or_else(BTreeSet::new, |own| aspects(own).collect());
-            let has_room = |set: &ShapeSet<'_>| set.aspects.union(&own).count() <= ranges::MAX_DIMENSIONS;
+            let own: BTreeSet<MaskedSubject> =
+                fresh.conjunctions.first().map_or_else(BTreeSet::new, |own| masked_subjects(own).collect());
+            let has_room = |set: &ShapeSet<'_>| set.masked_subjects.union(&own).count() <= ranges::MAX_DIMENSIONS;
             if fresh.values.len() > MAX_FILTERS_OF_SHAPE || own.len() > ranges::MAX_DIMENSIONS {
                 left.push((shape, fresh));
             } else if let Some(at) = sets.iter().position(has_room) {
-                sets[at].aspects.extend(own);
+                sets[at].masked_subjects.extend(own);
                 sets[at].shapes.push((shape, fresh));
             } else if sets.len() < MAX_SETS {
-                sets.push(ShapeSet { aspects: own, shapes: vec![(shape, fresh)] });
+                sets.push(ShapeSet { masked_subjects: own, shapes: vec![(shape, fresh)] });
             } else {
                 left.push((shape, fresh));
             }
@@ -269,9 +269,9 @@ impl Writer {
             let was_empty = section.is_empty();
             match &mut section.kind {
                 Kind::Group(group) => group.remove(place.entry, record.rank, &published.epochs),
-                Kind::Program(cell) => {
+                Kind::Program(filter) => {
                     // Pairs with the acquire of readers.
-                    cell.rank.store(0, Ordering::Release);
+                    filter.rank.store(0, Ordering::Release);
                     // The code belongs to this filter only.
                     self.dirty.insert(section.chunk);
                 }
@@ -349,8 +349,8 @@ impl Writer {
     }
 
     fn add_program(&mut self, program: &Program, rank: u64) -> Location {
-        let cell = Arc::new(Cell { program: program.clone(), rank: AtomicU64::new(rank) });
-        Location { section: self.section(Kind::Program(cell)), entry: 0 }
+        let filter = Arc::new(ProgramFilter { program: program.clone(), rank: AtomicU64::new(rank) });
+        Location { section: self.section(Kind::Program(filter)), entry: 0 }
     }
 
     /// A new section.
@@ -543,7 +543,7 @@ impl Writer {
         let counts = |stage: &Stage| {
             let is = |section: &&Section| match (&section.kind, stage) {
                 (Kind::Group(group), Stage::Group(data)) => Arc::ptr_eq(group.data(), data),
-                (Kind::Program(own), Stage::Program(cell)) => Arc::ptr_eq(own, cell),
+                (Kind::Program(own), Stage::Program(filter)) => Arc::ptr_eq(own, filter),
                 (Kind::Ranges(set), Stage::Ranges(ranges)) => Arc::ptr_eq(&set.ranges, ranges),
                 (Kind::Group(_) | Kind::Program(_) | Kind::Ranges(_), _) => false,
             };

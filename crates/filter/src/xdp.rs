@@ -30,7 +30,7 @@ pub struct XdpError {
 
 impl fmt::Display for XdpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the kernel runs no program that jumps backwards, as this one does")
+        write!(f, "XDP programs are generated without loops, and this filter has one")
     }
 }
 
@@ -209,7 +209,7 @@ impl CWriter<'_> {
     }
 }
 
-/// A program of the packet filter's machine, instruction by instruction.
+/// A classic BPF program, instruction by instruction.
 fn program(text: &mut String, program: &Program) {
     text.push_str("    __u32 a = 0, x = 0, m[16] = {0};\n    __u64 o = 0;\n    const __u8 *p = data;\n");
     text.push_str("    (void)a, (void)x, (void)m, (void)o, (void)p;\n");

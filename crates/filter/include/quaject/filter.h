@@ -74,7 +74,7 @@ void qj_filter_skip(struct qj_filter *, uint32_t bytes);
  * that is negative. `qj_filter_shift(filter, 0, 1, 0x0f, 2)` passes over an IPv4 header. From -31 to 31. */
 void qj_filter_shift(struct qj_filter *, uint32_t offset, uint32_t width, uint32_t mask, int shift);
 
-/* An instruction for the BSD packet filter's machine: laid out as `struct bpf_insn` and `struct sock_filter`. */
+/* An instruction of a classic BPF program: laid out as `struct bpf_insn` and `struct sock_filter`. */
 struct qj_filter_instruction {
     uint16_t code;
     uint8_t jt, jf;

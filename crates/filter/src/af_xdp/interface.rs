@@ -49,7 +49,7 @@ impl Interface {
         let mut interface = Interface { name: own, index: 0, socket: owned(Step::Socket, socket)? };
         interface.index = interface.present_index().ok_or_else(|| absent(libc::ENODEV))?;
         let mut request = interface.request();
-        interface.ask(libc::SIOCGIFHWADDR, &mut request).map_err(|error| AfXdpError::new(Step::Find, error))?;
+        interface.ioctl(libc::SIOCGIFHWADDR, &mut request).map_err(|error| AfXdpError::new(Step::Find, error))?;
         // SAFETY: the kernel has written an address, whose first member is a number.
         let kind = unsafe { request.ifr_ifru.ifru_hwaddr.sa_family };
         if !ETHERNET.contains(&kind) {
@@ -75,7 +75,7 @@ impl Interface {
         let mut channels = Channels { command: GET_CHANNELS, ..Channels::default() };
         let mut request = self.request();
         request.ifr_ifru.ifru_data = (&raw mut channels).cast();
-        match self.ask(ETHTOOL, &mut request) {
+        match self.ioctl(ETHTOOL, &mut request) {
             Ok(()) => (channels.receiving + channels.combined).max(1),
             Err(_) => 1,
         }
@@ -89,7 +89,7 @@ impl Interface {
             return Err(error(libc::ENODEV));
         }
         let mut request = self.request();
-        self.ask(libc::SIOCGIFFLAGS, &mut request).map_err(|error| AfXdpError::new(Step::Listen, error))?;
+        self.ioctl(libc::SIOCGIFFLAGS, &mut request).map_err(|error| AfXdpError::new(Step::Listen, error))?;
         // SAFETY: the kernel has written the flags.
         let flags = libc::c_int::from(unsafe { request.ifr_ifru.ifru_flags });
         if flags & libc::IFF_UP != 0 {
@@ -104,7 +104,7 @@ impl Interface {
     /// The index of the interface that has its name now.
     fn present_index(&self) -> Option<u32> {
         let mut request = self.request();
-        self.ask(libc::SIOCGIFINDEX, &mut request).ok()?;
+        self.ioctl(libc::SIOCGIFINDEX, &mut request).ok()?;
         // SAFETY: the kernel has written the number.
         Some(unsafe { request.ifr_ifru.ifru_ifindex } as u32)
     }
@@ -116,7 +116,7 @@ impl Interface {
         request
     }
 
-    fn ask(&self, what: u64, request: &mut libc::ifreq) -> io::Result<()> {
+    fn ioctl(&self, what: u64, request: &mut libc::ifreq) -> io::Result<()> {
         // SAFETY: these requests read and write one `ifreq`, and what it points to is what the request needs.
         let status = unsafe { libc::ioctl(self.socket.as_raw_fd(), what as _, std::ptr::from_mut(request)) };
         if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }

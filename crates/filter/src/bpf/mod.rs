@@ -1,5 +1,5 @@
-//! Programs for the BSD packet filter's machine ("classic" BPF): the target of libpcap's compiler. Instructions,
-//! validation, and the interpreter that defines the semantics. Knows no generated code.
+//! Classic BPF programs (BSD packet filter), the target of libpcap's compiler: instructions, validation, and the
+//! interpreter that defines the semantics. Knows no generated code.
 
 mod run;
 mod text;

@@ -10,7 +10,7 @@ use super::{Emitter, Rare, Reg, lookup};
 use crate::group::GroupData;
 use crate::ir::Sense;
 use crate::layout::{Constant, Window, constants};
-use crate::shape::{Byte, Check, Number, Place, Shape, Span};
+use crate::shape::{Byte, Check, Shape, ShapeBase, ShapeField, Span};
 use crate::template::OptionlessHeader;
 use quaject_vcode::{Core, Error, Extension, Label, Register};
 
@@ -20,7 +20,7 @@ const FURTHEST: u64 = 1 << 40;
 /// The loads and comparisons before a lookup.
 #[derive(Clone, Debug)]
 pub(super) struct LoadPlan {
-    places: Vec<Place>,
+    places: Vec<ShapeBase>,
     header: Vec<Constant>,
     key: Vec<Window>,
     checks: Vec<(Check, Option<Span>)>,
@@ -85,7 +85,7 @@ impl LoadPlan {
             return None;
         }
         let shape = Shape {
-            places: vec![Place { moves: Vec::new(), need: OptionlessHeader::need(&layout.shape) }],
+            places: vec![ShapeBase { terms: Vec::new(), need: OptionlessHeader::need(&layout.shape) }],
             bytes: order.iter().map(|at| bytes[*at]).collect(),
             checks: Vec::new(),
         };
@@ -95,7 +95,7 @@ impl LoadPlan {
         let flat = |offset: u32, base: u16| if base == 0 { offset } else { offset + OptionlessHeader::BYTES };
         let key = self.key.iter().map(|window| Window { base: 0, offset: flat(window.offset, window.base), ..*window });
         let checks = self.checks.iter().map(|(check, span)| {
-            let number = check.number.map(|own| Number { base: 0, offset: flat(own.offset, own.base), ..own });
+            let number = check.number.map(|own| ShapeField { base: 0, offset: flat(own.offset, own.base), ..own });
             (Check { number, ..check.clone() }, *span)
         });
         let plan = LoadPlan { places: shape.places, header, key: key.collect(), checks: checks.collect() };
@@ -106,14 +106,14 @@ impl LoadPlan {
     pub(super) fn is_writable(&self) -> bool {
         let near = |offset: u32| offset < 1 << 30;
         self.places.iter().all(|place| {
-            let max = place.moves.iter().map(|part| {
+            let max = place.terms.iter().map(|part| {
                 let max = u64::from(part.mask);
                 let by = u32::from(part.shift.unsigned_abs());
                 if part.shift < 0 { max >> by } else { max << by }
             });
             max.fold(0_u64, u64::saturating_add) < FURTHEST
                 && place.need < 1 << 30
-                && place.moves.iter().all(|part| near(part.number.offset))
+                && place.terms.iter().all(|part| near(part.number.offset))
         }) && self.header.iter().all(|constant| near(constant.window.offset))
             && self.key.iter().all(|window| near(window.offset))
             && self.checks.iter().all(|(check, _)| check.number.is_none_or(|number| near(number.offset)))
@@ -203,7 +203,7 @@ fn write_plan(emitter: &mut Emitter<'_>, plan: &LoadPlan, registers: &Registers,
     for place in &plan.places[1..] {
         let base = emitter.temporary()?;
         emitter.asm.setul(base, 0);
-        for part in &place.moves {
+        for part in &place.terms {
             write_number(emitter, t, part.number, &bases);
             if part.mask != full(part.number.width) {
                 emitter.asm.andui(t, t, part.mask);
@@ -292,12 +292,12 @@ pub(super) fn write_window(emitter: &mut Emitter<'_>, d: Reg, window: Window, ba
 }
 
 /// Loads a number, most significant byte first.
-fn write_number(emitter: &mut Emitter<'_>, d: Reg, number: Number, bases: &[Reg]) {
+fn write_number(emitter: &mut Emitter<'_>, d: Reg, number: ShapeField, bases: &[Reg]) {
     load_number(emitter, d, bases[usize::from(number.base)], number);
 }
 
 /// Loads a number behind a base, which is in another register.
-pub(super) fn load_number(emitter: &mut Emitter<'_>, d: Reg, base: Reg, number: Number) {
+pub(super) fn load_number(emitter: &mut Emitter<'_>, d: Reg, base: Reg, number: ShapeField) {
     let offset = number.offset as i32;
     match number.width {
         1 => emitter.asm.lduci(d, base, offset),

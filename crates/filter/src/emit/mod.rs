@@ -18,7 +18,7 @@ mod template;
 
 use crate::bpf::Operation;
 use crate::group::GroupData;
-use crate::stage::{Cell, Stage};
+use crate::stage::{ProgramFilter, Stage};
 use quaject_vcode::{Asm, Class, Code, Core, Error, Extension, Features, Kind, Label, Native, Param, Workspace};
 use std::sync::atomic::AtomicU64;
 
@@ -53,11 +53,11 @@ pub(crate) enum Position {
 }
 
 /// Whether a stage reads the length on the wire.
-fn asks_length(stage: &Stage) -> bool {
+fn reads_wire_length(stage: &Stage) -> bool {
     match stage {
         Stage::Group(data) => data.layout.shape.checks.iter().any(|check| check.number.is_none()),
-        Stage::Program(cell) => {
-            let operations = cell.program.operations();
+        Stage::Program(filter) => {
+            let operations = filter.program.operations();
             operations.iter().any(|one| matches!(one, Operation::LoadLength | Operation::IndexLength))
         }
         Stage::Ranges(ranges) => {
@@ -80,8 +80,8 @@ pub(crate) fn chunk(
     let mut asm = Asm::begin(buffer.into(), room, "%p%ul%ul%ul", &mut params, Kind::Leaf)?;
     asm.use_features(features);
     let [data, length, wire, best] = params.map(|param| param.reg());
-    let asks = stages.iter().any(asks_length);
-    if !asks {
+    let reads_length = stages.iter().any(reads_wire_length);
+    if !reads_length {
         asm.putreg(wire);
     }
     let result = asm.result();
@@ -90,7 +90,7 @@ pub(crate) fn chunk(
         asm.putreg(best);
     }
     let best = (position == Position::Later).then_some(best);
-    let wire = asks.then_some(wire);
+    let wire = reads_length.then_some(wire);
     let mut emitter = Emitter { asm, data, length, wire, rare: Vec::new() };
     emitter.stages(stages, later, best, result, After::Return)?;
     emitter.rare()?;
@@ -111,9 +111,9 @@ pub(crate) fn batch(
     let [packets, count, out] = params.map(|param| param.reg());
     let result = asm.result();
     asm.claim(result)?;
-    let asks = stages.iter().any(asks_length);
+    let reads_length = stages.iter().any(reads_wire_length);
     let (data, length) = (asm.getreg(Class::Temporary)?, asm.getreg(Class::Temporary)?);
-    let wire = if asks { Some(asm.getreg(Class::Temporary)?) } else { None };
+    let wire = if reads_length { Some(asm.getreg(Class::Temporary)?) } else { None };
     let (again, done, next) = (asm.label(), asm.label(), asm.label());
     asm.bequli(count, 0, done);
     // From here on the register of the count holds the end of the ranks.
@@ -213,7 +213,7 @@ impl<'a> Emitter<'a> {
     fn stage(&mut self, stage: &'a Stage, result: Reg, miss: Label, last: Last) -> Result<(), Error> {
         match stage {
             Stage::Group(data) => self.group(data, result, miss),
-            Stage::Program(cell) => self.program(cell, result, miss),
+            Stage::Program(filter) => self.program(filter, result, miss),
             Stage::Ranges(own) => ranges::write(self, own, result, miss, last),
         }
     }
@@ -227,9 +227,9 @@ impl<'a> Emitter<'a> {
         group::write(self, data, result, miss)
     }
 
-    fn program(&mut self, cell: &Cell, result: Reg, miss: Label) -> Result<(), Error> {
-        program::write(self, &cell.program, miss)?;
-        self.asm.setul(result, cell.rank.as_ptr() as u64);
+    fn program(&mut self, filter: &ProgramFilter, result: Reg, miss: Label) -> Result<(), Error> {
+        program::write(self, &filter.program, miss)?;
+        self.asm.setul(result, filter.rank.as_ptr() as u64);
         self.asm.lduli(result, result, 0);
         Ok(())
     }

@@ -4,7 +4,7 @@
 use super::group::{full, load_number};
 use super::{Emitter, Last, Reg};
 use crate::ranges::{Axis, Dimension, Index, RANKS, Ranges};
-use crate::shape::{Number, Place};
+use crate::shape::{ShapeBase, ShapeField};
 use quaject_vcode::{Core, Error, Extension, Label, Register};
 
 /// The value of an absent base: beyond any packet, and sums with it do not wrap.
@@ -54,13 +54,13 @@ pub(super) fn write(
 }
 
 /// Computes a base, in bytes from the start.
-fn write_base(emitter: &mut Emitter<'_>, place: &Place, bases: &[Option<Reg>], t: Reg) -> Result<Reg, Error> {
+fn write_base(emitter: &mut Emitter<'_>, place: &ShapeBase, bases: &[Option<Reg>], t: Reg) -> Result<Reg, Error> {
     let base = emitter.temporary()?;
     let sum = emitter.temporary()?;
     let absent = emitter.asm.label();
     emitter.asm.setul(base, NOWHERE);
     emitter.asm.setul(sum, 0);
-    for part in &place.moves {
+    for part in &place.terms {
         write_there(emitter, Some(part.number), bases, t, absent);
         write_value(emitter, t, Some(part.number), part.mask, bases)?;
         match part.shift {
@@ -77,7 +77,7 @@ fn write_base(emitter: &mut Emitter<'_>, place: &Place, bases: &[Option<Reg>], t
 }
 
 /// Jumps to `absent` if a number is not in the packet.
-fn write_there(emitter: &mut Emitter<'_>, number: Option<Number>, bases: &[Option<Reg>], t: Reg, absent: Label) {
+fn write_there(emitter: &mut Emitter<'_>, number: Option<ShapeField>, bases: &[Option<Reg>], t: Reg, absent: Label) {
     let Some(number) = number else { return };
     let end = u64::from(number.offset) + u64::from(number.width);
     match bases[usize::from(number.base)] {
@@ -93,7 +93,7 @@ fn write_there(emitter: &mut Emitter<'_>, number: Option<Number>, bases: &[Optio
 fn write_value(
     emitter: &mut Emitter<'_>,
     d: Reg,
-    number: Option<Number>,
+    number: Option<ShapeField>,
     mask: u32,
     bases: &[Option<Reg>],
 ) -> Result<u32, Error> {

@@ -10,7 +10,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// Longer packets are not sent.
 const MAX_PACKET_BYTES: usize = 1 << 16;
-/// Offsets from here on may, after additions, reach the kernel's ancillary data, which begins at 2^31.
+/// Offsets from here on may, after additions, reach 2^31, from where the kernel reads them as negative: relative to a
+/// header (`SKF_NET_OFF`, `SKF_LL_OFF`) or ancillary data (`SKF_AD_OFF`).
 const FAR: u32 = 1 << 30;
 
 /// A pair of connected sockets, the second of which filters.

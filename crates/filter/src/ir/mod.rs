@@ -1,6 +1,6 @@
 //! The intermediate representation of filters: a disjunction of conjunctions of tests of fields (disjunctive normal
-//! form), or, if a filter cannot be lifted to that form, a program of the packet filter's machine. Knows no generated
-//! code and no other filter.
+//! form), or, if a filter cannot be lifted to that form, a classic BPF program. Knows no generated code and no other
+//! filter.
 //!
 //! ```text
 //! filter       any of conjunctions                     tcp port 80: over IPv4, over IPv6; to it, from it
@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A test whose field is not inside the packet is false, and so is its negation: a negated test says that the field is
-//! there and holds something else. This is the semantics of a path through a program of the packet filter's machine.
+//! there and holds something else. This is the semantics of a path through a classic BPF program.
 
 mod build;
 mod eval;

@@ -31,7 +31,7 @@ pub(crate) use index::Index;
 
 use crate::ir::{Base, Conjunction, Subject};
 use crate::packet::Packet;
-use crate::shape::{Number, Place, places_of};
+use crate::shape::{ShapeBase, ShapeField, places_of};
 use crate::types::Match;
 use spans::Spans;
 use std::collections::HashMap;
@@ -58,9 +58,9 @@ pub(crate) const RANKS: usize = 65;
 /// Offsets beyond this do not fit instructions.
 const FURTHEST: u64 = 1 << 30;
 
-/// The part of a packet that a test reads: a number, or the length on the wire.
+/// The part of a packet that a test reads, a number or the length on the wire, and its mask.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub(crate) struct Aspect {
+pub(crate) struct MaskedSubject {
     subject: Subject,
     mask: u32,
 }
@@ -68,7 +68,7 @@ pub(crate) struct Aspect {
 /// A number that all filters require in the same range.
 #[derive(Clone, Debug)]
 pub(crate) struct Fixed {
-    pub(crate) number: Option<Number>,
+    pub(crate) number: Option<ShapeField>,
     pub(crate) mask: u32,
     pub(crate) low: u32,
     pub(crate) high: u32,
@@ -78,7 +78,7 @@ pub(crate) struct Fixed {
 #[derive(Debug)]
 pub(crate) struct Dimension {
     /// The number; none for the length on the wire.
-    pub(crate) number: Option<Number>,
+    pub(crate) number: Option<ShapeField>,
     pub(crate) mask: u32,
     /// From the number to bytes in the rows of its axis, or in its offsets.
     pub(crate) index: Index,
@@ -99,7 +99,7 @@ pub(crate) struct Axis {
 /// A stage.
 #[derive(Debug)]
 pub(crate) struct Ranges {
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<ShapeBase>,
     pub(crate) fixed: Vec<Fixed>,
     pub(crate) axes: Vec<Axis>,
     /// Words of bits in a row of which all blocks have bits.
@@ -111,14 +111,14 @@ pub(crate) struct Ranges {
     pub(crate) tree: Option<Tree>,
 }
 
-/// The aspects that a conjunction tests.
-pub(crate) fn aspects(conjunction: &Conjunction) -> impl Iterator<Item = Aspect> + '_ {
+/// The masked subjects that a conjunction tests.
+pub(crate) fn masked_subjects(conjunction: &Conjunction) -> impl Iterator<Item = MaskedSubject> + '_ {
     conjunction.tests().iter().map(|test| spans::of(test).0)
 }
 
 /// A dimension under construction, before its rows are placed.
-struct Draft {
-    aspect: Aspect,
+struct DimensionBuilder {
+    masked_subject: MaskedSubject,
     /// By filter: the values that it allows; none if it does not test the number.
     wanted: Vec<Option<Spans>>,
     /// First numbers of intervals, and the class of each.
@@ -130,8 +130,8 @@ struct Draft {
     rows: Vec<Box<[u64]>>,
 }
 
-impl Draft {
-    fn new(aspect: Aspect, wanted: Vec<Option<Spans>>) -> Draft {
+impl DimensionBuilder {
+    fn new(masked_subject: MaskedSubject, wanted: Vec<Option<Spans>>) -> DimensionBuilder {
         let mut starts = vec![0];
         for (low, high) in wanted.iter().flatten().flat_map(Spans::iter) {
             starts.push(low);
@@ -139,7 +139,7 @@ impl Draft {
         }
         starts.sort_unstable();
         starts.dedup();
-        Draft { aspect, wanted, starts, classes: Vec::new(), absent: 0, rows: Vec::new() }
+        DimensionBuilder { masked_subject, wanted, starts, classes: Vec::new(), absent: 0, rows: Vec::new() }
     }
 
     /// The range of the number if it is the same for all filters.
@@ -151,7 +151,7 @@ impl Draft {
 
     /// Whether a filter allows so many values that it is in most rows.
     fn is_wide(&self, filter: usize) -> bool {
-        let all = u64::from(self.aspect.mask) + 1;
+        let all = u64::from(self.masked_subject.mask) + 1;
         self.wanted[filter].as_ref().is_none_or(|spans| spans.count() > all / 16)
     }
 
@@ -208,42 +208,43 @@ impl Ranges {
         if filters.is_empty() || filters.len() > MAX_FILTERS {
             return None;
         }
-        let drafts = drafts(filters)?;
-        let (bases, places) = places_of(drafts.iter().filter_map(|draft| match &draft.aspect.subject {
+        let builders = builders(filters)?;
+        let (bases, places) = places_of(builders.iter().filter_map(|builder| match &builder.masked_subject.subject {
             Subject::Field(field) => Some(field),
             Subject::Length => None,
         }));
         if !are_near(&bases, &places) {
             return None;
         }
-        let number = |aspect: &Aspect| match &aspect.subject {
+        let number = |masked_subject: &MaskedSubject| match &masked_subject.subject {
             Subject::Field(field) => {
                 let base = bases.iter().position(|own| *own == field.base).expect("all bases were noted") as u16;
-                Some(Number { base, offset: field.offset, width: field.width })
+                Some(ShapeField { base, offset: field.offset, width: field.width })
             }
             Subject::Length => None,
         };
         let mut fixed = Vec::new();
-        let (same, mut drafts): (Vec<Draft>, Vec<Draft>) = drafts.into_iter().partition(|own| own.fixed().is_some());
-        for draft in &same {
-            let Some((low, high)) = draft.fixed() else { continue };
-            fixed.push(Fixed { number: number(&draft.aspect), mask: draft.aspect.mask, low, high });
+        let (same, mut builders): (Vec<DimensionBuilder>, Vec<DimensionBuilder>) =
+            builders.into_iter().partition(|own| own.fixed().is_some());
+        for builder in &same {
+            let Some((low, high)) = builder.fixed() else { continue };
+            fixed.push(Fixed { number: number(&builder.masked_subject), mask: builder.masked_subject.mask, low, high });
         }
-        if drafts.iter().any(|draft| draft.starts.len() > MAX_INTERVALS) {
+        if builders.iter().any(|builder| builder.starts.len() > MAX_INTERVALS) {
             return None;
         }
-        drafts.sort_by_key(|draft| std::cmp::Reverse(draft.starts.len()));
-        let mut order = order(&drafts, filters.len());
+        builders.sort_by_key(|builder| std::cmp::Reverse(builder.starts.len()));
+        let mut order = order(&builders, filters.len());
         let block_words = filters.len().div_ceil(BLOCKS * 64);
         for block in order.chunks_mut(64 * block_words) {
             block.sort_by_key(|filter| std::cmp::Reverse(filters[*filter as usize].1));
         }
         let words = filters.len().div_ceil(block_words * 64) * block_words;
-        for draft in &mut drafts {
-            draft.sweep(&order, words);
+        for builder in &mut builders {
+            builder.sweep(&order, words);
         }
-        let axes = join(&drafts, words)?;
-        let axes = axes.into_iter().map(|members| Axis::new(&members, &drafts, words, block_words, &number));
+        let axes = join(&builders, words)?;
+        let axes = axes.into_iter().map(|members| Axis::new(&members, &builders, words, block_words, &number));
         let axes = axes.collect();
         let ranks: Box<[AtomicU64]> = (0..words * RANKS).map(|_| AtomicU64::new(0)).collect();
         let mut entries = vec![0; filters.len()];
@@ -252,9 +253,9 @@ impl Ranges {
             ranks[entry].store(filters[*filter as usize].1, Ordering::Relaxed);
             entries[*filter as usize] = entry as u32;
         }
-        drafts.extend(same);
+        builders.extend(same);
         let order: Vec<u64> = filters.iter().map(|(_, rank)| *rank).collect();
-        let tree = Tree::new(&drafts, &places, &number, &order, &entries);
+        let tree = Tree::new(&builders, &places, &number, &order, &entries);
         Some((Ranges { places, fixed, axes, words, block_words, ranks, tree }, entries))
     }
 
@@ -322,7 +323,7 @@ impl Ranges {
     /// The ranks of the filters that match: the interpreter of the generated code.
     pub(crate) fn ranks(&self, packet: Packet<'_>, found: &mut impl FnMut(u64)) {
         let bases = self.bases(packet);
-        let number = |number: Option<Number>| match number {
+        let number = |number: Option<ShapeField>| match number {
             Some(own) => {
                 packet.load(bases[usize::from(own.base)]?.saturating_add(own.offset.into()), u32::from(own.width))
             }
@@ -364,7 +365,7 @@ impl Ranges {
     fn bases(&self, packet: Packet<'_>) -> Vec<Option<u64>> {
         let mut bases: Vec<Option<u64>> = Vec::with_capacity(self.places.len());
         for place in &self.places {
-            let sum = place.moves.iter().try_fold(0_u64, |sum, part| {
+            let sum = place.terms.iter().try_fold(0_u64, |sum, part| {
                 let own = part.number;
                 let at = bases[usize::from(own.base)]?.saturating_add(own.offset.into());
                 Some(sum.saturating_add(part.moved(packet.load(at, u32::from(own.width))?)))
@@ -385,14 +386,14 @@ fn bits(mut word: u64) -> impl Iterator<Item = usize> {
 }
 
 /// The values that filters allow, for each number; `None` if there are too many numbers.
-fn drafts(filters: &[(&Conjunction, u64)]) -> Option<Vec<Draft>> {
-    let mut known: HashMap<Aspect, usize> = HashMap::new();
-    let mut all: Vec<(Aspect, Vec<Option<Spans>>)> = Vec::new();
+fn builders(filters: &[(&Conjunction, u64)]) -> Option<Vec<DimensionBuilder>> {
+    let mut known: HashMap<MaskedSubject, usize> = HashMap::new();
+    let mut all: Vec<(MaskedSubject, Vec<Option<Spans>>)> = Vec::new();
     for (at, (conjunction, _)) in filters.iter().enumerate() {
         for test in conjunction.tests() {
-            let (aspect, spans) = spans::of(test);
-            let dimension = *known.entry(aspect).or_insert_with_key(|aspect| {
-                all.push((aspect.clone(), vec![None; filters.len()]));
+            let (masked_subject, spans) = spans::of(test);
+            let dimension = *known.entry(masked_subject).or_insert_with_key(|masked_subject| {
+                all.push((masked_subject.clone(), vec![None; filters.len()]));
                 all.len() - 1
             });
             if all.len() > MAX_DIMENSIONS {
@@ -405,11 +406,11 @@ fn drafts(filters: &[(&Conjunction, u64)]) -> Option<Vec<Draft>> {
             });
         }
     }
-    Some(all.into_iter().map(|(aspect, wanted)| Draft::new(aspect, wanted)).collect())
+    Some(all.into_iter().map(|(masked_subject, wanted)| DimensionBuilder::new(masked_subject, wanted)).collect())
 }
 
 /// Whether offsets fit instructions and sums do not wrap.
-fn are_near(bases: &[Base], places: &[Place]) -> bool {
+fn are_near(bases: &[Base], places: &[ShapeBase]) -> bool {
     let terms =
         bases.iter().map(|base| base.terms().iter().fold(0_u64, |sum, term| sum.saturating_add(term.max_value())));
     terms.into_iter().all(|max| max < FURTHEST) && places.iter().all(|place| place.need < FURTHEST)
@@ -417,14 +418,14 @@ fn are_near(bases: &[Base], places: &[Place]) -> bool {
 
 /// An order of the filters in which those that are wide in the same of the two numbers with the most intervals, and
 /// those that allow the same values, are adjacent.
-fn order(drafts: &[Draft], count: usize) -> Vec<u32> {
+fn order(builders: &[DimensionBuilder], count: usize) -> Vec<u32> {
     let key = |filter: &u32| -> (u32, Vec<u32>) {
-        let own = drafts.iter().enumerate();
+        let own = builders.iter().enumerate();
         let mut wide = 0;
         let mut lows = Vec::new();
-        for (at, draft) in own {
-            match &draft.wanted[*filter as usize] {
-                Some(spans) if !draft.is_wide(*filter as usize) => {
+        for (at, builder) in own {
+            match &builder.wanted[*filter as usize] {
+                Some(spans) if !builder.is_wide(*filter as usize) => {
                     lows.push(spans.iter().next().map_or(0, |own| own.0))
                 }
                 Some(_) | None => wide |= u32::from(at < 2) << at,
@@ -438,10 +439,10 @@ fn order(drafts: &[Draft], count: usize) -> Vec<u32> {
 }
 
 /// The dimensions of each axis; `None` if there are too many axes. Dimensions with the fewest classes share an axis.
-fn join(drafts: &[Draft], words: usize) -> Option<Vec<Vec<usize>>> {
+fn join(builders: &[DimensionBuilder], words: usize) -> Option<Vec<Vec<usize>>> {
     let row = 8 * (words + 1);
     let mut axes: Vec<(usize, Vec<usize>)> =
-        drafts.iter().enumerate().map(|(at, draft)| (draft.rows.len(), vec![at])).collect();
+        builders.iter().enumerate().map(|(at, builder)| (builder.rows.len(), vec![at])).collect();
     if axes.is_empty() {
         // All filters allow the same values: one row, with all bits.
         axes.push((1, Vec::new()));
@@ -467,12 +468,12 @@ fn join(drafts: &[Draft], words: usize) -> Option<Vec<Vec<usize>>> {
 impl Axis {
     fn new(
         members: &[usize],
-        drafts: &[Draft],
+        builders: &[DimensionBuilder],
         words: usize,
         block_words: usize,
-        number: &impl Fn(&Aspect) -> Option<Number>,
+        number: &impl Fn(&MaskedSubject) -> Option<ShapeField>,
     ) -> Axis {
-        let classes = |at: &usize| drafts[*at].rows.len();
+        let classes = |at: &usize| builders[*at].rows.len();
         let count: usize = members.iter().map(classes).product();
         let (mut rows, mut offsets) = (Vec::new(), Vec::with_capacity(count));
         let mut bits = Vec::with_capacity(words);
@@ -481,7 +482,7 @@ impl Axis {
             bits.resize(words, u64::MAX);
             let mut rest = row;
             for member in members {
-                let own = &drafts[*member].rows[rest % classes(member)];
+                let own = &builders[*member].rows[rest % classes(member)];
                 rest /= classes(member);
                 bits.iter_mut().zip(own).for_each(|(word, own)| *word &= own);
             }
@@ -498,16 +499,16 @@ impl Axis {
         let mut factor = 4;
         let mut dimensions = Vec::new();
         for member in members {
-            let draft = &drafts[*member];
+            let builder = &builders[*member];
             let place = |class: &u32| if members.len() == 1 { offsets[*class as usize] } else { class * factor };
-            let places: Vec<u32> = draft.classes.iter().map(place).collect();
+            let places: Vec<u32> = builder.classes.iter().map(place).collect();
             dimensions.push(Dimension {
-                number: number(&draft.aspect),
-                mask: draft.aspect.mask,
-                index: Index::new(&draft.starts, &places, draft.aspect.mask),
-                absent: place(&draft.absent),
+                number: number(&builder.masked_subject),
+                mask: builder.masked_subject.mask,
+                index: Index::new(&builder.starts, &places, builder.masked_subject.mask),
+                absent: place(&builder.absent),
             });
-            factor = factor.wrapping_mul(draft.rows.len() as u32);
+            factor = factor.wrapping_mul(builder.rows.len() as u32);
         }
         let offsets = if members.len() > 1 { offsets.into() } else { Box::default() };
         Axis { dimensions, offsets, rows: rows.into() }

@@ -1,6 +1,6 @@
 //! The values that tests allow, as sets of ranges: a prefix is a range.
 
-use super::Aspect;
+use super::MaskedSubject;
 use crate::ir::{Sense, Subject, Test};
 
 /// Ranges of numbers, from low to high; they are disjoint.
@@ -32,8 +32,8 @@ impl Spans {
     }
 }
 
-/// The aspect that a test reads, and the values that it allows.
-pub(super) fn of(test: &Test) -> (Aspect, Spans) {
+/// The masked subject that a test reads, and the values that it allows.
+pub(super) fn of(test: &Test) -> (MaskedSubject, Spans) {
     let full = match &test.subject {
         Subject::Field(field) => field.full(),
         Subject::Length => u32::MAX,
@@ -56,7 +56,7 @@ pub(super) fn of(test: &Test) -> (Aspect, Spans) {
             below.into_iter().chain(above).collect()
         }
     };
-    (Aspect { subject: test.subject.clone(), mask }, Spans(spans))
+    (MaskedSubject { subject: test.subject.clone(), mask }, Spans(spans))
 }
 
 #[cfg(test)]
@@ -65,8 +65,8 @@ mod tests {
     use crate::ir::Field;
 
     fn spans(test: Test) -> (u32, Vec<(u32, u32)>) {
-        let (aspect, spans) = of(&test);
-        (aspect.mask, spans.iter().collect())
+        let (masked_subject, spans) = of(&test);
+        (masked_subject.mask, spans.iter().collect())
     }
 
     #[test]

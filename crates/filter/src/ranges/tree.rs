@@ -16,9 +16,9 @@ pub(super) use no_batch as batch;
 
 use super::cuts::{Cuts, LAST};
 use super::region::{Bounds, NUMBERS};
-use super::{Aspect, Draft};
+use super::{DimensionBuilder, MaskedSubject};
 use crate::packet::Packet;
-use crate::shape::{Number, Place};
+use crate::shape::{ShapeBase, ShapeField};
 use batch::{Batch, Vectors};
 
 /// The maximum number of boxes of a filter: negations, and ranges of addresses that are no prefixes, need several.
@@ -62,7 +62,7 @@ pub(super) struct VectorWindow {
 
 /// The location of a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Slot {
+pub(super) struct FieldLocation {
     /// Bytes from the start of the packet, and how many.
     pub(super) offset: u32,
     pub(super) width: u32,
@@ -84,7 +84,7 @@ pub(super) const UNKNOWN: u32 = u32::MAX - 1;
 pub(crate) struct Tree {
     pub(super) need: u32,
     pub(super) constants: Vec<HeaderConstant>,
-    pub(super) slots: Vec<Slot>,
+    pub(super) locations: Vec<FieldLocation>,
     pub(super) cuts: Cuts,
     /// One or two records per box, and one more that matches no packet.
     pub(super) records: Box<[BoxRecord]>,
@@ -104,12 +104,12 @@ struct FixedByte {
 }
 
 impl Tree {
-    /// A tree of the filters of `drafts` with these ranks and entries; `None` if they are no boxes, read the length on
-    /// the wire, or have a variable base other than that behind an IPv4 header.
+    /// A tree of the filters of `builders` with these ranks and entries; `None` if they are no boxes, read the length
+    /// on the wire, or have a variable base other than that behind an IPv4 header.
     pub(super) fn new(
-        drafts: &[Draft],
-        places: &[Place],
-        number: &impl Fn(&Aspect) -> Option<Number>,
+        builders: &[DimensionBuilder],
+        places: &[ShapeBase],
+        number: &impl Fn(&MaskedSubject) -> Option<ShapeField>,
         ranks: &[u64],
         entries: &[u32],
     ) -> Option<Tree> {
@@ -117,7 +117,7 @@ impl Tree {
         // All windows are inside the required length.
         let mut need = WINDOW;
         for place in &places[1..] {
-            let [own] = &place.moves[..] else { return None };
+            let [own] = &place.terms[..] else { return None };
             if (own.number.base, own.number.width, own.mask, own.shift) != (0, 1, 0x0f, 2) {
                 return None;
             }
@@ -126,41 +126,48 @@ impl Tree {
             need = need.max(own.number.offset + 1);
             moved.push(4 * u32::from(WORDS));
         }
-        let at = |own: Number| moved[usize::from(own.base)].saturating_add(own.offset);
-        let mut slots = Vec::new();
-        let mut free: Vec<&Draft> = Vec::new();
-        for draft in drafts {
-            let own = number(&draft.aspect)?;
+        let at = |own: ShapeField| moved[usize::from(own.base)].saturating_add(own.offset);
+        let mut locations = Vec::new();
+        let mut free: Vec<&DimensionBuilder> = Vec::new();
+        for builder in builders {
+            let own = number(&builder.masked_subject)?;
             let (offset, width) = (at(own), u32::from(own.width));
             need = need.max(offset + width);
-            match draft.fixed() {
+            match builder.fixed() {
                 Some((low, high)) if low == high => {
                     for byte in 0..width {
                         let right = 8 * (width - 1 - byte);
-                        let (mask, value) = ((draft.aspect.mask >> right) as u8, (low >> right) as u8);
+                        let (mask, value) = ((builder.masked_subject.mask >> right) as u8, (low >> right) as u8);
                         wanted.push(FixedByte { offset: offset + byte, mask, value });
                     }
                 }
                 _ => {
-                    let place = slots.last().map_or(0, |before: &Slot| before.place + before.words());
-                    slots.push(Slot { offset, width, mask: draft.aspect.mask, word: 0, shift: 0, place });
-                    free.push(draft);
+                    let place = locations.last().map_or(0, |before: &FieldLocation| before.place + before.words());
+                    locations.push(FieldLocation {
+                        offset,
+                        width,
+                        mask: builder.masked_subject.mask,
+                        word: 0,
+                        shift: 0,
+                        place,
+                    });
+                    free.push(builder);
                 }
             }
         }
-        if slots.len() > NUMBERS {
+        if locations.len() > NUMBERS {
             return None;
         }
-        let windows = windows(&mut slots, need)?;
+        let windows = windows(&mut locations, need)?;
         let (boxes, entries) = boxes(&free, ranks, entries)?;
-        let bits: Vec<u32> = slots.iter().map(|slot| 32 - slot.mask.leading_zeros()).collect();
-        let words = slots.last().map_or(1, |last| last.place + last.words());
+        let bits: Vec<u32> = locations.iter().map(|location| 32 - location.mask.leading_zeros()).collect();
+        let words = locations.last().map_or(1, |last| last.place + last.words());
         let halves = words.div_ceil(RECORD / 2);
-        let masks: [u32; NUMBERS] = std::array::from_fn(|at| slots.get(at).map_or(0, |slot| slot.mask));
-        let [BoxRecord(masks), _] = record(&slots, &masks, &[0; NUMBERS], 2);
+        let masks: [u32; NUMBERS] = std::array::from_fn(|at| locations.get(at).map_or(0, |location| location.mask));
+        let [BoxRecord(masks), _] = record(&locations, &masks, &[0; NUMBERS], 2);
         let records = boxes.iter().flat_map(|own| {
             let high: [u32; NUMBERS] = std::array::from_fn(|at| !own.high[at]);
-            record(&slots, &own.low, &high, halves).into_iter().take(halves)
+            record(&locations, &own.low, &high, halves).into_iter().take(halves)
         });
         // The last record matches no packet: no word and its complement both have all bits.
         let nothing = std::iter::repeat_n(BoxRecord([u16::MAX; RECORD]), halves);
@@ -168,7 +175,7 @@ impl Tree {
         let constants = constants(wanted, need)?;
         let cuts = Cuts::new(&boxes, &bits)?;
         let vectors = Vectors::new(windows, masks);
-        Some(Tree { need, constants, slots, cuts, records, halves, entries, vectors })
+        Some(Tree { need, constants, locations, cuts, records, halves, entries, vectors })
     }
 
     /// The best filter of a packet: its entry, [`NO_FILTER`] or [`UNKNOWN`].
@@ -187,18 +194,18 @@ impl Tree {
         }
         let mut numbers = [0_u32; NUMBERS];
         let mut words = [0; RECORD + 1];
-        for (at, slot) in self.slots.iter().enumerate() {
-            let from = slot.offset as usize;
+        for (at, location) in self.locations.iter().enumerate() {
+            let from = location.offset as usize;
             // The load ends with the bytes of the number, if enough bytes precede it.
-            let end = from + slot.width as usize;
+            let end = from + location.width as usize;
             let all = match end.checked_sub(4).and_then(|start| data[start..].first_chunk()) {
                 Some(bytes) => u32::from_be_bytes(*bytes),
                 None => data[from..end].iter().fold(0, |value, byte| value << 8 | u32::from(*byte)),
             };
-            let own = all & slot.mask;
+            let own = all & location.mask;
             numbers[at] = own;
             // If it has one word only, the next number overwrites the second.
-            (words[slot.place], words[slot.place + 1]) = (own as u16, (own >> 16) as u16);
+            (words[location.place], words[location.place + 1]) = (own as u16, (own >> 16) as u16);
         }
         let list = &self.cuts.lists[self.cuts.list(&numbers)..];
         match self.halves {
@@ -244,7 +251,7 @@ impl Tree {
     }
 }
 
-impl Slot {
+impl FieldLocation {
     /// Words of sixteen bits.
     fn words(&self) -> usize {
         1 + usize::from(self.mask > u32::from(u16::MAX))
@@ -262,13 +269,18 @@ fn has<const WORDS: usize>(words: &[u16; RECORD + 1], low: &[u16; WORDS], high: 
 }
 
 /// The words of `numbers`, and behind them those of `others`.
-fn record(slots: &[Slot], numbers: &[u32; NUMBERS], others: &[u32; NUMBERS], halves: usize) -> [BoxRecord; 2] {
+fn record(
+    locations: &[FieldLocation],
+    numbers: &[u32; NUMBERS],
+    others: &[u32; NUMBERS],
+    halves: usize,
+) -> [BoxRecord; 2] {
     let mut words = [0_u16; 2 * RECORD];
     let behind = RECORD / 2 * halves;
-    for ((slot, number), other) in slots.iter().zip(numbers).zip(others) {
-        for word in 0..slot.words() {
-            words[slot.place + word] = (number >> (16 * word)) as u16;
-            words[behind + slot.place + word] = (other >> (16 * word)) as u16;
+    for ((location, number), other) in locations.iter().zip(numbers).zip(others) {
+        for word in 0..location.words() {
+            words[location.place + word] = (number >> (16 * word)) as u16;
+            words[behind + location.place + word] = (other >> (16 * word)) as u16;
         }
     }
     let (first, second) = words.split_at(RECORD);
@@ -294,16 +306,18 @@ fn parts(low: u32, high: u32, mask: u32) -> impl Iterator<Item = (u32, u32)> {
 }
 
 /// The boxes of the filters, the best first, and the entry of each.
-fn boxes(drafts: &[&Draft], ranks: &[u64], entries: &[u32]) -> Option<(Vec<Bounds>, Box<[u32]>)> {
+fn boxes(builders: &[&DimensionBuilder], ranks: &[u64], entries: &[u32]) -> Option<(Vec<Bounds>, Box<[u32]>)> {
     let mut order: Vec<usize> = (0..ranks.len()).collect();
     order.sort_by_key(|filter| std::cmp::Reverse(ranks[*filter]));
     let (mut all, mut owners) = (Vec::new(), Vec::new());
     for filter in order {
         let mut own = vec![Bounds { low: [0; NUMBERS], high: [0; NUMBERS] }];
-        for (at, draft) in drafts.iter().enumerate() {
-            let spans: Vec<(u32, u32)> = match &draft.wanted[filter] {
-                Some(spans) => spans.iter().flat_map(|(low, high)| parts(low, high, draft.aspect.mask)).collect(),
-                None => vec![(0, draft.aspect.mask)],
+        for (at, builder) in builders.iter().enumerate() {
+            let spans: Vec<(u32, u32)> = match &builder.wanted[filter] {
+                Some(spans) => {
+                    spans.iter().flat_map(|(low, high)| parts(low, high, builder.masked_subject.mask)).collect()
+                }
+                None => vec![(0, builder.masked_subject.mask)],
             };
             let wider = own.iter().flat_map(|before| {
                 spans.iter().map(move |(low, high)| {
@@ -325,20 +339,20 @@ fn boxes(drafts: &[&Draft], ranks: &[u64], entries: &[u32]) -> Option<(Vec<Bound
 }
 
 /// Windows that cover all numbers; also sets the location of each number after packing.
-fn windows(slots: &mut [Slot], need: u32) -> Option<Vec<VectorWindow>> {
-    let mut order: Vec<usize> = (0..slots.len()).collect();
-    order.sort_by_key(|at| slots[*at].offset);
+fn windows(locations: &mut [FieldLocation], need: u32) -> Option<Vec<VectorWindow>> {
+    let mut order: Vec<usize> = (0..locations.len()).collect();
+    order.sort_by_key(|at| locations[*at].offset);
     let mut windows: Vec<VectorWindow> = Vec::new();
     // Used bytes of the packed words of the last window.
     let mut taken = 0;
     for at in order {
-        let slot = &mut slots[at];
-        let size = if slot.width == 3 { 4 } else { slot.width };
+        let location = &mut locations[at];
+        let size = if location.width == 3 { 4 } else { location.width };
         let fits = |window: &VectorWindow, taken: u32| {
-            slot.offset + slot.width <= window.offset + WINDOW && taken.next_multiple_of(size) + size <= WINDOW
+            location.offset + location.width <= window.offset + WINDOW && taken.next_multiple_of(size) + size <= WINDOW
         };
         if !windows.last().is_some_and(|window| fits(window, taken)) {
-            let offset = slot.offset.min(need - WINDOW);
+            let offset = location.offset.min(need - WINDOW);
             windows.push(VectorWindow { offset, pack: [0x80; 16], spread: [0x80; 2 * RECORD] });
             taken = 0;
         }
@@ -346,12 +360,12 @@ fn windows(slots: &mut [Slot], need: u32) -> Option<Vec<VectorWindow>> {
         let window = windows.last_mut()?;
         let place = taken.next_multiple_of(size);
         taken = place + size;
-        (slot.word, slot.shift) = (4 * many + place / 4, 8 * (place % 4));
-        for byte in 0..slot.width {
-            let from = (slot.offset - window.offset + slot.width - 1 - byte) as u8;
+        (location.word, location.shift) = (4 * many + place / 4, 8 * (place % 4));
+        for byte in 0..location.width {
+            let from = (location.offset - window.offset + location.width - 1 - byte) as u8;
             window.pack[(place + byte) as usize] = from;
-            if (byte as usize) < 2 * slot.words() {
-                window.spread[2 * slot.place + byte as usize] = from;
+            if (byte as usize) < 2 * location.words() {
+                window.spread[2 * location.place + byte as usize] = from;
             }
         }
     }

@@ -284,9 +284,9 @@ impl Tree {
             words[3] = _mm512_unpackhi_epi64(ab, cd);
         }
         let words = words.as_flattened();
-        for (slot, place) in self.slots.iter().zip(&mut all.numbers) {
-            let shifted = _mm512_srl_epi32(words[slot.word as usize], _mm_cvtsi32_si128(slot.shift as i32));
-            let number = _mm512_and_si512(shifted, _mm512_set1_epi32(slot.mask as i32));
+        for (location, place) in self.locations.iter().zip(&mut all.numbers) {
+            let shifted = _mm512_srl_epi32(words[location.word as usize], _mm_cvtsi32_si128(location.shift as i32));
+            let number = _mm512_and_si512(shifted, _mm512_set1_epi32(location.mask as i32));
             // SAFETY: there are sixteen words from the first.
             unsafe { _mm512_store_si512(place.as_mut_ptr().add(first).cast(), number) };
         }
