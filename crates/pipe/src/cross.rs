@@ -118,8 +118,8 @@ pub fn frame(steps: &[Step], layout: Layout, addresses: Addresses) -> Result<Vec
     plan.open(&mut slots[frame::ACCUMULATORS..]);
     let mut bytes: Vec<u8> = slots.into_iter().flat_map(|slot| layout.bytes(slot)).collect();
     bytes.extend(plan.keys().iter().flatten());
-    bytes.resize(frame::order(2), 0);
-    bytes.extend(frame::orders().iter().flatten());
+    bytes.resize(frame::shuffle_offset(2), 0);
+    bytes.extend(frame::shuffle_masks().iter().flatten());
     Ok(bytes)
 }
 

@@ -8,11 +8,11 @@
 //! 192  repeated keys (8), in memory order
 //! 256  seed: one vector that is zero but for its first word
 //! 320  spill: vectors on their way to accumulators (4 of 64 bytes)
-//! 576  orders: where bytes of swapped elements come from, of 2, 4 and 8 bytes (3 of 64 bytes)
+//! 576  shuffles: where bytes of swapped elements come from, of 2, 4 and 8 bytes (3 of 64 bytes)
 //! ```
 //!
-//! All but keys, spill and orders are slots of eight bytes. A machine whose registers have 32 bits uses the low half of
-//! a slot.
+//! All but keys, spill and shuffles are slots of eight bytes. A machine whose registers have 32 bits uses the low half
+//! of a slot.
 
 use crate::step::{MAX_STEPS, MAX_STREAMS};
 
@@ -27,10 +27,10 @@ pub(crate) const SEED: usize = 8 * (KEYS + MAX_STEPS);
 /// Bytes from the start.
 pub(crate) const SPILL: usize = SEED + 64;
 /// Bytes from the start.
-const ORDERS: usize = SPILL + SPILL_BYTES;
+const SHUFFLES: usize = SPILL + SPILL_BYTES;
 /// Bytes of all.
-pub(crate) const BYTES: usize = ORDERS + 3 * ORDER_BYTES;
-const ORDER_BYTES: usize = 64;
+pub(crate) const BYTES: usize = SHUFFLES + 3 * SHUFFLE_BYTES;
+const SHUFFLE_BYTES: usize = 64;
 pub(crate) const SPILL_BYTES: usize = 256;
 
 /// The block, for the machine this program runs on.
@@ -41,29 +41,35 @@ pub(crate) struct Frame {
     pub(crate) keys: [[u8; 8]; MAX_STEPS],
     pub(crate) seed: [u64; 8],
     spill: [u8; SPILL_BYTES],
-    orders: [[u8; ORDER_BYTES]; 3],
+    shuffles: [[u8; SHUFFLE_BYTES]; 3],
 }
 
 /// The offset of the shuffle that swaps elements of `bytes` bytes.
-pub(crate) fn order(bytes: usize) -> usize {
-    ORDERS + ORDER_BYTES * (bytes.ilog2() as usize - 1)
+pub(crate) fn shuffle_offset(bytes: usize) -> usize {
+    SHUFFLES + SHUFFLE_BYTES * (bytes.ilog2() as usize - 1)
 }
 
 /// All shuffles: the source of each byte among sixteen.
-pub(crate) const fn orders() -> [[u8; ORDER_BYTES]; 3] {
-    let mut orders = [[0; ORDER_BYTES]; 3];
+pub(crate) const fn shuffle_masks() -> [[u8; SHUFFLE_BYTES]; 3] {
+    let mut shuffles = [[0; SHUFFLE_BYTES]; 3];
     let mut at = 0;
-    while at < 3 * ORDER_BYTES {
-        let (kind, byte) = (at / ORDER_BYTES, at % ORDER_BYTES);
-        orders[kind][byte] = ((byte % 16) ^ ((2 << kind) - 1)) as u8;
+    while at < 3 * SHUFFLE_BYTES {
+        let (kind, byte) = (at / SHUFFLE_BYTES, at % SHUFFLE_BYTES);
+        shuffles[kind][byte] = ((byte % 16) ^ ((2 << kind) - 1)) as u8;
         at += 1;
     }
-    orders
+    shuffles
 }
 
 impl Frame {
     pub(crate) const fn new() -> Frame {
-        Frame { slots: [0; KEYS], keys: [[0; 8]; MAX_STEPS], seed: [0; 8], spill: [0; SPILL_BYTES], orders: orders() }
+        Frame {
+            slots: [0; KEYS],
+            keys: [[0; 8]; MAX_STEPS],
+            seed: [0; 8],
+            spill: [0; SPILL_BYTES],
+            shuffles: shuffle_masks(),
+        }
     }
 }
 

@@ -234,7 +234,7 @@ impl Plan {
                 OutcomeKind::Crc32c => accumulators[readout.accumulator] = u64::from(u32::MAX),
                 OutcomeKind::Total => {
                     let (total, bytes) = self.total(readout.step);
-                    accumulators[readout.accumulator] = total.of_nothing(bytes);
+                    accumulators[readout.accumulator] = total.identity(bytes);
                 }
                 OutcomeKind::Nothing | OutcomeKind::Count | OutcomeKind::Checksum => {}
             }

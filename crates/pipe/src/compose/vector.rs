@@ -282,7 +282,7 @@ where
                 }
                 Action::Swap { bytes } => {
                     let vector = asm.getvector()?;
-                    asm.vlda(vector, scalar.frame, frame::order(bytes) as i32);
+                    asm.vlda(vector, scalar.frame, frame::shuffle_offset(bytes) as i32);
                     Kept::Swap(vector)
                 }
                 Action::XorKey { key } => {
@@ -448,7 +448,7 @@ where
                 self.shape.sums.add_high(asm, &words, data, &self.shared.temporaries);
                 (0..data.len()).for_each(|index| self.shape.sums.add_words(asm, &words, data[index], index));
             }
-            Kept::Swap(order) => data.iter().for_each(|x| asm.vshufuc(*x, *x, order)),
+            Kept::Swap(mask) => data.iter().for_each(|x| asm.vshufuc(*x, *x, mask)),
             Kept::Key(key) => data.iter().for_each(|x| asm.vxor(*x, *x, key)),
             Kept::Stream(stream) => {
                 let base = self.scalar.stream(asm, stream, self.scalar.a);
@@ -567,7 +567,7 @@ where
         *place = Some((*value, splat(*value)?));
     }
     if let Some(total) = user.total {
-        vectors.total = Some(splat(total.of_nothing(user.element.bytes))?);
+        vectors.total = Some(splat(total.identity(user.element.bytes))?);
     }
     Ok(vectors)
 }

@@ -297,7 +297,7 @@ impl Operation {
 
 impl Total {
     /// The identity of the reduction, for elements of `bytes` bytes.
-    pub(crate) fn of_nothing(self, bytes: usize) -> u64 {
+    pub(crate) fn identity(self, bytes: usize) -> u64 {
         match self {
             Total::Add | Total::Xor | Total::Or | Total::Max => 0,
             Total::And | Total::Min => mask(bytes),
@@ -352,8 +352,8 @@ impl Element {
 
 impl UserStep {
     /// The total of no data; 0 if the step has no total.
-    pub(crate) fn total_of_nothing(&self) -> u64 {
-        self.inner.total.map_or(0, |total| total.of_nothing(self.inner.element.bytes))
+    pub(crate) fn total_identity(&self) -> u64 {
+        self.inner.total.map_or(0, |total| total.identity(self.inner.element.bytes))
     }
 
     /// Applies the step to data and returns the total, which is `sum` before them.

@@ -341,8 +341,9 @@ impl<'t> Operands<'_, 't> {
                     offset: self.operand(4)?,
                 })
             }
-            "found" => {
-                self.count(2, "found r1, 0")?;
+            // `found` is the former name.
+            "result" | "found" => {
+                self.count(2, "result r1, 0")?;
                 plain(Instruction::StepResult { d: self.register(0)?, step: self.index(1)? })
             }
             "reply" => {
@@ -364,7 +365,7 @@ impl<'t> Operands<'_, 't> {
             other => Err(self.reader.at(
                 other,
                 format!("no instruction `{other}`"),
-                "set add sub mul and or xor min max shl shr, total in steps; load if goto deliver found reply send accept \
+                "set add sub mul and or xor min max shl shr, total in steps; load if goto deliver result reply send accept \
                  drop in handlers",
             )),
         }

@@ -91,7 +91,7 @@ fn errors_in_a_text_are_located() {
         ),
         (
             "handler h\n\u{e9}\n  \u{e9}: x\nend\n",
-            "line 2, column 1: no instruction `\u{e9}` (1); set add sub mul and or xor min max shl shr, total in steps; load if goto deliver found reply send accept drop in handlers",
+            "line 2, column 1: no instruction `\u{e9}` (1); set add sub mul and or xor min max shl shr, total in steps; load if goto deliver result reply send accept drop in handlers",
         ),
     ] {
         assert_eq!(diagnostics(text)[0], wanted, "{text}");
@@ -130,7 +130,7 @@ handler echo                     # replies with the words after the header, chec
   load u16be r1, 0               # how many bytes
   load u16be r2, 2               # their checksum
   deliver 0, 4, r1, 0, 16
-  found r3, 1
+  result r3, 1
   add r4, r2, r3
   if ne r4, 0xffff, short
   send u16be 0xbeef
@@ -189,7 +189,7 @@ fn handlers_that_could_go_wrong_are_refused() {
         ("handler h\n  set r1, 1\nend\n", "instruction 0: `h` goes on after its last instruction"),
         ("handler h\n  deliver 1, 0, 1, 0, 0\n  drop\nend\n", "instruction 0: there is no pipe 1"),
         ("handler h\n  deliver 0, 0, 1, 1, 0\n  drop\nend\n", "instruction 0: there is no buffer 1"),
-        ("handler h\n  found r1, 8\n  drop\nend\n", "instruction 0: there is no step 8"),
+        ("handler h\n  result r1, 8\n  drop\nend\n", "instruction 0: there is no step 8"),
         ("handler h\n  total add r1\n  drop\nend\n", "instruction 0: a total is for steps"),
         ("handler h\n  goto end\nend:\nend\n", "instruction 0: there is no instruction 1"),
     ] {
@@ -212,10 +212,16 @@ fn handlers_that_could_go_wrong_are_refused() {
     assert_eq!(flaw.to_string(), "pipe 0 wants a key stream, which a handler has not");
 }
 
+#[test]
+fn the_result_of_a_step_has_a_former_name() {
+    let text = "handler h\n  deliver 0, 0, 1, 0, 0\n  result r1, 0\n  drop\nend\n";
+    assert_eq!(definitions(text).handlers, definitions(&text.replace("result", "found")).handlers);
+}
+
 /// Whatever bytes a text is made of, it is read to its end; whatever a program refers to, it is refused or runs.
 #[test]
 fn nothing_that_is_read_breaks_the_reader() {
-    const WORDS: [&str; 40] = [
+    const WORDS: [&str; 41] = [
         "step",
         "handler",
         "end",
@@ -226,6 +232,7 @@ fn nothing_that_is_read_breaks_the_reader() {
         "if",
         "goto",
         "deliver",
+        "result",
         "found",
         "reply",
         "send",
