@@ -1,7 +1,7 @@
 //! Zeroed memory mapped from the system, in huge pages if it is long enough: for tables and logs of many mebibytes that
-//! several threads fill concurrently. Page faults of the threads of a process contend for the lock of its address
-//! space; on a virtual machine they can take a tenth of the time of a search. A huge page replaces 512 page faults by
-//! one.
+//! several threads fill concurrently. Concurrent page faults of a process contend for locks and counters of its address
+//! space (`mmap_lock` before Linux 6.4); on a virtual machine they can take a tenth of the time of a search. A huge
+//! page replaces 512 page faults by one.
 
 /// The examples of the README are tests.
 #[cfg(doctest)]
