@@ -138,7 +138,7 @@ pub fn generate(sources: &Sources) -> Result<Vec<Generated>, SpecError> {
         });
     }
     files.push(Generated {
-        path: "crates/vcode/tests/machines/generated/instructions.rs".into(),
+        path: "tests/machines/src/generated/instructions.rs".into(),
         text: print_tests::list(&ops, &machines),
     });
     files.push(Generated {

@@ -152,7 +152,7 @@ fn contents(files: &[Generated], machines: &[&str]) -> Contents {
         }),
         common: vec![
             ("core", emitters("crates/vcode/src/generated/core.rs")),
-            ("tests", listed("crates/vcode/tests/machines/generated/instructions.rs")),
+            ("tests", listed("tests/machines/src/generated/instructions.rs")),
             ("instructions", listed("crates/vcode/src/generated/instructions.rs")),
             ("virtual registers", emitters("crates/vcode/src/generated/virtual_registers.rs")),
             ("peephole", emitters("crates/vcode/src/generated/peephole.rs")),

@@ -42,7 +42,7 @@ fn a_line_in_terms_of_the_core_adds_a_family_on_every_machine() {
         ("crates/vcode/src/generated/mips.rs", "fn absolutel("),
         ("crates/vcode/src/generated/x86_64.rs", "fn absolutei("),
         ("crates/vcode/include/quaject/vcode/generated/sparc64.h", "#define v_absolutel(d, s)"),
-        ("crates/vcode/tests/machines/generated/instructions.rs", "asm.absolutei(o.d, o.s)"),
+        ("tests/machines/src/generated/instructions.rs", "asm.absolutei(o.d, o.s)"),
         ("docs/vcode-instructions.md", "`absolutel`"),
     ] {
         assert!(!mentions(&before, path, text) && mentions(&after, path, text), "{path}: {text}");

@@ -1,5 +1,6 @@
-//! The test programs that Cargo builds, run in parallel: one more than there are processors, because many of them are one
-//! long test, and some wait for clocks and networks. What a program prints is shown when it has ended, all of it only if it failed; the others go on.
+//! The test programs that Cargo builds, run in parallel: one more than there are processors, because many of them are
+//! one long test, and some wait for clocks and networks. What a program prints is shown when it has ended, all of it
+//! only if it failed; the others go on.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -21,7 +22,20 @@ pub(crate) struct Program {
 }
 
 /// The programs that take minutes, longest first. They are started first, so that none is left to run alone at the end.
-const LONGEST: [&str; 0] = [];
+const LONGEST: [&str; 12] = [
+    "programs programs",
+    "machines machines",
+    "queue queues",
+    "ac programs",
+    "differential random_programs",
+    "queue sanitized",
+    "esp suggest",
+    "differential models",
+    "differential spin_refinement",
+    "differential default_mode",
+    "house quaject_house",
+    "wasm wasm",
+];
 
 /// Builds all test programs of the workspace, in the order in which they are to start. What the compiler says goes to
 /// standard error.

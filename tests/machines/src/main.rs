@@ -16,6 +16,7 @@ mod layers;
 mod odd_conventions;
 mod peephole;
 mod programs;
+mod types;
 mod vectors;
 
 use harness::{Batch, Tools, available};

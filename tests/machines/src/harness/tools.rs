@@ -89,7 +89,7 @@ pub fn write(path: &Path, bytes: &[u8]) {
 }
 
 pub fn build_runner(tools: &Tools, folder: &Path, c: &str) {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/machines/runner.c");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/runner.c");
     let runner = folder.join("runner");
     let extra = folder.join("extra.c");
     write(&extra, c.as_bytes());

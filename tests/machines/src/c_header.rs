@@ -201,8 +201,8 @@ pub fn run_programs(tools: &Tools) {
         let binary = folder.join(name);
         let mut command = Command::new(compiler(tools));
         command.args(["-std=c11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", "-I"]);
-        command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/include")).arg("-o").arg(&binary);
-        command.arg(format!("{}/tests/c/{name}.c", env!("CARGO_MANIFEST_DIR")));
+        command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/vcode/include")).arg("-o").arg(&binary);
+        command.arg(format!("{}/../../crates/vcode/tests/c/{name}.c", env!("CARGO_MANIFEST_DIR")));
         if tools.sysroot.is_none() && tools.qemu.is_some() {
             command.arg("-static");
         }
@@ -289,7 +289,11 @@ pub fn same_output(tools: &Tools, name: &str, program: &str, rust: &[u8]) {
     for (compiler, language) in builds {
         let mut command = Command::new(compiler);
         command.args(language).args(["-D_GNU_SOURCE", "-O0", "-Wall", "-Wextra", "-Werror", "-I"]);
-        command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/include")).arg("-o").arg(&binary).arg(&source);
+        command
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/vcode/include"))
+            .arg("-o")
+            .arg(&binary)
+            .arg(&source);
         if tools.sysroot.is_none() && tools.qemu.is_some() {
             command.arg("-static");
         }

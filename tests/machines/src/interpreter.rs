@@ -1,6 +1,6 @@
 //! The reference interpreter of the portable instructions: what each computes, written down a second time, in Rust.
 
-use crate::harness::Type;
+use crate::types::Type;
 
 fn signed(value: u64, bits: u32) -> i64 {
     let shift = 64 - bits;

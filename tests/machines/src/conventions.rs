@@ -29,7 +29,7 @@ where
 }
 
 /// Sets what is in no register of the lists, calls a function, and says what has changed.
-pub const OUTLIVES: &str = include_str!("../c/outlives.c");
+pub const OUTLIVES: &str = include_str!("../../../crates/vcode/tests/c/outlives.c");
 
 /// Conventions of the client's. `symbol` gives the address of a C function.
 pub fn add<M: Machine>(batch: &mut Batch<'_>, symbol: &impl Fn(&str) -> u64)
