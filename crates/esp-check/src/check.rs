@@ -9,7 +9,7 @@ use crate::minimize::minimize;
 use crate::negation::{Negations, negations, plan_with_atoms};
 use crate::options::{Limits, Liveness, Options, Progress, Reduction, Symmetry};
 use crate::reconstruct::{ResolvedStep, annotate, location_after, run_to_state, violation_in};
-use crate::refusal::{MAX_FAIR_INSTANCES, Refusal};
+use crate::refusal::{MAX_CHECKED_INSTANCES, Refusal};
 use crate::report::{Answer, Deadlocks, Leaks, Report, Verdict, restrictions};
 use crate::search::{self, LocatedViolation, SafetyViolation};
 use crate::store::Store;
@@ -102,7 +102,7 @@ fn check_liveness(
     property: &str,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Verdict, Refusal> {
-    if plan.instances > MAX_FAIR_INSTANCES {
+    if plan.instances > MAX_CHECKED_INSTANCES {
         return Err(Refusal::TooMany(plan.instances as u32));
     }
     let lasso = match liveness::search(plan, goal, ForcedPrefix::NONE, limits, progress)? {

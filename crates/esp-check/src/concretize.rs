@@ -1,7 +1,7 @@
 //! Spuriousness check of counterexample-guided abstraction refinement (CEGAR; Clarke, Grumberg, Jha, Lu and Veith,
 //! 2000), without the refinement. A model can have more runs than its program: the environment of a slice is arbitrary,
-//! abstractions lose values. Its counterexample is replayed on the program itself; if that fails, the program is
-//! searched for the same violation.
+//! abstractions lose values. A fault of a model of all processes is first replayed on the program itself. Otherwise, or
+//! if the replay does not reproduce it, the program is searched for the same violation.
 
 use crate::counterexample::{Counterexample, ViolationKind};
 use crate::exploration_plan::{ExplorationPlan, SuccessorMode};
@@ -101,7 +101,7 @@ fn check_starvation(program_model: &ModelProgram, instance: u32, limits: &Limits
 }
 
 fn check_liveness(plan: &ExplorationPlan<'_>, goal: Goal, limits: &Limits) -> Result<Spuriousness, Refusal> {
-    if plan.instances > crate::MAX_FAIR_INSTANCES {
+    if plan.instances > crate::MAX_CHECKED_INSTANCES {
         return Ok(Spuriousness::NotChecked);
     }
     Ok(match liveness::search(plan, goal, ForcedPrefix::NONE, limits, &mut |_| {})? {

@@ -1,9 +1,9 @@
-//! Explicit-state model checking of flow IR programs: every state that a program can reach is visited by the IR's own
-//! `step`; a violation is reported as a short run. Contains no back end and does no I/O.
+//! Explicit-state model checking of flow IR programs: the reachable states, up to sound reductions, are computed by the
+//! IR's own `step`; a violation is reported as a short run. Contains no back end and does no I/O.
 //!
 //! Safety (deadlock, faults, lost objects) is checked breadth first over the reachable states; LTL properties and
-//! progress are checked as emptiness of a Büchi product; fast paths are checked by weak simulation against the program
-//! without them.
+//! progress are checked as emptiness of a Büchi product; fast paths are checked by weak forward-backward
+//! simulation against the program without them.
 //!
 //! ```text
 //!   model of the environment   environment, domain, dispatch
@@ -72,7 +72,7 @@ pub use refine::{
     Mismatch, ObserverOutcome, PathCoverage, Refinement, RefinementCounterexample, RefinementInput, RefinementVerdict,
     build_observer, refine,
 };
-pub use refusal::{MAX_FAIR_INSTANCES, Refusal};
+pub use refusal::{MAX_CHECKED_INSTANCES, Refusal};
 pub use replay_external::{ReplayOutcome, replay_external, replay_external_property};
 pub use report::{
     Answer, CheckKind, Deadlocks, Engine, Leaks, PathRecord, Report, Verdict, VerdictRecord, line_or_place,

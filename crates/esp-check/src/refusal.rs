@@ -14,12 +14,12 @@ pub enum Refusal {
     Unbounded(Vec<Unbounded>),
     /// A property is malformed.
     Property(BadProperty),
-    /// It has this many instances, more than [`MAX_FAIR_INSTANCES`].
+    /// It has this many instances, more than [`MAX_CHECKED_INSTANCES`].
     TooMany(u32),
 }
 
-/// The largest number of instances in a check of liveness.
-pub const MAX_FAIR_INSTANCES: usize = MAX_SET_INSTANCES;
+/// The maximum number of instances of a liveness or refinement check.
+pub const MAX_CHECKED_INSTANCES: usize = MAX_SET_INSTANCES;
 
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -30,7 +30,7 @@ impl std::fmt::Display for Refusal {
             }
             Refusal::Property(error) => write!(f, "{error}"),
             Refusal::TooMany(instances) => {
-                write!(f, "the model has {instances} instances; at most {MAX_FAIR_INSTANCES} can be checked")
+                write!(f, "the model has {instances} instances; at most {MAX_CHECKED_INSTANCES} can be checked")
             }
         }
     }

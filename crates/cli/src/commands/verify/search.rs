@@ -2,7 +2,7 @@
 
 use crate::terminal::{CliError, Terminal, show_progress};
 use quaject_esp::LoweredModels;
-use quaject_esp_check::{MAX_FAIR_INSTANCES, Progress, Refusal};
+use quaject_esp_check::{MAX_CHECKED_INSTANCES, Progress, Refusal};
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_run::{HostCode, HostError};
 use std::time::Duration;
@@ -57,12 +57,13 @@ pub(super) fn unwrap_or_report<T>(
     }
 }
 
-/// The error of a program with more instances than a check of liveness supports.
+/// The error of a program with more instances than a liveness or refinement check supports.
 pub(super) fn too_many_instances(instances: u32) -> HostError {
     HostError::new(
         HostCode::Size,
         format!(
-            "properties and `--progress` are for {MAX_FAIR_INSTANCES} instances at most, and there are {instances}"
+            "properties, `--progress` and `--fastpath` support at most {MAX_CHECKED_INSTANCES} instances; the model has \
+             {instances}"
         ),
     )
     .help("a `model` with fewer replicas, or with `slice`, explores a smaller part")
