@@ -51,7 +51,7 @@ pub struct ModelProgram {
 pub enum Scope {
     /// All processes.
     All,
-    /// One process, for its use of memory.
+    /// One process; the same as a slice with this process only.
     Process(ProcessId),
     /// These processes.
     Slice(Vec<ProcessId>),

@@ -23,7 +23,7 @@ pub struct ModelSelection {
 /// A part of a program, by names.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PartSelection {
-    /// One process, for its use of memory.
+    /// One process; the same as a slice with this process only.
     Process(String),
     /// Some processes.
     Slice(Vec<String>),

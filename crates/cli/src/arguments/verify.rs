@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Explore every interleaving of a program, and show a short failing run
+/// Search the interleavings of a program and show a short failing run
 ///
 /// Searches for deadlocks, violated assertions, and every other fault: bounds,
 /// division, overflow, ranges, empty pools, use of released memory. Also lists the
@@ -30,7 +30,7 @@ pub(crate) struct Verify {
     /// Explore this model only
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
-    /// Explore one process alone, for its memory safety
+    /// Explore one process alone: `--process P` is `--slice P`
     #[arg(long, value_name = "NAME", conflicts_with = "slice")]
     pub(crate) process: Option<String>,
     /// Explore these processes in an environment with all behaviours that their ports allow
