@@ -1,12 +1,12 @@
-//! Divergence: a cycle of invisible steps of the implementation. A fast path is entered, left at once, and entered
-//! again, while the specification does not move.
+//! Divergence: a cycle of invisible steps of the implementation that stutters at a specification state which has no
+//! cycle of invisible steps (the check is divergence-preserving).
 
 use super::{LocatedMismatch, Mismatch, Search};
 use crate::options::Limit;
 
 impl Search<'_> {
-    /// A cycle of invisible steps that corresponds to one specification state, unless the specification diverges there
-    /// too.
+    /// A cycle of invisible steps that corresponds to one specification state, if no cycle of invisible steps exists
+    /// there.
     pub(super) fn find_divergence(&mut self) -> Result<Option<LocatedMismatch>, Limit> {
         let mut next: Vec<Vec<u32>> = vec![Vec::new(); self.nodes.len()];
         for (from, to) in std::mem::take(&mut self.invisible_edges) {

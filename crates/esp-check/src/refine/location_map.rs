@@ -1,5 +1,5 @@
 //! The correspondence of control locations between implementation and specification. The specification is the program
-//! without fast paths, with a `yield` wherever a path can exit; members may resume there (stuttering).
+//! without fast paths, with a preemption point (`yield`) wherever a path can exit.
 //!
 //! ```text
 //!   implementation                            specification                    corresponding location

@@ -1,6 +1,7 @@
 //! Refinement checking of fast paths: whether the program with fast paths (implementation) has only behaviour of the
-//! program without (specification). The check is a weak simulation with a subset construction (Milner, "Communication
-//! and Concurrency", 1989; Roscoe, "Model-checking CSP", 1994), explored on the fly.
+//! program without (specification). The check is a weak forward-backward simulation (Lynch and Vaandrager, "Forward and
+//! Backward Simulations, Part I", 1995): it relates an implementation state to a set of specification states, which a
+//! subset construction computes on the fly (Roscoe, "Model-checking CSP", 1994). It implies trace inclusion.
 //!
 //! ```text
 //!   implementation   f ----------step-----------> f'      every step of the implementation ..
@@ -18,7 +19,8 @@
 //! choice of corresponding locations and live values decides which matches are found, not whether they are sound.
 //!
 //! Also compared are faults, termination and quiescence: a deadlock of the implementation is one of the specification.
-//! A cycle of invisible steps must be one of the specification (divergence).
+//! A cycle of invisible steps that stutters at a specification state requires a cycle of invisible steps there
+//! (divergence).
 
 mod block_splits;
 mod divergence;
@@ -335,8 +337,8 @@ impl<'m> Search<'m> {
     }
 
     /// A persistent subset as a range of the enabled transitions: an independent local step of an instance that
-    /// is on no path, or all. The step blocks its instance, so each cycle has a state in which all transitions are
-    /// taken: the cycle proviso holds.
+    /// is on no path, or all. The cycle proviso holds: each reduced step turns a running instance into a blocked one, so
+    /// no cycle consists of reduced steps only: every cycle contains a fully expanded state.
     fn persistent_subset(&mut self) -> (usize, usize) {
         for index in 0..self.generator.enabled.len() {
             let transition = self.generator.get(self.generator.enabled[index]);

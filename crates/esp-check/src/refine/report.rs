@@ -81,7 +81,8 @@ pub enum Mismatch {
     Quiescence,
     /// No instance can move while a path is active.
     StuckOnPath,
-    /// A path is entered and left forever, where the specification makes progress.
+    /// A cycle of invisible steps of the implementation that stutters at a specification state which has no cycle of
+    /// invisible steps.
     Divergence,
 }
 
@@ -139,8 +140,8 @@ impl Mismatch {
             Mismatch::Quiescence => "the original is not quiescent in this way after the same run".to_string(),
             Mismatch::StuckOnPath => "no process can continue while a fast path is active".to_string(),
             Mismatch::Divergence => {
-                "divergence: the last steps can repeat forever, entering and leaving a fast path without progress, \
-                 where the original makes progress"
+                "divergence: the last steps, all of them invisible, can repeat forever, where the original has no \
+                 infinite sequence of invisible steps"
                     .to_string()
             }
         }
