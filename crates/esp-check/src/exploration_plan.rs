@@ -1,9 +1,9 @@
-//! Everything that is computed of a program before the search: the layout of states, the static dependency relation
-//! between instances, and how successors are generated.
+//! Everything that is computed of a program before the search: the layout of states, the dependency of an instance in
+//! its present component state on the code of the others, and how successors are generated.
 //!
 //! ```text
-//!   state vector:   one component per instance | what all instances share, if there are pools | one per bounded
-//! channel ```
+//!   state vector:   one component per instance | shared part, if there are pools | one counter per bounded channel
+//! ```
 
 use crate::collapse::{ComponentTables, table_of_instances};
 use crate::dispatch::can_take;

@@ -1,10 +1,12 @@
 //! Parallel breadth-first search of the reachable states. A violation is found at minimal depth of the graph that
 //! is searched, which a reduction makes smaller. The search ends early at its limits and reports the limit.
 //!
-//! Each thread owns a shard of the store: it inserts the states of its shard and hands the others over to their owners
-//! in batches. So each thread works in memory of its own. A thread expands the states that it has inserted, then
-//! unclaimed states of other threads. States are inserted into any shard where partial-order reduction needs to know at
-//! once whether a state is new (the cycle proviso), and in small levels, which one thread processes alone.
+//! Each thread owns a shard of the store (hash-partitioned states: Stern and Dill, "Parallelizing the Murφ Verifier",
+//! 1997): it inserts the states of its shard and hands the others over to their owners in batches. So each thread works
+//! in memory of its own. A thread expands the states that it has inserted, then unclaimed states of other threads.
+//! States are inserted into any shard where partial-order reduction needs to know at once whether a state is new (the
+//! cycle proviso for breadth-first search: Bošnački and Holzmann, "Improving Spin's Partial-Order Reduction for
+//! Breadth-First Search", 2005), and in small levels, which one thread processes alone.
 
 use crate::exploration_plan::ExplorationPlan;
 use crate::frontier::Frontier;

@@ -8,9 +8,8 @@
 //!   record     word 0       the state it was first reached from (its own reference for the first state)
 //!              words 1 ..   the numbers of its components, 7 bits a byte, padded with zero bytes to whole words;
 //!                           with hash compaction the lower half of the signature instead
-//!   table      64 bits a bucket, 0 is empty; at most three quarters full, then rebuilt twice as large, at least as
-//! large
-//!              as a huge page
+//!   table      64 bits a bucket, 0 is empty; at most three quarters full, then rebuilt twice as large, at least the
+//!              size of a huge page
 //!   bucket     upper half of the signature | reference: chunk and word
 //!   signature  64 bits, the state's hash mixed once more; its lower half selects the shard, its upper bits the first
 //!              bucket to probe, so that a larger table is filled from front to back without reading records

@@ -14,7 +14,7 @@
 //!   17 time 1200345                 nanoseconds
 //!   18 call translate 0             result and changed arguments of an extern function; `!unresolved` if there is
 //!                                   none, `!malformed` if what it left is no value of its type
-//!   20 end rest                     how it ended
+//!   20 end exit 0                   how it ended
 //! ```
 //!
 //! Knows the queries, not the engine that makes them.

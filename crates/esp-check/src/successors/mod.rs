@@ -1,9 +1,10 @@
 //! The transition relation: the successors of a state that is given as a vector of component numbers.
 //!
 //! A transition of one instance, or of the two partners of a rendezvous, depends on their component states alone; it is
-//! computed once by the flow IR's `step` and cached (`transition_cache`). In programs with pools a step can change
-//! every instance; there each transition is recomputed on the complete state (`monolithic`). `partial_order_reduction`
-//! selects a persistent subset, `valuation` evaluates the atomic propositions of a property.
+//! computed once by the flow IR's `step` and cached (`transition_cache`). Otherwise each transition is recomputed on
+//! the complete state (`monolithic`): in programs with pools, with an operation of more than 63 branches, or with fast
+//! paths. `partial_order_reduction` selects a persistent subset, `valuation` evaluates the atomic propositions of a
+//! property.
 
 mod monolithic;
 mod partial_order_reduction;

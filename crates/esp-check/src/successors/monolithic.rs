@@ -1,5 +1,6 @@
-//! Monolithic successor generation: transitions computed on the complete state, without a cache. For programs in which
-//! a step can change other instances than its participants (pools).
+//! Monolithic successor generation: transitions computed on the complete state, without a cache. Used for programs with
+//! pools, for programs with an operation of more than 63 branches (a branch set is one word), and for implementations
+//! with fast paths, which change their members.
 
 use super::{CachedDelta, SuccessorGenerator, TransitionId, TransitionOutcome};
 use crate::collapse::ComponentId;
@@ -67,9 +68,9 @@ impl<'m> SuccessorGenerator<'m> {
     }
 
     /// Moves a persistent subset of the enabled transitions to the front and returns its size: one local step that
-    /// blocks without touching a pool and whose time is unobservable (see [`ExplorationPlan::is_independent`]), or all.
-    /// The cycle proviso holds: such a step blocks its instance, so each cycle has a state in which all transitions are
-    /// taken.
+    /// blocks without touching a pool and commutes with all steps of the other instances (see
+    /// [`ExplorationPlan::is_independent`]), or all. The cycle proviso holds: each reduced step turns a running instance
+    /// into a blocked one, so no cycle consists of reduced steps only: every cycle contains a fully expanded state.
     ///
     /// [`ExplorationPlan::is_independent`]: crate::exploration_plan::ExplorationPlan::is_independent
     pub(crate) fn persistent_subset_monolithic(&mut self) -> usize {

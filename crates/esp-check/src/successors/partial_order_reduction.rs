@@ -2,9 +2,10 @@
 //! Systems", 1996; Valmari's stubborn sets, 1990).
 //!
 //! The transitions of a set of instances are persistent if no instance outside of the set can interact with a member
-//! before a member has moved. Such a set is the closure of one instance under the static dependency relation. The
-//! reduction preserves deadlocks, faults and reachable code. The cycle proviso (ignoring problem) is the search's part:
-//! where the reduced successors are all known, it takes the remaining transitions too.
+//! before a member has moved. Such a set is the closure of one instance under dependency: what the instance can do in
+//! its present component state, against everything the code of the others can ever do. The reduction preserves
+//! deadlocks, faults and reachable code. The cycle proviso (ignoring problem) is the search's part: where the reduced
+//! successors are all known, it takes the remaining transitions too.
 //!
 //! A state in which only the environment or the clock can act is quiescent, and some of its instances may be
 //! deadlocked. The reduction must not skip such a state in favour of another message from the environment. So at least

@@ -16,8 +16,8 @@ use std::time::Duration;
 pub(crate) const MAX_FUEL: u64 = 1 << 26;
 /// The first fuel limit. It doubles as long as the deadline allows.
 const INITIAL_FUEL: u64 = 1 << 20;
-/// The maximum number of calls of extern functions within [`INITIAL_FUEL`]: each call branches, so a longer sequence
-/// counts as non-terminating.
+/// The maximum number of nondeterministic choices in an attempt that ran out of fuel. Each choice branches; beyond it
+/// the step counts as non-terminating and is not repeated.
 const MAX_CHOICES: usize = 1 << 14;
 
 /// The local transitions of one instance in one component state.
