@@ -84,13 +84,13 @@ fn an_interrupted_check_reports_its_coverage_and_no_verdict() {
         assert!(said.starts_with("NOT VERIFIED: interrupted before all states of "), "{arguments}: {said}");
         assert!(!said.contains("no errors") && states(&said) > 0, "{arguments}: {said}");
     }
-    let child = start(&folder, "verify both.esp --json --progress");
+    let child = start(&folder, "verify both.esp --json --starvation");
     wait_until("qj listens to signals", || listens(child.id()));
     let output = interrupt(child, "-INT");
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one line of JSON for the first model");
     assert_eq!((&json["verdict"], &json["limit"]), (&"unfinished".into(), &"interrupted".into()));
     assert_eq!(json["properties"][0]["verdict"], "open");
-    assert_eq!(json["progress"], "open");
+    assert_eq!(json["starvation_freedom"], "open");
 }
 
 #[test]
@@ -238,13 +238,13 @@ fn json_lists_every_question_with_its_answer() {
         let assert = folder.qj(arguments).assert().code(code);
         serde_json::from_slice(&assert.get_output().stdout).expect("it is JSON")
     };
-    assert_eq!(json("verify starving.esp --json", 0)["progress"], "not asked");
-    assert_eq!(json("verify fair.esp --json --progress", 0)["progress"], "holds");
-    let starves = json("verify starving.esp --json --progress", 1);
-    assert_eq!((&starves["progress"], &starves["problem"]), (&"violated".into(), &"starvation".into()));
+    assert_eq!(json("verify starving.esp --json", 0)["starvation_freedom"], "not asked");
+    assert_eq!(json("verify fair.esp --json --starvation", 0)["progress"], "holds");
+    let starves = json("verify starving.esp --json --starvation", 1);
+    assert_eq!((&starves["starvation_freedom"], &starves["problem"]), (&"violated".into(), &"starvation".into()));
     // The model can wait forever, the program cannot.
     let spurious = json("verify forgetful.esp --json --progress", 1);
-    assert_eq!((&spurious["progress"], &spurious["spuriousness"]), (&"violated".into(), &"spurious".into()));
+    assert_eq!((&spurious["starvation_freedom"], &spurious["spuriousness"]), (&"violated".into(), &"spurious".into()));
     let answers = json("verify two.esp --json", 1);
     let answer = |number: usize| answers["properties"][number]["verdict"].clone();
     assert_eq!((answer(0), answer(1), answer(2)), ("holds".into(), "violated".into(), "open".into()));
@@ -279,7 +279,7 @@ fn spin_refuses_options_without_effect_and_writes_runs() {
     let wrong =
         "channel c(u8);\nprocess p { out(c, 1); out(c, 2); }\nprocess q { in(c, $a); in(c, $b); assert(a > b); }\n";
     let folder = Folder::with(&[("a.esp", wrong)]);
-    for option in ["--progress", "--compact", "--symmetry", "--max-states 5", "--threads 2"] {
+    for option in ["--starvation", "--compact", "--symmetry", "--max-states 5", "--threads 2"] {
         folder.qj(&format!("verify --engine spin a.esp {option}")).assert().code(2);
     }
     if quaject_test_support::tool(&["spin"]).is_none() {

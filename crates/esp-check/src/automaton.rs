@@ -2,9 +2,9 @@
 //! LTL to Büchi automata translation, 2001; Couvreur: On-the-fly verification of linear temporal logic, 1999).
 //!
 //! A state is a set of `Until`s and `Release`s that the rest of the run has to fulfil. A step reads a valuation of the
-//! atomic propositions, chooses an expansion of each formula, and records the `Until`s whose goal it postpones. A run
-//! is accepted if it postpones no goal forever. As the valuation is known when a step is computed, propositions about
-//! a single moment need no states.
+//! atomic propositions, chooses an expansion of each formula, and records the `Until`s whose eventuality (right side)
+//! it postpones. A run is accepted if it postpones no eventuality forever (transition-based generalised Büchi
+//! acceptance). As the valuation is known when a step is computed, propositions about a single moment need no states.
 
 use crate::formula::{Formula, FormulaId, Formulas, Sign};
 use crate::options::Limit;
@@ -27,7 +27,7 @@ pub(crate) struct Automaton {
 pub(crate) struct AutomatonStep {
     /// The next state.
     pub(crate) to: u32,
-    /// The goals that it postpones: see [`Automaton::postponed`].
+    /// The eventualities that it postpones: see [`Automaton::postponed`].
     pub(crate) postponed_set: u32,
 }
 
@@ -89,7 +89,7 @@ impl Automaton {
         let found = expansion.expand_all(&set, &mut work)?;
         let mut alternatives = Vec::new();
         for mut obligations in found.iter().cloned() {
-            obligations.forget_held(&self.formulas);
+            obligations.remove_implied(&self.formulas);
             add(&mut alternatives, obligations, &mut work)?;
         }
         let number = |obligations: &Obligations| AutomatonStep {
@@ -103,8 +103,8 @@ impl Automaton {
     }
 }
 
-/// One expansion of formulas in a step: the obligations of the rest of the run, and the postponed goals. Both sets are
-/// sorted.
+/// One expansion of formulas in a step: the obligations of the rest of the run, and the postponed eventualities. Both
+/// sets are sorted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Obligations {
     next: Vec<FormulaId>,
@@ -131,10 +131,10 @@ impl Obligations {
     }
 
     /// Removes obligations that a release in `next` implies: it expands to them again in the next step.
-    fn forget_held(&mut self, formulas: &Formulas) {
-        let held: Vec<FormulaId> = self.next.iter().flat_map(|id| formulas.held(*id)).copied().collect();
-        if !held.is_empty() {
-            self.next.retain(|id| !held.contains(id));
+    fn remove_implied(&mut self, formulas: &Formulas) {
+        let implied: Vec<FormulaId> = self.next.iter().flat_map(|id| formulas.implied(*id)).copied().collect();
+        if !implied.is_empty() {
+            self.next.retain(|id| !implied.contains(id));
         }
     }
 }
@@ -237,9 +237,9 @@ impl StepExpansion<'_> {
                 alternatives.into()
             }
             Formula::Until(a, b) => {
-                let (goal, run) = (self.expand_one(*b, work)?, self.expand_one(*a, work)?);
+                let (eventuality, run) = (self.expand_one(*b, work)?, self.expand_one(*a, work)?);
                 let later = conjunction(&run, &[Obligations { next: vec![id], postponed: vec![id] }], work)?;
-                disjunction(&goal, &later, work)?
+                disjunction(&eventuality, &later, work)?
             }
             Formula::Release(a, b) => {
                 let (kept, end) = (self.expand_one(*b, work)?, self.expand_one(*a, work)?);

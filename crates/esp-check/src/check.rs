@@ -1,4 +1,4 @@
-//! The driver: checks a model for safety, then its properties, then progress, and reports the first violation with a
+//! The driver: checks a model for safety, then its properties, then starvation, and reports the first violation with a
 //! short run that shows it.
 
 use crate::counterexample::{Counterexample, ViolationKind};
@@ -46,8 +46,8 @@ pub fn check(model: &ModelProgram, options: &Options, progress: &mut dyn FnMut(P
     if verdict == Verdict::Holds {
         verdict = check_properties(model, options, started, negations, &mut properties, progress)?;
     }
-    let mut starvation = (options.liveness == Liveness::Progress).then_some(Answer::Open);
-    if let (Verdict::Holds, Some(answer)) = (&verdict, &mut starvation) {
+    let mut starvation_freedom = (options.liveness == Liveness::StarvationFreedom).then_some(Answer::Open);
+    if let (Verdict::Holds, Some(answer)) = (&verdict, &mut starvation_freedom) {
         let plan = ExplorationPlan::new(model, SuccessorMode::SingleStep, Symmetry::Off).map_err(Refusal::Unbounded)?;
         let goal = Goal::Starved(0..plan.instances as u32);
         verdict = check_liveness(&plan, goal, &options.limits.after(started.elapsed()), "", progress)?;
@@ -67,7 +67,7 @@ pub fn check(model: &ModelProgram, options: &Options, progress: &mut dyn FnMut(P
         unreached,
         restrictions: restrictions(model),
         properties,
-        progress: starvation,
+        starvation_freedom,
         deadlocks: Deadlocks::All,
         leaks: Leaks::All,
     })

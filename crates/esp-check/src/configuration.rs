@@ -1,7 +1,7 @@
 //! A configuration of a run for presentation: the location of each instance, what it waits for and from which partners,
 //! and the values of its variables.
 
-use crate::dispatch::can_take;
+use crate::static_matching::may_receive;
 use quaject_esp_exec::datum::print;
 use quaject_esp_exec::environment::Environment;
 use quaject_esp_exec::explore::OpenBranch;
@@ -79,8 +79,9 @@ fn instance_status(
                 let program = machine.program();
                 let reads = |other: &u32| {
                     let process = processes[*other as usize];
-                    let takes =
-                        |(_, message): &(_, Vec<_>)| can_take(&program.processes[process], *other, *channel, message);
+                    let takes = |(_, message): &(_, Vec<_>)| {
+                        may_receive(&program.processes[process], *other, *channel, message)
+                    };
                     uses(program, process, *channel, Direction::In) && message.as_ref().is_none_or(takes)
                 };
                 Some(AwaitedEvent::Partner(*channel, Direction::Out, others(state, processes, instance, &reads)))

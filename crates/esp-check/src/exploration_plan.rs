@@ -6,12 +6,12 @@
 //! ```
 
 use crate::collapse::{ComponentTables, table_of_instances};
-use crate::dispatch::can_take;
 use crate::domain::Unbounded;
 use crate::environment::EnvironmentValues;
 use crate::instance_set::{MAX_SET_INSTANCES, instance_bit};
 use crate::ltl::{Atom, Term};
 use crate::options::Symmetry;
+use crate::static_matching::may_receive;
 use crate::waits::waits;
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_exec::explore::{InstanceView, OpenBranch};
@@ -28,8 +28,8 @@ use std::sync::Arc;
 pub(crate) enum SuccessorMode {
     /// Each step of the flow IR is a transition; its effect on component states is cached.
     SingleStep,
-    /// As `SingleStep`; after a transition its participants also take their local step at once if its time is
-    /// unobservable (a tau-confluent step: it commutes with every step of the other instances).
+    /// As `SingleStep`; after a transition its participants also take their local step at once if it commutes with all
+    /// steps of the other instances (a tau-confluent step).
     EagerLocal,
     /// Each step is a transition, recomputed on the complete state: it can change other instances than its
     /// participants.
@@ -73,19 +73,19 @@ struct ProcessSummary {
     /// Whether it can end the program.
     exits: bool,
     /// Whether a choice of another instance can depend on when this one arrives at an operation.
-    timing_is_observable: bool,
+    arrival_is_observable: bool,
     /// The instances with which its steps interact at any location.
     always_dependent: u128,
-    /// Whether its local code uses no more of pools than the objects that it holds, and releases objects.
+    /// Whether its local code accesses pools only to use and to release objects that it holds.
     is_pool_independent: bool,
 }
 
 /// The operations whose choice depends on what other instances offer: those of a `pri alt`, or with an `else`.
 fn prioritized_operations(process: &quaject_esp_ir::ir::Process) -> Vec<(ChannelId, Direction)> {
-    let has_choice =
+    let is_prioritized =
         |wait: &&Wait| wait.otherwise.is_some() || (wait.order == AltOrder::Priority && wait.branches.len() > 1);
     waits(process)
-        .filter(has_choice)
+        .filter(is_prioritized)
         .flat_map(|wait| &wait.branches)
         .filter_map(|branch| branch.operation.channel_end())
         .collect()
@@ -163,14 +163,14 @@ impl<'m> ExplorationPlan<'m> {
         let process = &program.processes[index];
         let exits = process.body.blocks.iter().any(|block| matches!(block.terminator, Terminator::Exit(_)));
         let mut always_dependent = 0;
-        let mut timing_is_observable = false;
+        let mut arrival_is_observable = false;
         for (other, process_id) in self.processes.iter().enumerate() {
             let prioritized = prioritized_operations(&program.processes[process_id.0 as usize]);
             let can_be_chosen = |site: &quaject_esp_ir::ir::Site| {
                 prioritized.iter().any(|(channel, direction)| *channel == site.channel && *direction != site.direction)
             };
             if process.sites.iter().any(can_be_chosen) {
-                timing_is_observable = true;
+                arrival_is_observable = true;
                 always_dependent |= instance_bit(other);
             }
         }
@@ -181,7 +181,7 @@ impl<'m> ExplorationPlan<'m> {
         }
         ProcessSummary {
             exits,
-            timing_is_observable,
+            arrival_is_observable,
             always_dependent,
             is_pool_independent: uses_only_held_objects(program, process),
         }
@@ -257,21 +257,21 @@ impl<'m> ExplorationPlan<'m> {
         self.counters.iter().any(|(_, counter, bound)| *counter == component_index && u64::from(count) < *bound)
     }
 
-    /// Whether the time of an instance's local steps is unobservable: they commute with every step of the other
-    /// instances.
-    pub(crate) fn has_unobservable_timing(&self, instance: u32) -> bool {
+    /// Whether an instance's local steps commute with all steps of the other instances.
+    pub(crate) fn has_independent_local_steps(&self, instance: u32) -> bool {
         self.successor_mode == SuccessorMode::EagerLocal
-            && !self.summaries[self.processes[instance as usize].0 as usize].timing_is_observable
+            && !self.summaries[self.processes[instance as usize].0 as usize].arrival_is_observable
     }
 
-    /// Whether the time of an instance's local steps is unobservable provided that they change no pool.
+    /// Whether an instance's local steps commute with all steps of the other instances, provided that they change no
+    /// pool.
     ///
     /// Such a process neither allocates, which can fail because of other instances, nor reads the number of free
     /// objects or a reference count. The content of the objects that it holds is stable: in automatic memory only the
     /// single holder writes.
     pub(crate) fn is_independent(&self, instance: u32) -> bool {
         let summary = &self.summaries[self.processes[instance as usize].0 as usize];
-        !summary.timing_is_observable && summary.is_pool_independent
+        !summary.arrival_is_observable && summary.is_pool_independent
     }
 
     /// The instances that can receive this message by their static patterns; any instance if the message is not known.
@@ -279,7 +279,7 @@ impl<'m> ExplorationPlan<'m> {
         let Some(message) = message else { return u128::MAX };
         let takes = |receiver: &&u32| {
             let process = &self.model.program.processes[self.processes[**receiver as usize].0 as usize];
-            can_take(process, **receiver, channel, message)
+            may_receive(process, **receiver, channel, message)
         };
         self.receivers[instance as usize]
             .iter()

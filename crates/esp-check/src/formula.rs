@@ -48,7 +48,7 @@ struct FormulaNode {
     universal: bool,
     complement: Option<FormulaId>,
     /// For a release: its conjuncts that are `Until`s or `Release`s and hold wherever it does.
-    held: Vec<FormulaId>,
+    implied: Vec<FormulaId>,
 }
 
 /// All formulas of a property, subformulas first.
@@ -85,8 +85,8 @@ impl Formulas {
     }
 
     /// What holds wherever this release does: its conjuncts that are `Until`s or `Release`s.
-    pub(crate) fn held(&self, id: FormulaId) -> &[FormulaId] {
-        &self.node(id).held
+    pub(crate) fn implied(&self, id: FormulaId) -> &[FormulaId] {
+        &self.node(id).implied
     }
 
     fn node(&self, id: FormulaId) -> &FormulaNode {
@@ -107,7 +107,7 @@ impl Formulas {
             Formula::Until(a, b) => (above(&[*a, *b]), *a == Self::TRUE, universal(&[*a, *b])),
             Formula::Release(a, b) => (above(&[*a, *b]), eventual(&[*a, *b]), *a == Self::FALSE),
         };
-        let mut held = Vec::new();
+        let mut implied = Vec::new();
         if let Formula::Release(_, b) = &formula {
             let conjuncts = match self.get(*b) {
                 Formula::And(parts) => &parts[..],
@@ -115,16 +115,16 @@ impl Formulas {
             };
             for part in conjuncts {
                 if matches!(self.get(*part), Formula::Until(..) | Formula::Release(..)) {
-                    held.push(*part);
-                    held.extend_from_slice(self.held(*part));
+                    implied.push(*part);
+                    implied.extend_from_slice(self.implied(*part));
                 }
             }
-            held.sort_unstable();
-            held.dedup();
+            implied.sort_unstable();
+            implied.dedup();
         }
         let id = FormulaId(self.nodes.len() as u32);
         self.ids.insert(formula.clone(), id);
-        self.nodes.push(FormulaNode { formula, height, eventual, universal, complement: None, held });
+        self.nodes.push(FormulaNode { formula, height, eventual, universal, complement: None, implied });
         id
     }
 

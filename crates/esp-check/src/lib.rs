@@ -2,12 +2,12 @@
 //! IR's own `step`; a violation is reported as a short run. Contains no back end and does no I/O.
 //!
 //! Safety (deadlock, faults, lost objects) is checked breadth first over the reachable states; LTL properties and
-//! progress are checked as emptiness of a Büchi product; fast paths are checked by weak forward-backward
+//! starvation are checked as emptiness of a Büchi product; fast paths are checked by weak forward-backward
 //! simulation against the program without them.
 //!
 //! ```text
-//!   model of the environment   environment, domain, dispatch
-//!   before the search          exploration_plan (static dependencies, state layout), instance_set, waits
+//!   model of the environment   environment, domain
+//!   before the search          exploration_plan (dependencies, state layout), static_matching, instance_set, waits
 //!   state representation       collapse (component states by number), store (visited set), frontier
 //!   transition relation        successors (cache, monolithic stepping, partial-order reduction, valuations)
 //!   safety                     check (driver), search (parallel breadth-first search), spin_barrier
@@ -32,7 +32,6 @@ mod concretize;
 mod configuration;
 mod counterexample;
 pub mod counterexample_file;
-mod dispatch;
 mod domain;
 mod environment;
 mod exploration_plan;
@@ -52,6 +51,7 @@ mod report;
 mod search;
 mod spin_barrier;
 mod spuriousness;
+mod static_matching;
 mod store;
 mod successors;
 mod timer;

@@ -362,7 +362,7 @@ impl PropertyParser<'_> {
         let processes = &self.program.processes;
         let Some(index) = processes.iter().position(|process| process.name == name) else {
             if matches!(name.as_str(), "X" | "next") {
-                let help = "the schedule decides which step is next: use `<>` or `U` for what must happen in the end"
+                let help = "the schedule decides which step is next: use `<>` or `U` for what must happen eventually"
                     .to_string();
                 return Err(("a property cannot refer to the next step".to_string(), Some(help)));
             }

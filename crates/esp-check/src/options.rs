@@ -40,7 +40,7 @@ impl Default for Options {
 pub enum Reduction {
     /// Partial-order reduction, and eager local steps.
     On,
-    /// Every order of communications; local steps between them are eager where their time is unobservable.
+    /// Every order of communications; local steps that commute with all steps of other instances are eager.
     Communications,
     /// Every interleaving of single steps.
     Off,
@@ -80,7 +80,7 @@ pub enum Liveness {
     Ignored,
     /// Absence of starvation under weak fairness: no instance waits forever while others continue, unless its
     /// operation is `idle`.
-    Progress,
+    StarvationFreedom,
 }
 
 /// The limits at which a search ends.
@@ -138,7 +138,7 @@ pub enum Limit {
     Memory,
     /// Time.
     Time,
-    /// None: the end was requested.
+    /// Not a limit: the caller requested the end.
     Interrupted,
     /// The length of runs that the engine follows.
     Depth,

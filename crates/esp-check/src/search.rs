@@ -273,7 +273,7 @@ impl<'s, 'm> Worker<'s, 'm> {
         let all = self.generator.enabled.len();
         match self.fire_range(state, state_vector, 0..persistent) {
             Expansion::Stop => true,
-            Expansion::Progress => false,
+            Expansion::NewSuccessor => false,
             // The cycle proviso: all reduced successors are known, so none may be ignored.
             Expansion::NothingNew => {
                 persistent < all && self.fire_range(state, state_vector, persistent..all) == Expansion::Stop
@@ -293,13 +293,13 @@ impl<'s, 'm> Worker<'s, 'm> {
                 TransitionOutcome::Continues => {
                     expansion = expansion.max(self.batch_successor(state, transition, state_vector, from_hash))
                 }
-                TransitionOutcome::Terminates => expansion = expansion.max(Expansion::Progress),
+                TransitionOutcome::Terminates => expansion = expansion.max(Expansion::NewSuccessor),
                 TransitionOutcome::Faults(_) | TransitionOutcome::NonTerminating(_) => {
                     let violation = SafetyViolation::Transition(self.generator.get(transition).clone());
                     if self.shared.report_violation(LocatedViolation { state, violation }) {
                         return Expansion::Stop;
                     }
-                    expansion = expansion.max(Expansion::Progress);
+                    expansion = expansion.max(Expansion::NewSuccessor);
                 }
             }
         }
@@ -381,7 +381,7 @@ impl<'s, 'm> Worker<'s, 'm> {
         let (store, next, mut expansion) = (self.shared.store, &mut self.next, Expansion::NothingNew);
         store.insert_all(shard, batch, &mut |index, added| match added {
             Insertion::New(new) => {
-                expansion = expansion.max(Expansion::Progress);
+                expansion = expansion.max(Expansion::NewSuccessor);
                 next.push(store, new, batch.words(index));
             }
             Insertion::Known(_) => {}
@@ -457,7 +457,7 @@ enum Expansion {
     /// All successors were known, as far as this thread knows.
     NothingNew,
     /// A successor is new, or ends the run.
-    Progress,
+    NewSuccessor,
     /// The search is over.
     Stop,
 }

@@ -216,7 +216,7 @@ impl Run<'_, '_> {
         direction: OsrDirection,
     ) -> (Option<Interpreter<'q>>, Option<RunOutcome>) {
         for nudge in 0..MAX_NUDGES {
-            match from.replace_on_stack(to, self.settings.checks, &formed.seams, direction) {
+            match from.replace_on_stack(to, self.settings.checks, &formed.osr_map, direction) {
                 Ok(Some(mut moved)) => {
                     return match use_machine_code(&mut moved, to, self.settings) {
                         Ok(()) => (Some(moved), None),

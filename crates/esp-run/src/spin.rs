@@ -37,7 +37,7 @@ impl Default for Spin {
             memory_mib: 2048,
             time: Duration::from_secs(600),
             depth: 1_000_000,
-            reduction: Reduction::Sound,
+            reduction: Reduction::On,
             interrupt: None,
         }
     }
@@ -201,7 +201,7 @@ impl Spin {
         let Some(what) = violation(&said.text) else {
             search.outcome = match incomplete(&said) {
                 Some(why) => SpinOutcome::Unfinished(why),
-                None if matches!(property, SpinProperty::Ltl(_)) && model.reduction == Reduction::Unsound => {
+                None if matches!(property, SpinProperty::Ltl(_)) && model.reduction == Reduction::Off => {
                     SpinOutcome::Unfinished(Incomplete::Exits)
                 }
                 None => SpinOutcome::NoViolation,
@@ -297,7 +297,7 @@ impl Spin {
             SpinProperty::Ltl(_) => command.arg("-DNOREDUCE").arg(format!("-DNFAIR={}", fairness_bytes(instances))),
         };
         if !matches!(property, SpinProperty::Ltl(_))
-            && (model.reduction, self.reduction) != (Reduction::Sound, Reduction::Sound)
+            && (model.reduction, self.reduction) != (Reduction::On, Reduction::On)
         {
             command.arg("-DNOREDUCE");
         }

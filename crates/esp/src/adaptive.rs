@@ -22,7 +22,7 @@ pub struct AdaptedProgram {
     /// The program with the paths.
     pub program: Program,
     /// Where places of the program are in it.
-    pub seams: OsrMap,
+    pub osr_map: OsrMap,
 }
 
 /// Forms a fast path for the most frequent round of a profile, besides those formed before. `plain` is the source,
@@ -59,7 +59,7 @@ pub fn form_hot_path(
         let report: Vec<String> = made.extractions.iter().map(|extraction| extraction.text(plain)).collect();
         return Err(SuggestError::PathRefused(report.join("\n")));
     }
-    let seams = OsrMap::new(plain, &made.without, &made.program);
+    let osr_map = OsrMap::new(plain, &made.without, &made.program);
     let program = verified(made.program);
-    Ok(AdaptedProgram { name: suggestion.name, members: suggestion.members, paths, program, seams })
+    Ok(AdaptedProgram { name: suggestion.name, members: suggestion.members, paths, program, osr_map })
 }

@@ -412,7 +412,7 @@ fn a_lost_count_is_reported() {
         `rle` never reaches this location with these values
         fast path `stream`: entered, 2 of 16 exits taken
         checked: every message, call, fault and end; the state at each exit of a path; deadlock; divergence
-        not covered: anything but `next` returns 0..3"#]].assert_eq(&lines.join("\n"));
+        assumed: `next` returns 0..3"#]].assert_eq(&lines.join("\n"));
 }
 
 /// A search that reaches a limit is reported as unfinished.

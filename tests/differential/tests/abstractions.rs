@@ -104,7 +104,7 @@ fn spin_agrees_on_abstracted_models() {
         memory_mib: 1024,
         time: HANG_TIMEOUT,
         depth: 200_000,
-        reduction: promela::Reduction::Unsound,
+        reduction: promela::Reduction::Off,
         interrupt: None,
     };
     let wanted = Effort::wanted().pick(4, 25, 400usize);

@@ -49,7 +49,7 @@ fn of_spin(model: &ModelProgram, text: &str) -> Option<bool> {
         memory_mib: 1024,
         time: HANG_TIMEOUT,
         depth: 400_000,
-        reduction: promela::Reduction::Unsound,
+        reduction: promela::Reduction::Off,
         interrupt: None,
     };
     let wanted = SpinProperty::Ltl(&generated.properties[0]);

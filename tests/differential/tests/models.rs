@@ -25,7 +25,7 @@ fn spin() -> Spin {
         memory_mib: 1024,
         time: HANG_TIMEOUT,
         depth: 200_000,
-        reduction: Reduction::Unsound,
+        reduction: Reduction::Off,
         interrupt: None,
     }
 }

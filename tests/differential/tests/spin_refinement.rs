@@ -60,7 +60,7 @@ fn check_with_spin(input: RefinementInput<'_>) -> Option<(SpinOutcome, bool)> {
         memory_mib: 1024,
         time: Duration::from_secs(10),
         depth: 200_000,
-        reduction: Reduction::Unsound,
+        reduction: Reduction::Off,
         interrupt: None,
     };
     match spin.search(&model, input.implementation.instance_count(), SpinProperty::Refinement) {

@@ -169,7 +169,7 @@ fn write_verdicts(text: &mut String, name: &str) -> std::fmt::Result {
         unlimited.clone(),
         Options { reduction: Reduction::Off, limits: few_states.clone(), ..Options::default() },
         Options { compaction: Compaction::On, symmetry: Symmetry::On, ..unlimited },
-        Options { liveness: Liveness::Progress, limits: few_states, ..Options::default() },
+        Options { liveness: Liveness::StarvationFreedom, limits: few_states, ..Options::default() },
         Options { limits: little_time, ..Options::default() },
     ];
     for model in found.models.expect("examples have no errors") {

@@ -52,8 +52,8 @@ pub(crate) struct Verify {
     #[arg(long)]
     pub(crate) no_reduction: bool,
     /// Check for starvation: processes that can wait forever while others continue (weak fairness)
-    #[arg(long)]
-    pub(crate) progress: bool,
+    #[arg(long, alias = "progress")]
+    pub(crate) starvation: bool,
     /// Hash compaction: keep 64 bits of each state; takes less memory, with an omission probability in the verdict
     #[arg(long)]
     pub(crate) compact: bool,

@@ -1,4 +1,4 @@
-//! Weak fairness: the instances that have to move in the end, and those that must not wait forever.
+//! Weak fairness: which instances have an enabled fair transition, and which must not wait forever.
 
 use crate::exploration_plan::ExplorationPlan;
 use crate::instance_set::{instance_bit, participant_set};
@@ -12,7 +12,8 @@ use std::ops::Range;
 /// The transitions to which weak fairness applies.
 #[derive(Clone, Copy)]
 pub(super) enum FairnessScope {
-    /// All: an instance that waits for the environment is not starved by the program.
+    /// All, also those that receive from the environment: an instance that lacks only a message of the environment does
+    /// not count as starved.
     AllInstances,
     /// All except those that depend on the environment: it need not send a message, and the instances in this set,
     /// which stand for omitted processes, need not communicate. The environment accepts every message.
@@ -29,13 +30,16 @@ impl FairnessScope {
     }
 
     /// The instances that have an enabled transition to which fairness applies.
-    pub(super) fn must_move(self, generator: &SuccessorGenerator<'_>) -> u128 {
+    pub(super) fn fair_enabled(self, generator: &SuccessorGenerator<'_>) -> u128 {
         let fairness = |step: Step| match (self, step) {
             (FairnessScope::ExceptEnvironment(_), Step::FromEnvironment { .. }) => 0,
             (FairnessScope::ExceptEnvironment(open_stubs), step) if participant_set(step) & open_stubs != 0 => 0,
             (FairnessScope::AllInstances | FairnessScope::ExceptEnvironment(_), step) => participant_set(step),
         };
-        generator.enabled.iter().fold(0, |must_move, transition| must_move | fairness(generator.get(*transition).step))
+        generator
+            .enabled
+            .iter()
+            .fold(0, |fair_enabled, transition| fair_enabled | fairness(generator.get(*transition).step))
     }
 }
 

@@ -1,8 +1,8 @@
-//! Construction of a lasso from a strongly connected component: a path to the component, and a cycle in it that is fair
-//! and accepting.
+//! Construction of a lasso from a strongly connected component (SCC): a path to it, and a cycle in it that is fair and
+//! accepting.
 
 use super::Lasso;
-use super::product::{Edge, Graph, PRODUCT_COMPONENTS, ProductLocation};
+use super::product::{Edge, Graph, PRODUCT_EXTRA_WORDS, ProductLocation};
 use crate::formula::FormulaId;
 use crate::reconstruct::{Continuation, try_step_to};
 use crate::store::Store;
@@ -10,61 +10,61 @@ use crate::successors::SuccessorGenerator;
 use rustc_hash::FxHashMap;
 
 impl Graph {
-    /// A run into a component and a cycle in it that visits everything that makes it fair and accepting.
+    /// A run into an SCC and a cycle in it that visits everything that makes it fair and accepting.
     pub(super) fn lasso<'a>(
         &self,
         generator: &mut SuccessorGenerator<'_>,
         store: &Store,
-        component: &[u32],
+        scc: &[u32],
         keep: &dyn Fn(&Edge) -> bool,
         postponed: &dyn Fn(&Edge) -> &'a [FormulaId],
         all_instances: u128,
     ) -> Lasso {
-        let entry = component.iter().min().copied().expect("a component has a node");
+        let entry = scc.iter().min().copied().expect("an SCC has a node");
         let mut run = vec![entry];
         while let Some(last) = run.last().copied().filter(|last| self.parents[*last as usize] != *last) {
             run.push(self.parents[last as usize]);
         }
         run.reverse();
         let cycle = run.len() - 1;
-        // The goals that every edge of the cycle so far has postponed.
-        let mut open: Vec<FormulaId> = self.inner(component, keep).flat_map(postponed).copied().collect();
+        // The eventualities that every edge of the cycle so far has postponed.
+        let mut open: Vec<FormulaId> = self.inner(scc, keep).flat_map(postponed).copied().collect();
         open.sort_unstable();
         open.dedup();
-        let mut fair = all_instances;
+        let mut unserved = all_instances;
         loop {
             let at = run[run.len() - 1];
-            fair &= self.nodes[at as usize].must_move;
+            unserved &= self.nodes[at as usize].fair_enabled;
             let first = run.len() == cycle + 1;
-            if open.is_empty() && fair == 0 && at == entry && !first {
+            if open.is_empty() && unserved == 0 && at == entry && !first {
                 break;
             }
             let wanted = |edge: &Edge| {
-                if open.is_empty() && fair == 0 {
+                if open.is_empty() && unserved == 0 {
                     return edge.to == entry;
                 }
-                edge.participants & fair != 0
-                    || !self.nodes[edge.to as usize].must_move & fair != 0
-                    || open.iter().any(|goal| !postponed(edge).contains(goal))
+                edge.participants & unserved != 0
+                    || !self.nodes[edge.to as usize].fair_enabled & unserved != 0
+                    || open.iter().any(|eventuality| !postponed(edge).contains(eventuality))
             };
-            for edge in self.shortest_path(at, component, keep, &wanted) {
-                fair &= !edge.participants & self.nodes[edge.to as usize].must_move;
-                open.retain(|goal| postponed(edge).contains(goal));
+            for edge in self.shortest_path(at, scc, keep, &wanted) {
+                unserved &= !edge.participants & self.nodes[edge.to as usize].fair_enabled;
+                open.retain(|eventuality| postponed(edge).contains(eventuality));
                 run.push(edge.to);
             }
         }
         self.steps(generator, store, &run, cycle)
     }
 
-    /// The shortest path within a component that ends with a wanted edge.
+    /// The shortest path within an SCC that ends with a wanted edge.
     fn shortest_path(
         &self,
         from: u32,
-        component: &[u32],
+        scc: &[u32],
         keep: &dyn Fn(&Edge) -> bool,
         wanted: &dyn Fn(&Edge) -> bool,
     ) -> Vec<&Edge> {
-        let members: rustc_hash::FxHashSet<u32> = component.iter().copied().collect();
+        let members: rustc_hash::FxHashSet<u32> = scc.iter().copied().collect();
         let mut reached: FxHashMap<u32, (u32, &Edge)> = FxHashMap::default();
         let mut queue = std::collections::VecDeque::from([from]);
         while let Some(node) = queue.pop_front() {
@@ -86,14 +86,14 @@ impl Graph {
                 }
             }
         }
-        unreachable!("a component is strongly connected and holds what makes it fair")
+        unreachable!("an SCC is strongly connected and holds what makes it fair")
     }
 
     /// The program's steps along a sequence of nodes.
     fn steps(&self, generator: &mut SuccessorGenerator<'_>, store: &Store, run: &[u32], cycle: usize) -> Lasso {
         let width = generator.plan.width;
-        let mut state_vector = vec![0; width + PRODUCT_COMPONENTS];
-        let mut wanted = vec![0; width + PRODUCT_COMPONENTS];
+        let mut state_vector = vec![0; width + PRODUCT_EXTRA_WORDS];
+        let mut wanted = vec![0; width + PRODUCT_EXTRA_WORDS];
         let mut steps = Vec::new();
         let mut start = 0;
         for (position, pair) in run.windows(2).enumerate() {

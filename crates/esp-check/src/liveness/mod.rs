@@ -2,16 +2,16 @@
 //! automaton, by strongly connected components (Lichtenstein and Pnueli, "Checking that Finite State Concurrent
 //! Programs Satisfy their Linear Specification", 1985).
 //!
-//! A run violates a property if it ends in a component that is accepting and fair: each instance that has to move takes
-//! a step in it, or is disabled in one of its states. An instance starves if there is a fair component in which it
-//! always waits and never takes part. A finite run is extended by stuttering (Holzmann's stutter extension): in a state
-//! in which no instance has to move, and after the program has ended.
+//! A run violates a property if it ends in a component that is accepting and fair: each instance takes a step in it, or
+//! is disabled in one of its states. An instance starves if there is a fair component in which it always waits and
+//! never takes part. A finite run is extended by stuttering (Holzmann's stutter extension): in a state in which no fair
+//! transition is enabled, and after the program has ended.
 
 mod budget;
-mod components;
 mod fairness;
 mod lasso;
 mod product;
+mod scc;
 
 use crate::automaton::Automaton;
 use crate::exploration_plan::ExplorationPlan;
@@ -22,7 +22,7 @@ use crate::store::Store;
 use crate::successors::SuccessorGenerator;
 use crate::timer::Stopwatch;
 use budget::SearchBudget;
-use product::{Edge, PRODUCT_COMPONENTS, STUTTER};
+use product::{Edge, PRODUCT_EXTRA_WORDS, STUTTER};
 use quaject_esp_exec::step::{Step, TooLarge};
 use std::ops::Range;
 
@@ -92,7 +92,7 @@ pub(crate) fn search(
     let mut generator = SuccessorGenerator::new(plan)?;
     let started = Stopwatch::start(limits.timer);
     generator.set_limits(limits, started);
-    let store = Store::new(plan.width + PRODUCT_COMPONENTS, Compaction::Off, 1);
+    let store = Store::new(plan.width + PRODUCT_EXTRA_WORDS, Compaction::Off, 1);
     let mut budget = SearchBudget { limits, started, last_report: started, progress };
     let graph = match product::build(&mut generator, &store, &mut goal, prefix, &mut budget) {
         Ok(graph) => graph,
@@ -107,9 +107,9 @@ pub(crate) fn search(
     match &goal {
         Goal::Accepted(automaton) => {
             let postponed = |edge: &Edge| automaton.postponed(edge.postponed_set);
-            for component in graph.strongly_connected_components(&all) {
-                if graph.is_fair(&component, &all, all_instances) && graph.is_accepted(&component, &postponed) {
-                    let lasso = graph.lasso(&mut generator, &store, &component, &all, &postponed, all_instances);
+            for scc in graph.strongly_connected_components(&all) {
+                if graph.is_fair(&scc, &all, all_instances) && graph.is_accepted(&scc, &postponed) {
+                    let lasso = graph.lasso(&mut generator, &store, &scc, &all, &postponed, all_instances);
                     return Ok(LassoOutcome::Found(Lasso { starved: None, ..lasso }));
                 }
             }
@@ -123,12 +123,12 @@ pub(crate) fn search(
                     return Ok(LassoOutcome::Unfinished(limit));
                 }
                 let without = |edge: &Edge| edge.participants & instance_bit(instance) == 0;
-                for component in graph.strongly_connected_components(&without) {
+                for scc in graph.strongly_connected_components(&without) {
                     let waits = |node: &u32| graph.nodes[*node as usize].waiting & instance_bit(instance) != 0;
                     // A run that only stutters has ended.
-                    let moves = graph.inner(&component, &without).any(|edge| edge.participants != STUTTER);
-                    if component.iter().all(waits) && moves && graph.is_fair(&component, &without, all_instances) {
-                        let lasso = graph.lasso(&mut generator, &store, &component, &without, &|_| &[], all_instances);
+                    let moves = graph.inner(&scc, &without).any(|edge| edge.participants != STUTTER);
+                    if scc.iter().all(waits) && moves && graph.is_fair(&scc, &without, all_instances) {
+                        let lasso = graph.lasso(&mut generator, &store, &scc, &without, &|_| &[], all_instances);
                         return Ok(LassoOutcome::Found(Lasso { starved: Some(instance as u32), ..lasso }));
                     }
                 }

@@ -15,8 +15,9 @@ use std::rc::Rc;
 /// A node of the product: a state of the program and one of the automaton.
 pub(super) struct ProductNode {
     pub(super) state: StateRef,
-    /// The instances that have to move from here in the end; the instances that wait but must not wait forever.
-    pub(super) must_move: u128,
+    /// The instances with an enabled transition to which weak fairness applies; the instances that wait but must not
+    /// wait forever.
+    pub(super) fair_enabled: u128,
     pub(super) waiting: u128,
     pub(super) edges: Range<u32>,
 }
@@ -24,7 +25,7 @@ pub(super) struct ProductNode {
 pub(super) struct Edge {
     pub(super) to: u32,
     pub(super) participants: u128,
-    /// The set of goals that the automaton postpones.
+    /// The set of eventualities that the automaton postpones.
     pub(super) postponed_set: u32,
 }
 
@@ -38,7 +39,7 @@ pub(super) struct Graph {
 pub(super) const STUTTER: u128 = u128::MAX;
 
 /// The length of a product state's vector beyond that of the program's state.
-pub(super) const PRODUCT_COMPONENTS: usize = 2;
+pub(super) const PRODUCT_EXTRA_WORDS: usize = 2;
 
 /// The part of a product state that is not the program's state: the end of its vector in the store.
 #[derive(Clone, Copy)]
@@ -75,7 +76,7 @@ pub(super) fn build(
         Goal::Starved(_) => FairnessScope::AllInstances,
     };
     let mut start = generator.start();
-    start.resize(width + PRODUCT_COMPONENTS, 0);
+    start.resize(width + PRODUCT_EXTRA_WORDS, 0);
     let mut builder = ProductBuilder {
         generator,
         store,
@@ -86,7 +87,7 @@ pub(super) fn build(
         node_of: FxHashMap::default(),
         batch: PackedStates::default(),
         wait_cache: WaitCache::default(),
-        state_vector: vec![0; width + PRODUCT_COMPONENTS],
+        state_vector: vec![0; width + PRODUCT_EXTRA_WORDS],
         successor: start,
         unchanged: Rc::new([AutomatonStep { to: 0, postponed_set: 0 }]),
     };
@@ -127,7 +128,7 @@ impl ProductBuilder<'_, '_> {
         if !here.has_ended {
             self.generator.find_enabled(&self.state_vector[..width]);
         }
-        let must_move = if here.has_ended { 0 } else { self.fairness.must_move(self.generator) };
+        let fair_enabled = if here.has_ended { 0 } else { self.fairness.fair_enabled(self.generator) };
         if let Some(limit) = self.generator.limit_reached {
             return Err(limit);
         }
@@ -136,7 +137,7 @@ impl ProductBuilder<'_, '_> {
             self.add_transitions(node, here, &automaton_steps)?;
         }
         // Stutter extension.
-        if must_move == 0 && (here.has_ended || self.prefix.may_stutter(here.at)) {
+        if fair_enabled == 0 && (here.has_ended || self.prefix.may_stutter(here.at)) {
             self.successor.copy_from_slice(&self.state_vector);
             self.add_edges(node, here, STUTTER, &automaton_steps)?;
         }
@@ -148,7 +149,7 @@ impl ProductBuilder<'_, '_> {
         };
         let edges = first_edge..self.graph.edges.len() as u32;
         let node = &mut self.graph.nodes[node as usize];
-        (node.must_move, node.waiting, node.edges) = (must_move, waiting, edges);
+        (node.fair_enabled, node.waiting, node.edges) = (fair_enabled, waiting, edges);
         Ok(())
     }
 
@@ -224,7 +225,7 @@ impl ProductBuilder<'_, '_> {
             Insertion::New(state) => {
                 let node = self.graph.nodes.len() as u32;
                 self.node_of.insert(state, node);
-                self.graph.nodes.push(ProductNode { state, must_move: 0, waiting: 0, edges: 0..0 });
+                self.graph.nodes.push(ProductNode { state, fair_enabled: 0, waiting: 0, edges: 0..0 });
                 self.graph.parents.push(from.unwrap_or(node));
                 Ok(node)
             }

@@ -50,9 +50,9 @@ impl Search<'_> {
     }
 
     fn can_diverge(&mut self, base_spec_state: u32) -> Result<bool, Limit> {
-        let (limits, started, nodes, held) = (&self.limits, self.started, self.nodes.len(), self.held);
+        let (limits, started, nodes, node_bytes) = (&self.limits, self.started, self.nodes.len(), self.node_bytes);
         let mut check_budget = |spec: &super::SpecLts<'_>| {
-            super::within(limits, started, nodes + spec.count(), held + spec.memory_bytes())
+            super::within(limits, started, nodes + spec.count(), node_bytes + spec.memory_bytes())
         };
         self.spec.can_diverge(base_spec_state, &mut self.alphabet, &mut check_budget)
     }

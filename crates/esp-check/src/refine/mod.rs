@@ -45,7 +45,7 @@ use crate::store::hash;
 use crate::successors::{SuccessorGenerator, TransitionOutcome};
 use crate::timer::Stopwatch;
 use location_map::{LocationMap, location_map};
-use quaject_esp_exec::explore::live_projection::LiveState;
+use quaject_esp_exec::explore::live_projection::LivenessTable;
 use quaject_esp_exec::footprint::data_bytes;
 use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::{Step, TooLarge};
@@ -137,7 +137,7 @@ struct SimulationNode {
 
 struct Search<'m> {
     generator: SuccessorGenerator<'m>,
-    live_state: LiveState,
+    liveness_table: LivenessTable,
     location_map: LocationMap,
     spec: SpecLts<'m>,
     alphabet: Alphabet,
@@ -155,7 +155,7 @@ struct Search<'m> {
     started: Stopwatch,
     transitions: u64,
     /// Approximate memory of nodes and sets in bytes.
-    held: usize,
+    node_bytes: usize,
 }
 
 /// The mismatch with its node and, if there is one, the step that is not matched.
@@ -173,7 +173,7 @@ impl<'m> Search<'m> {
         generator.set_limits(limits, started);
         generator.environment.record_arguments();
         other.set_limits(limits, started);
-        let live_state = generator.execution().0.live_state();
+        let liveness_table = generator.execution().0.liveness_table();
         let mut path_participants: Vec<u128> = (0..plan.instances).map(instance_bit).collect();
         let mut members = 0;
         for path in &plan.model.program.paths {
@@ -183,7 +183,7 @@ impl<'m> Search<'m> {
         }
         Ok(Search {
             generator,
-            live_state,
+            liveness_table,
             location_map,
             spec: SpecLts::new(other, members),
             alphabet: Alphabet::default(),
@@ -197,7 +197,7 @@ impl<'m> Search<'m> {
             limits: limits.clone(),
             started,
             transitions: 0,
-            held: 0,
+            node_bytes: 0,
         })
     }
 
@@ -374,9 +374,9 @@ impl<'m> Search<'m> {
         wanted: Option<SpecState>,
     ) -> Result<WeakSuccessors, Limit> {
         let (limits, started, nodes) = (&self.limits, self.started, self.nodes.len());
-        let held = self.held;
+        let node_bytes = self.node_bytes;
         let mut check_budget =
-            |spec: &SpecLts<'_>| within(limits, started, nodes + spec.count(), held + spec.memory_bytes());
+            |spec: &SpecLts<'_>| within(limits, started, nodes + spec.count(), node_bytes + spec.memory_bytes());
         self.spec.weak_successors(from, among, actions, wanted, &mut self.alphabet, &mut check_budget)
     }
 
@@ -388,10 +388,10 @@ impl<'m> Search<'m> {
         let (other, spec_state, _) = self.spec.generator.execution();
         let mut is_projected = true;
         for instance in 0..plan.instances as u32 {
-            let place = machine.program_point(state, instance, &self.live_state);
+            let place = machine.program_point(state, instance, &self.liveness_table);
             let place = self.location_map.corresponding_point(plan.process(instance).0 as usize, place);
             is_projected &=
-                place.is_some_and(|place| other.project(spec_state, state, instance, place, &self.spec.live_state));
+                place.is_some_and(|place| other.project(spec_state, state, instance, place, &self.spec.liveness_table));
         }
         if !is_projected {
             return Ok(None);
@@ -421,7 +421,7 @@ impl<'m> Search<'m> {
         let spec_set = *self.numbers_of_sets.entry(set.into()).or_insert(next);
         if spec_set == next {
             self.sets.push(set.into());
-            self.held += 2 * size_of_val(set) + 64;
+            self.node_bytes += 2 * size_of_val(set) + 64;
         }
         let number = self.nodes.len() as u32;
         let key = (state.into(), spec_set, base_spec_state);
@@ -429,7 +429,7 @@ impl<'m> Search<'m> {
             return *known;
         }
         self.known.insert(key, number);
-        self.held += 2 * size_of_val(state) + size_of::<SimulationNode>() + 64;
+        self.node_bytes += 2 * size_of_val(state) + size_of::<SimulationNode>() + 64;
         let (parent, chosen, depth) = match from {
             Some((parent, chosen)) => (parent, Some(chosen), self.nodes[parent as usize].depth + 1),
             None => (0, None, 0),
@@ -459,7 +459,7 @@ impl<'m> Search<'m> {
     }
 
     fn memory_bytes(&self) -> usize {
-        self.held
+        self.node_bytes
             + self.generator.memory_bytes()
             + self.generator.plan.components.memory_bytes()
             + self.spec.memory_bytes()

@@ -198,7 +198,7 @@ impl Refinement {
             "{covered}: every message, call, fault and end; the state at each exit of a path; deadlock; divergence"
         ));
         if !self.restrictions.is_empty() {
-            line(format!("not covered: anything but {}", self.restrictions.join("; ")));
+            line(format!("assumed: {}", self.restrictions.join("; ")));
         }
         text
     }

@@ -7,7 +7,7 @@ use crate::options::Limit;
 use crate::reconstruct::ResolvedStep;
 use crate::store::hash;
 use crate::successors::{SuccessorGenerator, TransitionOutcome};
-use quaject_esp_exec::explore::live_projection::LiveState;
+use quaject_esp_exec::explore::live_projection::LivenessTable;
 use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::Step;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -47,7 +47,7 @@ pub(super) struct WeakSuccessors {
 /// The specification.
 pub(super) struct SpecLts<'m> {
     pub(super) generator: SuccessorGenerator<'m>,
-    pub(super) live_state: LiveState,
+    pub(super) liveness_table: LivenessTable,
     numbers: FxHashMap<Box<[u32]>, SpecState>,
     states: Vec<Box<[u32]>>,
     edges: Vec<Option<Box<[SpecEdge]>>>,
@@ -65,11 +65,21 @@ impl<'m> SpecLts<'m> {
         let instances = 0..generator.plan.instances as u32;
         let mut all = instances.filter(|instance| members & instance_bit(*instance as usize) != 0);
         let order_is_observable = all.any(|instance| !generator.plan.is_independent(instance));
-        let live_state = generator.execution().0.live_state();
+        let liveness_table = generator.execution().0.liveness_table();
         generator.environment.record_arguments();
         let (numbers, states) = (FxHashMap::default(), Vec::new());
         let (edges, normal_form) = (Vec::new(), Vec::new());
-        SpecLts { generator, live_state, numbers, states, edges, normal_form, members, order_is_observable, bytes: 0 }
+        SpecLts {
+            generator,
+            liveness_table,
+            numbers,
+            states,
+            edges,
+            normal_form,
+            members,
+            order_is_observable,
+            bytes: 0,
+        }
     }
 
     /// Number of states.
@@ -158,8 +168,9 @@ impl<'m> SpecLts<'m> {
     }
 
     /// The states that steps of `among` alone reach with exactly these visible actions, and those of them with the
-    /// normal form of `wanted`. If their order is unobservable, the search ends as soon as `wanted` itself is found, or
-    /// soon after an equivalent state.
+    /// normal form of `wanted`. Unless the order of delayed local steps is observable, one corresponding state
+    /// suffices: the search ends when `wanted` itself is reached, or at most [`MAX_EXTRA_STATES`] states after an
+    /// equivalent one.
     pub(super) fn weak_successors(
         &mut self,
         from: &[SpecState],

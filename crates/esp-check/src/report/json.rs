@@ -44,8 +44,8 @@ pub struct VerdictRecord {
     pub limit: Option<String>,
     /// The model's properties with their answers.
     pub properties: Vec<(String, Answer)>,
-    /// The answer for progress, or `not asked`.
-    pub progress: &'static str,
+    /// The answer for absence of starvation, or `not asked`.
+    pub starvation_freedom: &'static str,
     /// States visited; of a refinement check, those of the implementation.
     pub states: u64,
     /// States of the specification.
@@ -123,7 +123,7 @@ impl VerdictRecord {
             verdict,
             limit: None,
             properties: Vec::new(),
-            progress: "not asked",
+            starvation_freedom: "not asked",
             states: 0,
             spec_states: None,
             transitions: None,
@@ -155,7 +155,7 @@ impl VerdictRecord {
             "verdict": self.verdict,
             "limit": self.limit,
             "properties": self.properties.iter().map(property).collect::<Vec<_>>(),
-            "progress": self.progress,
+            "starvation_freedom": self.starvation_freedom,
             "states": self.states,
             "spec_states": self.spec_states,
             "transitions": self.transitions,
@@ -173,7 +173,8 @@ impl VerdictRecord {
             "spuriousness": self.spuriousness,
             "causes": self.causes,
             "run": self.run,
-            // Earlier names of `transitions`, `spec_states`, `spuriousness` and `causes`.
+            // Earlier names of `starvation_freedom`, `transitions`, `spec_states`, `spuriousness` and `causes`.
+            "progress": self.starvation_freedom,
             "steps": self.transitions,
             "plain_states": self.spec_states,
             "label": self.spuriousness,
@@ -214,7 +215,7 @@ impl Report {
         VerdictRecord {
             limit,
             properties: self.properties.clone(),
-            progress: self.progress.map_or("not asked", Answer::name),
+            starvation_freedom: self.starvation_freedom.map_or("not asked", Answer::name),
             states: self.states,
             transitions: Some(self.transitions),
             depth: Some(self.depth),

@@ -42,7 +42,7 @@ pub struct Report {
     /// The model's properties, each with its answer.
     pub properties: Vec<(String, Answer)>,
     /// Absence of starvation under weak fairness; none if it was not checked.
-    pub progress: Option<Answer>,
+    pub starvation_freedom: Option<Answer>,
     /// The deadlocks that were checked.
     pub deadlocks: Deadlocks,
     /// The leaks that were checked.
@@ -68,8 +68,9 @@ pub enum Deadlocks {
 }
 
 impl Deadlocks {
-    /// The deadlocks that an engine finds for which an instance that waits for the environment or the clock is enabled.
-    pub fn without_partial_ones(model: &ModelProgram) -> Deadlocks {
+    /// What an engine finds that treats each wait for the environment or the clock as enabled: it misses partial
+    /// deadlocks.
+    pub fn found_without_quiescence(model: &ModelProgram) -> Deadlocks {
         let program = &model.program;
         let has_environment = program.channels.iter().any(|channel| channel.boundary != Boundary::Internal);
         let mut branches = program.processes.iter().flat_map(waits).flat_map(|wait| &wait.branches);

@@ -45,7 +45,7 @@ pub fn restrictions(model: &ModelProgram) -> Vec<String> {
         }
     }
     if model.roles.contains(&Role::OpenStub) {
-        restrictions.push("omitted processes communicate eventually (deadlocks, progress)".to_string());
+        restrictions.push("omitted processes communicate eventually (deadlock, starvation)".to_string());
     }
     let shared: Vec<String> =
         shared_pools(model).into_iter().map(|pool| format!("`{}`", program.types.pool(pool).name)).collect();

@@ -42,7 +42,7 @@ impl Report {
             line(format!("not decided: {}", undecided.join(", ")));
         }
         if !self.restrictions.is_empty() {
-            line(format!("not covered: anything but {}", self.restrictions.join("; ")));
+            line(format!("assumed: {}", self.restrictions.join("; ")));
         }
         if !self.unreached.is_empty() {
             let lines: Vec<String> = self.unreached.iter().map(|at| line_or_place(&model.program, *at)).collect();
@@ -80,9 +80,10 @@ impl Report {
         };
         let mut covered =
             vec![format!("deadlock{partial}, assertions, bounds, division, overflow, ranges, pools, {memory}")];
-        let progress = "no starvation under weak fairness".to_string();
+        let starvation_freedom = "no starvation under weak fairness".to_string();
         let mut undecided = Vec::new();
-        for (question, answer) in self.properties.iter().cloned().chain(self.progress.map(|answer| (progress, answer)))
+        for (question, answer) in
+            self.properties.iter().cloned().chain(self.starvation_freedom.map(|answer| (starvation_freedom, answer)))
         {
             match answer {
                 Answer::Holds => covered.push(format!("`{question}`")),
@@ -138,16 +139,16 @@ pub fn unfinished_text(subject: &str, unfinished: Unfinished) -> String {
 /// The options of a search, as phrases.
 fn search_text(options: &Options) -> String {
     let mut phrases = vec![match options.reduction {
-        Reduction::On => "reduced",
-        Reduction::Communications => "every order of communications",
-        Reduction::Off => "every interleaving",
+        Reduction::On => "partial-order reduction",
+        Reduction::Communications => "eager local steps only",
+        Reduction::Off => "no reduction",
     }];
     match options.symmetry {
-        Symmetry::On => phrases.push("replicas interchanged"),
+        Symmetry::On => phrases.push("symmetry reduction"),
         Symmetry::Off => {}
     }
     match options.compaction {
-        Compaction::On => phrases.push("64 bits kept of each"),
+        Compaction::On => phrases.push("hash compaction"),
         Compaction::Off => {}
     }
     phrases.join(", ")

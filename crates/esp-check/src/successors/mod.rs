@@ -338,11 +338,11 @@ impl<'m> SuccessorGenerator<'m> {
     }
 
     fn find_enabled_cached(&mut self, state_vector: &[u32]) {
-        let (mut has_choice, mut receives) = (false, 0);
+        let (mut needs_priority_filter, mut receives) = (false, 0);
         for instance in 0..self.plan.instances as u32 {
             let entry = self.local_transitions(instance, state_vector[instance as usize]);
             let local = &self.local_transitions_of[entry as usize];
-            has_choice |= local.has_choice;
+            needs_priority_filter |= local.needs_priority_filter;
             receives |= local.in_channels;
             for number in local.first..local.end {
                 let counter = self.transitions[number as usize].counter;
@@ -367,7 +367,7 @@ impl<'m> SuccessorGenerator<'m> {
                 }
             }
         }
-        if has_choice {
+        if needs_priority_filter {
             self.filter_by_priority(state_vector);
         }
     }
@@ -386,9 +386,9 @@ impl<'m> SuccessorGenerator<'m> {
         }
         let is_first = |instance: u32, branch: u32| {
             let local = self.cached_local(instance, state_vector[instance as usize]);
-            !local.priority || enabled_branches[instance as usize] & ((1u64 << branch) - 1) == 0
+            !local.is_pri_alt || enabled_branches[instance as usize] & ((1u64 << branch) - 1) == 0
         };
-        let is_priority = |instance: u32| self.cached_local(instance, state_vector[instance as usize]).priority;
+        let is_priority = |instance: u32| self.cached_local(instance, state_vector[instance as usize]).is_pri_alt;
         // A cycle of preferences needs two `pri alt`s.
         let contradict = (0..self.plan.instances as u32).filter(|instance| is_priority(*instance)).count() > 1;
         let mut rendezvous: Vec<Step> = Vec::new();

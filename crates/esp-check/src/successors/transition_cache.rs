@@ -25,9 +25,9 @@ const MAX_CHOICES: usize = 1 << 14;
 pub(crate) struct LocalTransitions {
     pub(crate) running: bool,
     pub(crate) ended: bool,
-    /// Whether the enabled branches depend on the partners of its other branches.
-    pub(crate) has_choice: bool,
-    pub(crate) priority: bool,
+    /// Whether it waits at a `pri alt` or an operation with `else`.
+    pub(crate) needs_priority_filter: bool,
+    pub(crate) is_pri_alt: bool,
     /// The internal channels on which it sends and receives, as bits of the channel numbers modulo 64.
     pub(crate) out_channels: u64,
     pub(crate) in_channels: u64,
@@ -74,8 +74,8 @@ impl<'m> SuccessorGenerator<'m> {
         let mut local = LocalTransitions {
             running: matches!(view.control, Control::Running { .. }),
             ended: view.control == Control::Ended,
-            has_choice: view.otherwise || view.order == AltOrder::Priority,
-            priority: view.order == AltOrder::Priority,
+            needs_priority_filter: view.otherwise || view.order == AltOrder::Priority,
+            is_pri_alt: view.order == AltOrder::Priority,
             out_channels: 0,
             in_channels: 0,
             first: 0,
@@ -169,9 +169,10 @@ impl<'m> SuccessorGenerator<'m> {
         own_transitions: &[Transition],
     ) -> ComponentId {
         let [only] = own_transitions else { return component };
-        let is_unobservable = local.running && only.choices.is_empty() && self.plan.has_unobservable_timing(instance);
+        let is_independent =
+            local.running && only.choices.is_empty() && self.plan.has_independent_local_steps(instance);
         match (&only.outcome, &only.changes[..]) {
-            (TransitionOutcome::Continues, [(_, to)]) if is_unobservable => {
+            (TransitionOutcome::Continues, [(_, to)]) if is_independent => {
                 self.load(instance, *to);
                 match self.state.control(instance) {
                     Control::Waiting { .. } | Control::CapturedByPath { .. } | Control::Ended => *to,

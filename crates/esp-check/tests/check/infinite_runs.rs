@@ -273,7 +273,7 @@ fn malformed_properties_are_errors() {
 
 fn progress(text: &str, expected: Expect) {
     let model = model(text, None);
-    let report = explore(&model, &Options { liveness: Liveness::Progress, ..Options::default() });
+    let report = explore(&model, &Options { liveness: Liveness::StarvationFreedom, ..Options::default() });
     let text = match &report.verdict {
         Verdict::Holds => "holds\n".to_string(),
         Verdict::Violated(found) => found.text(&model),

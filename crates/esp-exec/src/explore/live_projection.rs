@@ -26,7 +26,7 @@ pub enum ProgramPoint {
 
 /// The live registers and slots of each process at its observable points.
 #[derive(Debug)]
-pub struct LiveState(Vec<ProcessLiveness>);
+pub struct LivenessTable(Vec<ProcessLiveness>);
 
 #[derive(Debug)]
 struct ProcessLiveness {
@@ -45,8 +45,8 @@ struct LiveStorage {
 }
 
 impl Machine<'_> {
-    /// Computes the live state of a program.
-    pub fn live_state(&self) -> LiveState {
+    /// Computes the liveness table of a program.
+    pub fn liveness_table(&self) -> LivenessTable {
         let processes = self.program().processes.iter().zip(&self.code.processes).map(|(process, code)| {
             let body = &process.body;
             let of = |live: Set| {
@@ -73,17 +73,17 @@ impl Machine<'_> {
                 at: live_at_waits(body, &code.slots, &on_paths).into_iter().map(of).collect(),
             }
         });
-        LiveState(processes.collect())
+        LivenessTable(processes.collect())
     }
 
     /// The program point of an instance.
-    pub fn program_point(&self, state: &State, instance: u32, live_state: &LiveState) -> ProgramPoint {
+    pub fn program_point(&self, state: &State, instance: u32, liveness_table: &LivenessTable) -> ProgramPoint {
         if state.unfinished == Some(instance) {
             return ProgramPoint::Within;
         }
         let (ProcessId(process), _) = self.code.instances[instance as usize];
         match state.control(instance) {
-            Control::Running { at } => match live_state.0[process as usize].starts.binary_search(&at) {
+            Control::Running { at } => match liveness_table.0[process as usize].starts.binary_search(&at) {
                 Ok(block) => ProgramPoint::Before(BlockId(block as u32)),
                 Err(_) => ProgramPoint::Within,
             },
@@ -103,10 +103,10 @@ impl Machine<'_> {
         from: &State,
         instance: u32,
         point: ProgramPoint,
-        live_state: &LiveState,
+        liveness_table: &LivenessTable,
     ) -> bool {
         let (ProcessId(process), _) = self.code.instances[instance as usize];
-        let of = &live_state.0[process as usize];
+        let of = &liveness_table.0[process as usize];
         let (control, storage) = match point {
             ProgramPoint::Before(BlockId(block)) => match of.starts.get(block as usize) {
                 Some(at) => (Control::Running { at: *at }, Some(&of.before[block as usize])),

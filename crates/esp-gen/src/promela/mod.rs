@@ -65,13 +65,14 @@ pub struct Model {
     pub reduction: Reduction,
 }
 
-/// Whether partial-order reduction is sound for a model.
+/// Whether Spin's partial-order reduction is used for a model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reduction {
-    /// It is.
-    Sound,
-    /// It is not: the program can exit, has fast paths, or is compared with another program.
-    Unsound,
+    /// Used.
+    On,
+    /// Not used, because it is unsound or not wanted: the program can exit, has fast paths, or is compared with another
+    /// program.
+    Off,
 }
 
 /// A place at which the model can do more than the program.
@@ -181,9 +182,9 @@ pub fn generate(model: &ModelProgram, checks: Checks, specification: Option<&Obs
     };
     let text = lines.print(&place);
     let reduction = if plan.exits || !plan.program.paths.is_empty() || plan.monitor.is_some() {
-        Reduction::Unsound
+        Reduction::Off
     } else {
-        Reduction::Sound
+        Reduction::On
     };
     let approximations = plan.approximations.into_inner();
     Ok(Model { text, lines: lines.lines, approximations, properties, reduction })

@@ -10,7 +10,7 @@ use quaject_esp_run::{HostCode, HostError, Interrupts, monotonic_time};
 pub(super) fn refuse_options_without_effect(arguments: &Verify) -> Result<(), CliError> {
     let max_states = ("--max-states", arguments.max_states.is_some());
     let search = [
-        ("--progress", arguments.progress),
+        ("--starvation", arguments.starvation),
         ("--compact", arguments.compact),
         ("--symmetry", arguments.symmetry),
         ("--threads", arguments.threads > 1),
@@ -49,7 +49,7 @@ pub(super) fn search_options(arguments: &Verify, interrupts: &Interrupts) -> Opt
     Options {
         reduction: if arguments.no_reduction { Reduction::Communications } else { Reduction::On },
         symmetry: if arguments.symmetry { Symmetry::On } else { Symmetry::Off },
-        liveness: if arguments.progress { Liveness::Progress } else { Liveness::Ignored },
+        liveness: if arguments.starvation { Liveness::StarvationFreedom } else { Liveness::Ignored },
         compaction: if arguments.compact { Compaction::On } else { Compaction::Off },
         threads: usize::from(arguments.threads),
         limits: Limits {

@@ -62,7 +62,7 @@ pub(super) fn too_many_instances(instances: u32) -> HostError {
     HostError::new(
         HostCode::Size,
         format!(
-            "properties, `--progress` and `--fastpath` support at most {MAX_CHECKED_INSTANCES} instances; the model has \
+            "properties, `--starvation` and `--fastpath` support at most {MAX_CHECKED_INSTANCES} instances; the model has \
              {instances}"
         ),
     )

@@ -25,7 +25,7 @@ pub(super) fn spin(text: &promela::Model, options: &Options, arguments: &Verify)
     Spin {
         memory_mib: u32::try_from(arguments.max_memory).unwrap_or(u32::MAX),
         time: options.limits.time().unwrap_or(Duration::from_secs(3600)),
-        reduction: if arguments.no_reduction { Reduction::Unsound } else { text.reduction },
+        reduction: if arguments.no_reduction { Reduction::Off } else { text.reduction },
         interrupt: options.limits.interrupt.as_ref().map(|interrupt| Arc::clone(&interrupt.0)),
         ..Spin::default()
     }
@@ -42,8 +42,8 @@ pub(super) fn verify_model(
     let Some(text) = &generate(terminal, modelled, model, Checks::On, None) else { return Ok(Status::Failed) };
     let spin = spin(text, options, arguments);
     let reduction = match spin.reduction {
-        Reduction::Sound => quaject_esp_check::Reduction::On,
-        Reduction::Unsound => quaject_esp_check::Reduction::Off,
+        Reduction::On => quaject_esp_check::Reduction::On,
+        Reduction::Off => quaject_esp_check::Reduction::Off,
     };
     let Answers { search, properties, violated } = ask(spin, text, model)?;
     let (verdict, doubt) = match judge(terminal, model, &search.outcome, violated, options)? {
@@ -60,8 +60,8 @@ pub(super) fn verify_model(
         unreached: Vec::new(),
         restrictions: restrictions(model),
         properties,
-        progress: None,
-        deadlocks: Deadlocks::without_partial_ones(model),
+        starvation_freedom: None,
+        deadlocks: Deadlocks::found_without_quiescence(model),
         leaks: Leaks::ExhaustingPool,
     };
     let options = Options { reduction, symmetry: Symmetry::Off, compaction: Compaction::Off, ..options.clone() };

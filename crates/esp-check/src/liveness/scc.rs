@@ -1,5 +1,5 @@
-//! Strongly connected components of the product (Tarjan, "Depth-First Search and Linear Graph Algorithms", 1972), and
-//! whether they are fair and accepting.
+//! Strongly connected components (SCCs) of the product (Tarjan, "Depth-First Search and Linear Graph Algorithms",
+//! 1972), and whether they are fair and accepting.
 
 use super::product::{Edge, Graph};
 use crate::formula::FormulaId;
@@ -47,11 +47,11 @@ impl Graph {
                         }
                         if low[at] == index[at] {
                             let start = stack.iter().rposition(|other| *other as usize == at);
-                            let component = stack.split_off(start.expect("a root is on the stack"));
-                            component.iter().for_each(|member| on_stack[*member as usize] = false);
+                            let scc = stack.split_off(start.expect("a root is on the stack"));
+                            scc.iter().for_each(|member| on_stack[*member as usize] = false);
                             let loops = |node: &u32| self.edges_of(*node).iter().any(|e| e.to == *node && keep(e));
-                            if component.len() > 1 || component.iter().any(loops) {
-                                found.push(component);
+                            if scc.len() > 1 || scc.iter().any(loops) {
+                                found.push(scc);
                             }
                         }
                     }
@@ -59,35 +59,35 @@ impl Graph {
             }
         }
         // Nearest to the initial state first.
-        found.sort_by_key(|component| component.iter().min().copied());
+        found.sort_by_key(|scc| scc.iter().min().copied());
         found
     }
 
-    /// The edges to keep within a component.
+    /// The edges to keep within an SCC.
     pub(super) fn inner<'g>(
         &'g self,
-        component: &'g [u32],
+        scc: &'g [u32],
         keep: &'g dyn Fn(&Edge) -> bool,
     ) -> impl Iterator<Item = &'g Edge> + 'g {
-        let members: rustc_hash::FxHashSet<u32> = component.iter().copied().collect();
-        let edges = component.iter().flat_map(|node| self.edges_of(*node));
+        let members: rustc_hash::FxHashSet<u32> = scc.iter().copied().collect();
+        let edges = scc.iter().flat_map(|node| self.edges_of(*node));
         edges.filter(move |edge| members.contains(&edge.to) && keep(edge))
     }
 
-    /// Whether each instance takes a step in the component, or is disabled in one of its nodes.
-    pub(super) fn is_fair(&self, component: &[u32], keep: &dyn Fn(&Edge) -> bool, all_instances: u128) -> bool {
-        let acting = self.inner(component, keep).fold(0, |all, edge| all | edge.participants);
-        let unable = component.iter().fold(0, |all, node| all | !self.nodes[*node as usize].must_move);
-        (acting | unable) & all_instances == all_instances
+    /// Whether each instance takes a step in the SCC, or is disabled in one of its nodes.
+    pub(super) fn is_fair(&self, scc: &[u32], keep: &dyn Fn(&Edge) -> bool, all_instances: u128) -> bool {
+        let acting = self.inner(scc, keep).fold(0, |all, edge| all | edge.participants);
+        let disabled = scc.iter().fold(0, |all, node| all | !self.nodes[*node as usize].fair_enabled);
+        (acting | disabled) & all_instances == all_instances
     }
 
-    /// Whether no goal of the automaton is postponed by every edge of the component.
-    pub(super) fn is_accepted<'a>(&self, component: &[u32], postponed: &dyn Fn(&Edge) -> &'a [FormulaId]) -> bool {
-        let mut edges = self.inner(component, &|_| true);
+    /// Whether no eventuality of the automaton is postponed by every edge of the SCC.
+    pub(super) fn is_accepted<'a>(&self, scc: &[u32], postponed: &dyn Fn(&Edge) -> &'a [FormulaId]) -> bool {
+        let mut edges = self.inner(scc, &|_| true);
         let Some(first) = edges.next() else { return false };
         let mut open = postponed(first).to_vec();
         edges.all(|edge| {
-            open.retain(|goal| postponed(edge).contains(goal));
+            open.retain(|eventuality| postponed(edge).contains(eventuality));
             !open.is_empty()
         });
         open.is_empty()

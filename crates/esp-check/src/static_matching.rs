@@ -1,5 +1,5 @@
-//! Static dispatch: which receivers a message can have, decided from the constants, tags and ids of their patterns. A
-//! pattern with a value that is computed on arrival may match anything.
+//! Static matching: an over-approximation of the receivers of a message, from the constants, tags and ids of their
+//! patterns. A pattern with a value that is computed on arrival may match anything.
 
 use crate::waits::waits;
 use quaject_esp_exec::datum::Datum;
@@ -17,7 +17,7 @@ enum StaticMatch {
 }
 
 /// Whether a process has an operation in its code that can receive this message.
-pub(crate) fn can_take(process: &Process, instance: u32, channel: ChannelId, message: &[Datum]) -> bool {
+pub(crate) fn may_receive(process: &Process, instance: u32, channel: ChannelId, message: &[Datum]) -> bool {
     waits(process).flat_map(|wait| &wait.branches).any(|branch| match &branch.operation {
         Operation::In { channel: read, patterns, .. } if *read == channel => {
             may_match_all(patterns.iter().zip(message), instance) != StaticMatch::Never
