@@ -2,8 +2,8 @@
 //! replacement, and drops it when it is no longer profitable.
 //!
 //! ```text
-//!   plain run ──delay──> profile ──PROFILED──> form ──> run with the path, judged by windows
-//!     ^                                      │ none             │ it does not pay
+//!   plain run ──delay──> profile ──PROFILED──> form ──> run with the path, measured by windows
+//!     ^                                      │ none             │ it is not profitable
 //!     └──────────────────────────────────────┴──────────────────┘
 //! ```
 //!
@@ -46,8 +46,8 @@ const LONG_RUN: u64 = 16;
 const STRIDE: u64 = 8_192;
 /// The maximum fuel between two attempts to change the form, to which it grows from one repeatedly, so that no period
 /// of the program makes all attempts fail; and the maximum number of attempts.
-const MAX_NUDGE: u64 = 64;
-const MAX_NUDGES: u64 = 100_000;
+const MAX_ATTEMPT_FUEL: u64 = 64;
+const MAX_ATTEMPTS: u64 = 100_000;
 
 /// A run in progress.
 struct Run<'r, 'w> {
@@ -133,8 +133,8 @@ impl Run<'_, '_> {
             };
             self.say(begun, &format!("formed `{}`: {}", formed.name, formed.members.join(", ")));
             self.earlier_communications += plain.tally().communications;
-            let mut judge = Judge::new(&profile, count);
-            let dropped = self.judged(&mut fast, &mut judge);
+            let mut profit = ProfitMeasure::new(&profile, count);
+            let dropped = self.run_while_profitable(&mut fast, &mut profit);
             let tally = fast.tally();
             let counts = counts(tally);
             let ending = match dropped {
@@ -156,7 +156,7 @@ impl Run<'_, '_> {
                 return ending;
             }
             self.say(self.earlier_communications, &format!("dropped `{}`: {counts}", formed.name));
-            let saved = judge.saved(tally);
+            let saved = profit.saved(tally);
             kept = formed.paths;
             if saved < MIN_SAVED {
                 kept.pop();
@@ -190,7 +190,7 @@ impl Run<'_, '_> {
     }
 
     /// Runs with a path while it is profitable, or until the end.
-    fn judged(&mut self, fast: &mut Interpreter<'_>, judge: &mut Judge) -> Option<RunOutcome> {
+    fn run_while_profitable(&mut self, fast: &mut Interpreter<'_>, profit: &mut ProfitMeasure) -> Option<RunOutcome> {
         loop {
             let from = fast.tally();
             let is_over = |tally: Tally| {
@@ -200,7 +200,7 @@ impl Run<'_, '_> {
             if let Some(ending) = self.drive(fast, is_over) {
                 return Some(ending);
             }
-            if !judge.pays(since(fast.tally(), from)) {
+            if !profit.is_profitable(since(fast.tally(), from)) {
                 return None;
             }
         }
@@ -215,7 +215,7 @@ impl Run<'_, '_> {
         formed: &AdaptedProgram,
         direction: OsrDirection,
     ) -> (Option<Interpreter<'q>>, Option<RunOutcome>) {
-        for nudge in 0..MAX_NUDGES {
+        for attempt in 0..MAX_ATTEMPTS {
             match from.replace_on_stack(to, self.settings.checks, &formed.osr_map, direction) {
                 Ok(Some(mut moved)) => {
                     return match use_machine_code(&mut moved, to, self.settings) {
@@ -226,7 +226,7 @@ impl Run<'_, '_> {
                 Ok(None) => {}
                 Err(_) => return (None, None),
             }
-            if let Some(ending) = self.run_for(from, 1 + nudge % MAX_NUDGE) {
+            if let Some(ending) = self.run_for(from, 1 + attempt % MAX_ATTEMPT_FUEL) {
                 return (None, Some(ending));
             }
         }
@@ -262,27 +262,27 @@ impl Run<'_, '_> {
 }
 
 /// The measurement of the profit of a path.
-struct Judge {
+struct ProfitMeasure {
     /// Communications of a round without a path.
     round: f64,
     /// The limit on communications outside of the path for each entry; set after the first window.
     max_outside: Option<f64>,
 }
 
-impl Judge {
-    fn new(profile: &Profile, communications: usize) -> Judge {
-        Judge { round: communications as f64 / profile.round_count().max(1) as f64, max_outside: None }
+impl ProfitMeasure {
+    fn new(profile: &Profile, communications: usize) -> ProfitMeasure {
+        ProfitMeasure { round: communications as f64 / profile.round_count().max(1) as f64, max_outside: None }
     }
 
     /// Whether the path was profitable in this window. The first window must have a tenth fewer communications per
     /// entry than a round without the path; a later one at most half of those of a round, or 1.25 times those of the
     /// first window.
-    fn pays(&mut self, window: Tally) -> bool {
+    fn is_profitable(&mut self, window: Tally) -> bool {
         let outside = window.communications as f64 / window.entries as f64;
         let is_long = window.fuel_on_paths >= LONG_RUN * window.communications;
-        let pays = is_long || outside <= self.max_outside.unwrap_or(0.9 * self.round);
+        let is_profitable = is_long || outside <= self.max_outside.unwrap_or(0.9 * self.round);
         self.max_outside.get_or_insert((self.round / 2.0).max(1.25 * outside));
-        pays
+        is_profitable
     }
 
     /// An estimate of the communications it has saved.
