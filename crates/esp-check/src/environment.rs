@@ -211,7 +211,7 @@ impl Environment for OpenEnvironment {
         0
     }
 
-    fn declines(&mut self) -> bool {
+    fn declines_path_entry(&mut self) -> bool {
         self.next_choice(2) == 1
     }
 

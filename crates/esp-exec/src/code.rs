@@ -285,11 +285,11 @@ pub(crate) struct WaitCode {
     pub(crate) block: BlockId,
     pub(crate) location: Location,
     /// Whether a guard reads the number of free objects.
-    pub(crate) retries: bool,
+    pub(crate) has_pool_guards: bool,
     /// Whether its branches are tried again at quiescence (see `pool_recheck`).
     pub(crate) retries_at_quiescence: bool,
     /// Whether a branch waits for the environment or a time.
-    pub(crate) watches: bool,
+    pub(crate) awaits_environment: bool,
     /// Observed variables: name, register and type.
     pub(crate) observed: Box<[(SmolStr, Register, TypeId)]>,
     /// Of a fused process: by branch, what its members wait for.

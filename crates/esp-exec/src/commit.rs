@@ -119,12 +119,12 @@ impl<'a> StepContext<'a> {
                             on_path = Some(*fuel);
                             None
                         }
-                        EntryResult::Later => {
-                            runs.deferred += 1;
+                        EntryResult::Retry => {
+                            runs.retried += 1;
                             Some(&enter.later)
                         }
-                        EntryResult::Refused => {
-                            runs.refused += 1;
+                        EntryResult::Bypassed => {
+                            runs.bypassed += 1;
                             Some(&enter.otherwise)
                         }
                     };
@@ -181,7 +181,7 @@ impl<'a> StepContext<'a> {
             };
             branches.push(BranchState { open, deadline_ns });
         }
-        let stuck = wait.otherwise.is_none() && !wait.retries && branches.iter().all(|branch| !branch.open);
+        let stuck = wait.otherwise.is_none() && !wait.has_pool_guards && branches.iter().all(|branch| !branch.open);
         let state = &mut self.state.instances[instance as usize];
         state.branches = branches;
         state.frame.clear(&wait.dead);
@@ -201,7 +201,7 @@ impl<'a> StepContext<'a> {
             return Ok(());
         }
         for instance in 0..self.state.instances.len() as u32 {
-            let Some(wait) = self.wait(instance).filter(|wait| wait.retries) else { continue };
+            let Some(wait) = self.wait(instance).filter(|wait| wait.has_pool_guards) else { continue };
             let mut opened = false;
             for (number, branch) in wait.branches.iter().enumerate() {
                 let GuardCode::Region(region) = &branch.guard else { continue };

@@ -25,7 +25,7 @@ pub trait Environment {
 
     /// Whether a fast path is not entered although all its members are at their starts, which the semantics allow.
     /// Engines enter it; the checker explores both choices.
-    fn declines(&mut self) -> bool {
+    fn declines_path_entry(&mut self) -> bool {
         false
     }
 

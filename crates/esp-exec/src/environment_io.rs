@@ -19,9 +19,9 @@ pub(crate) enum Input {
     /// A message that matches.
     Matching,
     /// A message that does not match.
-    Refused,
+    NoMatch,
     /// A message that needs an object of an empty pool.
-    Starved,
+    PoolExhausted,
     Pending,
     Closed,
 }
@@ -76,7 +76,7 @@ impl<'a> StepContext<'a> {
         let before = condition_changes_pools(branch_code).then(|| self.state.pools.clone());
         match self.work.lay_out_message(self.program, self.code, &mut self.state.pools, *channel, message) {
             Ok(true) => {}
-            Ok(false) => return Input::Starved,
+            Ok(false) => return Input::PoolExhausted,
             // A message of the wrong type: the step is enabled, and taking it raises the fault.
             Err(_) => return Input::Matching,
         }
@@ -87,7 +87,7 @@ impl<'a> StepContext<'a> {
             Some(pools) => self.state.pools = pools,
             None => self.release_laid_out(*channel).expect("the objects of a message are held by it alone"),
         }
-        if matches { Input::Matching } else { Input::Refused }
+        if matches { Input::Matching } else { Input::NoMatch }
     }
 
     /// Releases the message that was laid out last.

@@ -16,9 +16,9 @@ pub(crate) enum EntryResult {
     /// All members are captured.
     Entered,
     /// A member is not at its start, and some member is about to run.
-    Later,
+    Retry,
     /// A member is not at its start, and no member is about to run.
-    Refused,
+    Bypassed,
 }
 
 impl StepContext<'_> {
@@ -26,14 +26,14 @@ impl StepContext<'_> {
     pub(crate) fn enter_path(&mut self, instance: u32, enter: &EnterCode) -> EntryResult {
         let path = &self.program.paths[enter.path.0 as usize];
         if path.trigger != instance {
-            return EntryResult::Refused;
+            return EntryResult::Bypassed;
         }
         if !path.members.iter().all(|member| self.is_in_place(member)) {
             let runs = |member: &PathMember| matches!(self.state.control(member.instance), Control::Running { .. });
-            return if path.members.iter().any(runs) { EntryResult::Later } else { EntryResult::Refused };
+            return if path.members.iter().any(runs) { EntryResult::Retry } else { EntryResult::Bypassed };
         }
-        if self.environment.declines() {
-            return EntryResult::Refused;
+        if self.environment.declines_path_entry() {
+            return EntryResult::Bypassed;
         }
         let mut parameters = enter.parameters.iter();
         for member in &path.members {

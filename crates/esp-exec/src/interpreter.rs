@@ -52,7 +52,7 @@ struct Schedule {
     /// Per instance: whether it is in the queues below.
     waiting: Vec<bool>,
     /// Instances waiting for the environment or a time, in order of arrival.
-    watching: VecDeque<u32>,
+    awaiting_environment: VecDeque<u32>,
     /// Per internal channel: instances waiting to read, and to write, in order of arrival.
     readers: Vec<VecDeque<u32>>,
     writers: Vec<VecDeque<u32>>,
@@ -103,7 +103,7 @@ impl<'p> Interpreter<'p> {
             reopened: vec![false; count as usize],
             turn: None,
             waiting: vec![false; count as usize],
-            watching: VecDeque::new(),
+            awaiting_environment: VecDeque::new(),
             readers: vec![VecDeque::new(); program.channels.len()],
             writers: vec![VecDeque::new(); program.channels.len()],
             first: (0..count).map(waits).collect(),
@@ -457,7 +457,7 @@ impl Schedule {
     /// Whether a branch of a waiting `pri alt` cannot be taken yet, because a guard that has opened may enable an
     /// earlier branch: a guard of its own, or of a partner. The instance of that guard has its turn first.
     fn reopened_goes_first(&self, context: &StepContext<'_>, instance: u32, branch: u32) -> bool {
-        if branch == 0 || !context.code.retries() {
+        if branch == 0 || !context.code.has_pool_guards() {
             return false;
         }
         let wait = context.wait(instance).expect("queues hold waiting instances");
@@ -492,8 +492,8 @@ impl Schedule {
             return;
         }
         let wait = context.wait(instance).expect("it is at an operation");
-        if wait.watches {
-            self.watching.push_back(instance);
+        if wait.awaits_environment {
+            self.awaiting_environment.push_back(instance);
         }
         for branch in &wait.branches {
             if let Some(queue) = self.queue(context, branch).filter(|queue| !queue.contains(&instance)) {
@@ -531,8 +531,8 @@ impl Schedule {
         if !std::mem::replace(&mut self.waiting[instance as usize], false) {
             return;
         }
-        if wait.watches {
-            remove(&mut self.watching, instance);
+        if wait.awaits_environment {
+            remove(&mut self.awaiting_environment, instance);
         }
         for branch in &wait.branches {
             if let Some(queue) = self.queue(context, branch) {
@@ -543,7 +543,7 @@ impl Schedule {
 
     /// Polls the environment and the clock for the instances that wait for them, in order of arrival.
     fn poll(&mut self, context: &mut StepContext<'_>) {
-        for instance in Vec::from(self.watching.clone()) {
+        for instance in Vec::from(self.awaiting_environment.clone()) {
             let Some(wait) = context.wait(instance) else { continue };
             let order = self.search_order(context, instance, wait);
             let found =

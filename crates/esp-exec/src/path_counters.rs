@@ -16,21 +16,21 @@ pub struct Tally {
 pub struct PathCounters {
     /// Entries.
     pub entered: u64,
-    /// Entry tests put off because some member was about to run.
-    pub deferred: u64,
-    /// Entry tests that failed because some member was not at its start.
-    pub refused: u64,
+    /// Entry tests that are retried, because some member was about to run.
+    pub retried: u64,
+    /// Entry tests that bypassed the path, because some member was not at its start.
+    pub bypassed: u64,
     /// Exits, by their numbers.
-    pub left: Vec<u64>,
+    pub exits_taken: Vec<u64>,
 }
 
 impl PathCounters {
     /// Counts an exit.
     pub(crate) fn leave(&mut self, exit: u32) {
         let exit = exit as usize;
-        if exit >= self.left.len() {
-            self.left.resize(exit + 1, 0);
+        if exit >= self.exits_taken.len() {
+            self.exits_taken.resize(exit + 1, 0);
         }
-        self.left[exit] += 1;
+        self.exits_taken[exit] += 1;
     }
 }

@@ -10,7 +10,7 @@ const MAX_RECORDED: usize = 1 << 20;
 
 /// A channel operation of an instance.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct Done {
+pub struct InstanceOperation {
     /// The instance.
     pub instance: u32,
     /// The operation of its process.
@@ -18,7 +18,7 @@ pub struct Done {
 }
 
 /// A communication: the operations of the sender and the receiver; none for the environment.
-pub type Communication = (Option<Done>, Option<Done>);
+pub type Communication = (Option<InstanceOperation>, Option<InstanceOperation>);
 
 /// The communications of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,18 +40,17 @@ impl Profile {
     }
 
     /// How often an operation was done.
-    pub fn count(&self, done: Done) -> u64 {
+    pub fn count(&self, done: InstanceOperation) -> u64 {
         let counts = self.counts.get(done.instance as usize);
         counts.and_then(|counts| counts.get(done.site.0 as usize)).copied().unwrap_or_default()
     }
 
     /// Every operation of the program, with how often it was done, in order of text.
-    pub fn operations(&self) -> impl Iterator<Item = (Done, u64)> + '_ {
+    pub fn operations(&self) -> impl Iterator<Item = (InstanceOperation, u64)> + '_ {
         self.counts.iter().enumerate().flat_map(|(instance, counts)| {
-            counts
-                .iter()
-                .enumerate()
-                .map(move |(site, count)| (Done { instance: instance as u32, site: SiteId(site as u32) }, *count))
+            counts.iter().enumerate().map(move |(site, count)| {
+                (InstanceOperation { instance: instance as u32, site: SiteId(site as u32) }, *count)
+            })
         })
     }
 
@@ -80,7 +79,7 @@ impl Profile {
 }
 
 /// The operation of a branch at which an instance waits.
-fn done(context: &StepContext<'_>, instance: u32, branch: u32) -> Option<Done> {
+fn done(context: &StepContext<'_>, instance: u32, branch: u32) -> Option<InstanceOperation> {
     let (process, _) = context.code.instances[instance as usize];
     let block = context.wait(instance)?.block;
     let Terminator::Wait(wait) =
@@ -89,7 +88,7 @@ fn done(context: &StepContext<'_>, instance: u32, branch: u32) -> Option<Done> {
         return None;
     };
     match wait.branches.get(branch as usize)?.operation {
-        Operation::In { site, .. } | Operation::Out { site, .. } => Some(Done { instance, site }),
+        Operation::In { site, .. } | Operation::Out { site, .. } => Some(InstanceOperation { instance, site }),
         Operation::After { .. } => None,
     }
 }

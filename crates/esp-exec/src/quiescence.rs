@@ -85,8 +85,8 @@ impl StepContext<'_> {
             OperationCode::In { channel, .. } if !self.is_internal(*channel) => {
                 match self.input_for(instance, number) {
                     Input::Closed => WakeSource::None,
-                    Input::Starved => WakeSource::OtherInstances,
-                    Input::Refused => WakeSource::Environment,
+                    Input::PoolExhausted => WakeSource::OtherInstances,
+                    Input::NoMatch => WakeSource::Environment,
                     Input::Pending | Input::Matching => {
                         awaited.readable.push(*channel);
                         WakeSource::Environment

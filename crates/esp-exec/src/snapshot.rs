@@ -105,8 +105,8 @@ impl Machine<'_> {
 impl Code {
     /// Whether a guard of some process reads the number of free objects, so that a step of one instance can open a
     /// branch of another.
-    pub(crate) fn retries(&self) -> bool {
-        self.processes.iter().flat_map(|process| &process.waits).any(|wait| wait.retries)
+    pub(crate) fn has_pool_guards(&self) -> bool {
+        self.processes.iter().flat_map(|process| &process.waits).any(|wait| wait.has_pool_guards)
     }
 }
 

@@ -3,7 +3,7 @@
 //! instance in a round. Stored as JSON, so that a run can be profiled once and applied to another version of the
 //! program.
 
-use quaject_esp_exec::profile::{Communication, Done, Profile as Run};
+use quaject_esp_exec::profile::{Communication, InstanceOperation, Profile as Run};
 use quaject_esp_ir::ir::{Boundary, Direction, Program, Site, SiteId};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -61,7 +61,7 @@ impl Profile {
     /// The profile of a run of this program.
     pub fn new(program: &Program, run: &Run) -> Profile {
         let entry = entry(program, run);
-        let named = |done: Done| operation(program, done);
+        let named = |done: InstanceOperation| operation(program, done);
         let (first, rounds) = entry.map_or_else(Default::default, |entry| rounds(program, run.order(), entry));
         Profile {
             entry: entry.map(named),
@@ -143,12 +143,12 @@ impl Profile {
 }
 
 /// An operation in the terms of the source.
-fn operation(program: &Program, done: Done) -> Operation {
+fn operation(program: &Program, done: InstanceOperation) -> Operation {
     Operation { process: program.instance_name(done.instance), statement: statement(program, done) }
 }
 
 /// An operation as fast paths name it.
-pub(crate) fn statement(program: &Program, done: Done) -> String {
+pub(crate) fn statement(program: &Program, done: InstanceOperation) -> String {
     let (process, _) = program.process_of(done.instance).expect("a profile names instances of its program");
     let sites = &program.processes[process.0 as usize].sites;
     let site = &sites[done.site.0 as usize];
@@ -168,12 +168,12 @@ pub(crate) fn statement(program: &Program, done: Done) -> String {
 }
 
 /// The operations of a program by name.
-pub(crate) fn by_name(program: &Program) -> HashMap<Operation, Done> {
+pub(crate) fn by_name(program: &Program) -> HashMap<Operation, InstanceOperation> {
     let mut all = HashMap::new();
     for instance in 0..program.instance_count() {
         let (process, _) = program.process_of(instance).expect("instances are counted");
         for site in 0..program.processes[process.0 as usize].sites.len() as u32 {
-            let done = Done { instance, site: SiteId(site) };
+            let done = InstanceOperation { instance, site: SiteId(site) };
             all.insert(operation(program, done), done);
         }
     }
@@ -181,7 +181,7 @@ pub(crate) fn by_name(program: &Program) -> HashMap<Operation, Done> {
 }
 
 /// The channel of an operation, its direction and the channel's boundary.
-pub(crate) fn end(program: &Program, done: Done) -> (u32, Direction, Boundary) {
+pub(crate) fn end(program: &Program, done: InstanceOperation) -> (u32, Direction, Boundary) {
     let (process, _) = program.process_of(done.instance).expect("a profile names instances of its program");
     let site = &program.processes[process.0 as usize].sites[done.site.0 as usize];
     (site.channel.0, site.direction, program.channels[site.channel.0 as usize].boundary)
@@ -189,22 +189,22 @@ pub(crate) fn end(program: &Program, done: Done) -> (u32, Direction, Boundary) {
 
 /// The operation that sets the pace: an input from the environment, unless inputs are rare; else an operation of an
 /// instance that receives from no other; else the most frequent one. Among several the most frequent, then the first.
-fn entry(program: &Program, run: &Run) -> Option<Done> {
+fn entry(program: &Program, run: &Run) -> Option<InstanceOperation> {
     let max_count = run.operations().map(|(_, count)| count).max().filter(|max_count| *max_count > 0)?;
-    let often: Vec<(Done, u64)> =
+    let often: Vec<(InstanceOperation, u64)> =
         run.operations().filter(|(_, count)| count.saturating_mul(RARE) >= max_count).collect();
-    let reads = |done: Done| match end(program, done) {
+    let reads = |done: InstanceOperation| match end(program, done) {
         (_, Direction::In, Boundary::Internal) => true,
         (_, Direction::In | Direction::Out, _) => false,
     };
     let waits_for_some = |instance: u32| often.iter().any(|(done, _)| done.instance == instance && reads(*done));
-    let rank = |done: Done| match end(program, done) {
+    let rank = |done: InstanceOperation| match end(program, done) {
         (_, Direction::In, Boundary::FromEnvironment) => 3,
         _ if !waits_for_some(done.instance) => 2,
         (_, Direction::In, _) => 1,
         (_, Direction::Out, _) => 0,
     };
-    let key = |(done, count): &(Done, u64)| (rank(*done), *count, std::cmp::Reverse(*done));
+    let key = |(done, count): &(InstanceOperation, u64)| (rank(*done), *count, std::cmp::Reverse(*done));
     often.iter().max_by_key(|one| key(one)).map(|(done, _)| *done)
 }
 
@@ -214,13 +214,17 @@ type Counted<T> = Vec<(T, u64)>;
 ///
 /// Rounds overlap in a run: the entry instance may start the next before the others have completed one. A communication
 /// belongs to the latest round of any of its participants, as if each round started at quiescence.
-fn rounds(program: &Program, order: &[Communication], entry: Done) -> (Counted<Done>, Vec<(u64, Vec<String>)>) {
+fn rounds(
+    program: &Program,
+    order: &[Communication],
+    entry: InstanceOperation,
+) -> (Counted<InstanceOperation>, Vec<(u64, Vec<String>)>) {
     let mut begun = 0u64;
     let mut last = vec![0u64; program.instance_count() as usize];
     // A path starts with the next operation of its trigger; the first operations of others follow from that.
     let (mut has_begun, mut next) = (false, 0u64);
     let mut last_next = vec![0u64; program.instance_count() as usize];
-    let mut first: HashMap<Done, u64> = HashMap::new();
+    let mut first: HashMap<InstanceOperation, u64> = HashMap::new();
     let mut by_round: Vec<(u64, Communication)> = Vec::with_capacity(order.len());
     for communication in order {
         let ends = [communication.0, communication.1];
@@ -255,7 +259,7 @@ fn rounds(program: &Program, order: &[Communication], entry: Done) -> (Counted<D
             *rounds.entry(round).or_default() += 1;
         }
     }
-    let mut first: Vec<(Done, u64)> = first.into_iter().collect();
+    let mut first: Vec<(InstanceOperation, u64)> = first.into_iter().collect();
     first.sort_unstable();
     let mut rounds: Vec<(Vec<Communication>, u64)> = rounds.into_iter().collect();
     rounds.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.len().cmp(&b.0.len())).then_with(|| a.0.cmp(&b.0)));
@@ -272,7 +276,7 @@ fn rounds(program: &Program, order: &[Communication], entry: Done) -> (Counted<D
 
 /// `read readC/out@1 -> evener readC`
 fn communication_text(program: &Program, communication: &Communication) -> String {
-    let end = |done: Option<Done>| match done {
+    let end = |done: Option<InstanceOperation>| match done {
         Some(done) => {
             let Operation { process, statement } = operation(program, done);
             format!("{process} {statement}")

@@ -11,7 +11,7 @@
 
 use crate::profile::{self, Profile, RARE, by_name, end};
 use crate::{CompileError, Compiled, Emit, Limits, Loader, Mode, Options, Source, compile};
-use quaject_esp_exec::profile::Done;
+use quaject_esp_exec::profile::InstanceOperation;
 use quaject_esp_ir::ir::{Boundary, Direction, Operation, Program, SiteId, Terminator};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -159,9 +159,9 @@ struct Member {
 /// A profile, resolved in a program.
 struct ResolvedProfile<'a> {
     program: &'a Program,
-    entry: Done,
-    counts: BTreeMap<Done, u64>,
-    first: HashMap<Done, u64>,
+    entry: InstanceOperation,
+    counts: BTreeMap<InstanceOperation, u64>,
+    first: HashMap<InstanceOperation, u64>,
 }
 
 impl ResolvedProfile<'_> {
@@ -172,7 +172,7 @@ impl ResolvedProfile<'_> {
         };
         let entry = find(profile.entry.as_ref().ok_or(SuggestError::NoCommunication)?)?;
         // Operations that the profile lacks were not executed.
-        let mut counts: BTreeMap<Done, u64> = names.values().map(|done| (*done, 0)).collect();
+        let mut counts: BTreeMap<InstanceOperation, u64> = names.values().map(|done| (*done, 0)).collect();
         for (operation, count) in &profile.operations {
             counts.insert(find(operation)?, *count);
         }
@@ -180,14 +180,14 @@ impl ResolvedProfile<'_> {
         Ok(ResolvedProfile { program, entry, first: first.collect::<Result<_, _>>()?, counts })
     }
 
-    fn is_frequent(&self, done: Done) -> bool {
+    fn is_frequent(&self, done: InstanceOperation) -> bool {
         let rounds = self.counts.get(&self.entry).copied().unwrap_or_default();
         self.counts.get(&done).is_some_and(|count| *count > 0 && count.saturating_mul(RARE) >= rounds)
     }
 
     /// The operations of an instance.
-    fn operations(&self, instance: u32) -> impl Iterator<Item = Done> {
-        let least = Done { instance, site: SiteId(0) };
+    fn operations(&self, instance: u32) -> impl Iterator<Item = InstanceOperation> {
+        let least = InstanceOperation { instance, site: SiteId(0) };
         self.counts.range(least..).map(|(done, _)| *done).take_while(move |done| done.instance == instance)
     }
 
@@ -228,7 +228,8 @@ impl ResolvedProfile<'_> {
     }
 
     fn member(&self, instance: u32) -> Option<Member> {
-        let frequent: Vec<Done> = self.operations(instance).filter(|done| self.is_frequent(*done)).collect();
+        let frequent: Vec<InstanceOperation> =
+            self.operations(instance).filter(|done| self.is_frequent(*done)).collect();
         let start = if instance == self.entry.instance { Some(self.entry) } else { self.start(&frequent) }?;
         let off = self.operations(instance).filter(|done| !frequent.contains(done)).map(|done| done.site);
         let has_choice = frequent.iter().any(|other| *other != start && self.share_wait(start, *other));
@@ -236,7 +237,7 @@ impl ResolvedProfile<'_> {
     }
 
     /// Whether two operations of an instance are branches of one `alt`.
-    fn share_wait(&self, one: Done, other: Done) -> bool {
+    fn share_wait(&self, one: InstanceOperation, other: InstanceOperation) -> bool {
         let (process, _) = self.program.process_of(one.instance).expect("a profile names instances of its program");
         self.program.processes[process.0 as usize].body.blocks.iter().any(|block| {
             let Terminator::Wait(wait) = &block.terminator else { return false };
@@ -252,9 +253,9 @@ impl ResolvedProfile<'_> {
 
     /// The operation at which an instance waits before a round: its most frequent first one; among similar frequencies,
     /// the first in the source.
-    fn start(&self, frequent: &[Done]) -> Option<Done> {
-        let inside = |done: &&Done| end(self.program, **done).2 == Boundary::Internal;
-        let weight = |done: &Done| self.first.get(done).copied().unwrap_or_default();
+    fn start(&self, frequent: &[InstanceOperation]) -> Option<InstanceOperation> {
+        let inside = |done: &&InstanceOperation| end(self.program, **done).2 == Boundary::Internal;
+        let weight = |done: &InstanceOperation| self.first.get(done).copied().unwrap_or_default();
         let max_weight = frequent.iter().filter(inside).map(weight).max()?;
         frequent.iter().filter(inside).find(|done| weight(done) >= max_weight - max_weight / 4).copied()
     }
@@ -267,7 +268,8 @@ fn specification(program: &Program, name: &str, members: &[Member]) -> String {
     let width = names.iter().map(String::len).max().unwrap_or_default();
     let mut aliases: Vec<String> = Vec::new();
     for (number, (member, process)) in members.iter().zip(&names).enumerate() {
-        let words = |site: SiteId| crate::profile::statement(program, Done { instance: member.instance, site });
+        let words =
+            |site: SiteId| crate::profile::statement(program, InstanceOperation { instance: member.instance, site });
         let mut start = words(member.start);
         let mut statements = vec![start.clone()];
         if start.contains('/') {

@@ -345,8 +345,8 @@ impl<'a> Decoder<'a> {
                 dead,
             })
             .collect();
-        let retries = branches.iter().any(|branch| matches!(branch.guard, GuardCode::Region(_)));
-        let watches = branches.iter().any(|branch| match &branch.operation {
+        let has_pool_guards = branches.iter().any(|branch| matches!(branch.guard, GuardCode::Region(_)));
+        let awaits_environment = branches.iter().any(|branch| match &branch.operation {
             OperationCode::In { channel, .. } | OperationCode::Out { channel, .. } => {
                 self.program.channels[channel.0 as usize].boundary != Boundary::Internal
             }
@@ -360,9 +360,9 @@ impl<'a> Decoder<'a> {
             dead: dead.here,
             block,
             location,
-            retries,
+            has_pool_guards,
             retries_at_quiescence: self.pool_recheck.retries_at_quiescence(self.body, wait),
-            watches,
+            awaits_environment,
             observed: wait
                 .observed
                 .iter()

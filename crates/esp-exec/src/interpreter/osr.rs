@@ -196,7 +196,7 @@ impl Interpreter<'_> {
             reopened: from.reopened.clone(),
             turn: from.turn,
             waiting: from.waiting.clone(),
-            watching: from.watching.clone(),
+            awaiting_environment: from.awaiting_environment.clone(),
             readers: from.readers.iter().map(VecDeque::clone).collect(),
             writers: from.writers.iter().map(VecDeque::clone).collect(),
             first: first.collect(),

@@ -41,15 +41,15 @@ impl Extraction {
 
     /// How a run used it: entries, and how many times each exit was taken.
     pub fn run_summary(&self, runs: &PathCounters) -> String {
-        let PathCounters { entered, deferred, refused, left } = runs;
+        let PathCounters { entered, retried, bypassed, exits_taken } = runs;
         let mut text = format!(
             "fast path {}: entered {}, retried {}, bypassed {} because a member was not in position",
             self.name,
             counted(*entered, "time"),
-            counted(*deferred, "time"),
-            counted(*refused, "time")
+            counted(*retried, "time"),
+            counted(*bypassed, "time")
         );
-        for (number, count) in left.iter().enumerate().filter(|(_, count)| **count > 0) {
+        for (number, count) in exits_taken.iter().enumerate().filter(|(_, count)| **count > 0) {
             let formed = self.result.as_ref().ok();
             let exit = formed.and_then(|formed| formed.exits.iter().chain(&formed.limit_exits).nth(number));
             let exit = match exit {
