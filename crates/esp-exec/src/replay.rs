@@ -1,5 +1,5 @@
-//! Schedulers other than the reference one: a random choice among the enabled steps, and the replay of a recorded trace.
-//! Both take only steps that `step` enables.
+//! Schedulers other than the reference one: a random choice among the enabled steps, and the replay of a recorded
+//! trace. Both take only steps that `step` enables.
 
 use crate::environment::Environment;
 use crate::native::Native;

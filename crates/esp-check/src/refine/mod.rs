@@ -337,8 +337,8 @@ impl<'m> Search<'m> {
     }
 
     /// A persistent subset as a range of the enabled transitions: an independent local step of an instance that
-    /// is on no path, or all. The cycle proviso holds: each reduced step turns a running instance into a blocked one, so
-    /// no cycle consists of reduced steps only: every cycle contains a fully expanded state.
+    /// is on no path, or all. The cycle proviso holds: each reduced step turns a running instance into a blocked one,
+    /// so no cycle consists of reduced steps only: every cycle contains a fully expanded state.
     fn persistent_subset(&mut self) -> (usize, usize) {
         for index in 0..self.generator.enabled.len() {
             let transition = self.generator.get(self.generator.enabled[index]);

@@ -69,8 +69,9 @@ impl<'m> SuccessorGenerator<'m> {
 
     /// Moves a persistent subset of the enabled transitions to the front and returns its size: one local step that
     /// blocks without touching a pool and commutes with all steps of the other instances (see
-    /// [`ExplorationPlan::is_independent`]), or all. The cycle proviso holds: each reduced step turns a running instance
-    /// into a blocked one, so no cycle consists of reduced steps only: every cycle contains a fully expanded state.
+    /// [`ExplorationPlan::is_independent`]), or all. The cycle proviso holds: each reduced step turns a running
+    /// instance into a blocked one, so no cycle consists of reduced steps only: every cycle contains a fully expanded
+    /// state.
     ///
     /// [`ExplorationPlan::is_independent`]: crate::exploration_plan::ExplorationPlan::is_independent
     pub(crate) fn persistent_subset_monolithic(&mut self) -> usize {
