@@ -83,9 +83,9 @@ fn translate_as_far(
     let compiled = compile(Source { root: file(source)?, fast_paths }, &mut Files(folder), &options);
     let outputs = compiled.outputs.map_err(|_| format!("{}: {:?}", source.display(), compiled.diagnostics))?;
     let attempts = outputs.fusion_attempts.iter().filter(|attempt| !attempt.is_fused());
-    let extractions = outputs.extractions.iter().filter(|extraction| extraction.result.is_err());
+    let path_attempts = outputs.path_attempts.iter().filter(|attempt| attempt.result.is_err());
     let refused = attempts.map(|attempt| attempt.text(&outputs.ir));
-    let refused = refused.chain(extractions.map(|extraction| extraction.text(&outputs.ir))).collect();
+    let refused = refused.chain(path_attempts.map(|attempt| attempt.text(&outputs.ir))).collect();
     let Emitted::C(output) = outputs.emitted else { return Err("C was asked for".into()) };
     std::fs::create_dir_all(directory.join("quaject"))?;
     std::fs::write(directory.join("program.c"), output.source)?;

@@ -236,7 +236,7 @@ pub(crate) enum AfterCode {
     /// This long after arrival.
     Time(Time),
     /// At the absolute time in this register.
-    Moment(Register),
+    Absolute(Register),
 }
 
 #[derive(Clone, Debug)]

@@ -170,8 +170,8 @@ impl<'a> StepContext<'a> {
                 OperationCode::After(AfterCode::Time(time)) => {
                     time.after(self.environment.now_ns(), &self.state.instances[instance as usize].frame.registers)
                 }
-                OperationCode::After(AfterCode::Moment(moment)) => {
-                    self.state.instances[instance as usize].frame.registers[*moment as usize]
+                OperationCode::After(AfterCode::Absolute(time)) => {
+                    self.state.instances[instance as usize].frame.registers[*time as usize]
                 }
                 OperationCode::Out { payload: PayloadCode::Ready(_), .. } => {
                     self.evaluate_message(instance, branch).map_err(|trap| report(instance, *trap, channel))?;

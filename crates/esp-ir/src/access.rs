@@ -82,7 +82,7 @@ impl<'a> Access<'a> {
     /// Adds an instruction.
     pub fn op(&mut self, op: &'a Op) {
         match op {
-            Op::Constant(_) | Op::OwnId | Op::Allocate(_) | Op::FreeObjects(_) | Op::Mark(_) | Op::Test(..) => {}
+            Op::Constant(_) | Op::OwnId | Op::Allocate(_) | Op::FreeObjects(_) | Op::Mark(_) | Op::Predicate(..) => {}
             Op::Unary(_, a)
             | Op::Convert(a)
             | Op::InstanceOf(_, a)
@@ -258,7 +258,7 @@ impl WriteEffect {
             | Op::Retain(_)
             | Op::Release(_)
             | Op::Mark(_)
-            | Op::Test(..) => WriteEffect::None,
+            | Op::Predicate(..) => WriteEffect::None,
         }
     }
 }

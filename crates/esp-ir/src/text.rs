@@ -550,7 +550,7 @@ impl Printer<'_> {
             Op::Retain(a) => put!(text, "retain {}", operand(a)),
             Op::Release(a) => put!(text, "release {}", operand(a)),
             Op::Mark(label) => put!(text, "mark #{}", labels[label.0 as usize]),
-            Op::Test(test, holds) => put!(text, "test {test}, v{}", holds.0),
+            Op::Predicate(number, holds) => put!(text, "test {number}, v{}", holds.0),
         }
     }
 
@@ -627,7 +627,7 @@ impl Printer<'_> {
                 Operation::After { amount, unit: TimeUnit::Nanoseconds(unit_ns) } => {
                     put!(text, "after v{} * {unit_ns}", amount.0)
                 }
-                Operation::After { amount, unit: TimeUnit::Moment } => put!(text, "until v{}", amount.0),
+                Operation::After { amount, unit: TimeUnit::Absolute } => put!(text, "until v{}", amount.0),
             }
             put!(text, " -> block{}{}\n", branch.then.0, location(branch.location));
         }

@@ -58,7 +58,7 @@ macro_rules! visitors {
             match op {
                 Op::Constant(_) | Op::OwnId | Op::Allocate(_) | Op::FreeObjects(_) | Op::Mark(_) => {}
                 Op::Unary(_, value)
-                | Op::Test(_, value)
+                | Op::Predicate(_, value)
                 | Op::Convert(value)
                 | Op::InstanceOf(_, value)
                 | Op::ReplicaNumber(value)
@@ -137,7 +137,7 @@ macro_rules! visitors {
                 | Op::FreeObjects(_)
                 | Op::Deadline { .. }
                 | Op::Mark(_)
-                | Op::Test(..) => {}
+                | Op::Predicate(..) => {}
                 Op::Load(place)
                 | Op::Store(place, _)
                 | Op::SetBytes(place, _)
@@ -432,7 +432,7 @@ pub fn written_place<'a>(op: &'a Op, visit: &mut dyn FnMut(&'a Place)) {
         | Op::Retain(_)
         | Op::Release(_)
         | Op::Mark(_)
-        | Op::Test(..) => {}
+        | Op::Predicate(..) => {}
     }
 }
 

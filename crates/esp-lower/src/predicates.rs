@@ -18,7 +18,7 @@ pub struct Predicate<'p> {
     pub condition: &'p Expr,
 }
 
-/// Every predicate of a program's fast paths; [`Op::Test`] refers to them by their index in this list.
+/// Every predicate of a program's fast paths; [`Op::Predicate`] refers to them by their index in this list.
 pub fn predicates(program: &hir::Program) -> Vec<Predicate<'_>> {
     let mut found = Vec::new();
     for part in program.fast_paths.iter().flat_map(|path| &path.processes) {
@@ -88,7 +88,7 @@ impl Builder<'_, '_, '_> {
             } else {
                 self.define(TypeTable::BOOL, Op::Constant(0), condition.span)
             };
-            self.effect(Op::Test(number, holds), Write::Initial, condition.span);
+            self.effect(Op::Predicate(number, holds), Write::Initial, condition.span);
         }
     }
 }

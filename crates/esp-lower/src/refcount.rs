@@ -333,7 +333,7 @@ impl Inserter<'_, '_> {
             | Op::Retain(_)
             | Op::Release(_)
             | Op::Mark(_)
-            | Op::Test(..) => self.blocks[block].instructions.push(instruction),
+            | Op::Predicate(..) => self.blocks[block].instructions.push(instruction),
         }
     }
 

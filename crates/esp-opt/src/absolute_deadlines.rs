@@ -38,7 +38,7 @@ fn use_deadlines_in(body: &mut Body) {
             values.push(ValueData { ty: TypeTable::I64, name: None });
             let op = Op::Deadline { amount: *amount, unit_ns };
             block.instructions.push(Instruction { result: Some(deadline), op, location: branch.location });
-            (*amount, *unit) = (deadline, TimeUnit::Moment);
+            (*amount, *unit) = (deadline, TimeUnit::Absolute);
         }
     }
 }

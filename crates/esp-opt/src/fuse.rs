@@ -1,4 +1,5 @@
-//! Fuses a group of processes into one process, their product, in which the rendezvous between them are assignments.
+//! Fuses a group of processes into one process, their product under one schedule, in which the rendezvous between them
+//! are assignments (filter fusion, Proebsting, Watterson 1996).
 //! Each member remains as a stub that ends at once, so that the instance numbers held by `pid` values stay valid. The
 //! choice of groups is in `groups`, the product construction in `product`.
 
@@ -67,7 +68,7 @@ pub(crate) fn build_fused_process(
     let group = Group::new(program, processes, &bodies, checked)?;
     let product = explore(&group, product_limits, fuel)?;
     let body = passes::clean(product.body, &program.types, checked);
-    let limit = limits.max_product_size(&product_limits, product.has_inert_members);
+    let limit = limits.max_product_size(&product_limits, product.has_blocked_members);
     if limits.measured_size(&body) > limit {
         return Err(Refusal::LimitExceeded { kind: product_limits.size_kind, limit, costliest: product.costliest });
     }

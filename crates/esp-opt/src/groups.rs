@@ -142,7 +142,7 @@ fn regroup(
     if let Some(groups) = halves(program, &processes, &refusal, growth) {
         return (FusionAttempt { processes, outcome: FusionOutcome::Divided(refusal) }, groups);
     }
-    // The costliest process is known only after an exploration of the complete product, which takes too long.
+    // No process is excluded: each attempt explores another product, which takes too long.
     let is_limited = growth == CodeGrowth::Conservative && matches!(refusal, Refusal::LimitExceeded { .. });
     let excluded = excluded_process(program, &processes, &refusal).filter(|_| processes.len() > 1 && !is_limited);
     let rest = |excluded: &ProcessId| {

@@ -1,4 +1,4 @@
-//! Transformations from flow IR to flow IR. Emits neither text nor machine code.
+//! Transformations from flow IR to flow IR. Generates no code, in text or bytes.
 //!
 //! ```text
 //!   facts, channel_ranges                     intervals: of a value, of the values of all processes

@@ -49,7 +49,8 @@ pub struct Limits {
     pub instructions: usize,
     /// The ratio of the instructions of the fused process to those of its members' processes.
     pub growth: CodeGrowth,
-    /// Work for all products of a program: instructions emitted and member states recorded, over all rounds.
+    /// Work for all products of a program: instructions emitted, waits at their cost, and member locations of reached
+    /// nodes, over all rounds.
     pub fuel: usize,
 }
 
@@ -62,9 +63,9 @@ impl Default for Limits {
 impl Limits {
     /// The maximal size of a product after clean-up. Where members can be blocked forever it doubles: the continuation
     /// without them is a second program.
-    pub(crate) fn max_product_size(&self, limits: &ProductLimits, has_inert_members: bool) -> usize {
+    pub(crate) fn max_product_size(&self, limits: &ProductLimits, has_blocked_members: bool) -> usize {
         match self.growth {
-            CodeGrowth::Factor(_) => limits.instructions.saturating_mul(1 + usize::from(has_inert_members)),
+            CodeGrowth::Factor(_) => limits.instructions.saturating_mul(1 + usize::from(has_blocked_members)),
             CodeGrowth::Conservative => limits.instructions,
         }
     }
@@ -121,7 +122,8 @@ pub(crate) struct ProductLimits {
     pub(crate) instructions: usize,
     /// Instructions and terminators as emitted, before clean-up.
     pub(crate) emitted_before_cleanup: usize,
-    /// The cost of an emitted wait, in instructions.
+    /// The units that an emitted wait counts, for size and fuel: 1, or a multiple of [`WAIT_COST`] under
+    /// [`CodeGrowth::Conservative`].
     pub(crate) wait_cost: usize,
     /// The kind of limit that is reported when there are more instructions.
     pub(crate) size_kind: LimitKind,

@@ -223,7 +223,7 @@ fn operation_may_fault(
         | Op::Release(_)
         | Op::Deadline { .. }
         | Op::Mark(_)
-        | Op::Test(..) => false,
+        | Op::Predicate(..) => false,
     }
 }
 

@@ -23,8 +23,9 @@ pub enum ExitReason {
     PredicateFalse(usize),
     /// The environment is not ready for this member.
     EnvironmentNotReady(usize),
-    /// This member would fault, yield, end, or exit the program.
-    Stops(usize),
+    /// This member would fault, yield or end, or is at an operation that paths leave to the general code: `pri alt`,
+    /// `else`, a payload that allocates or changes reference counts.
+    NotExecutable(usize),
     /// No member can run.
     NoneRunnable,
     /// Test only: an exit that is forced where this member proceeds: [`IterationCountPlacement::Forced`].
@@ -38,13 +39,13 @@ pub enum ExitReason {
 /// Where a path counts its iterations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum IterationCountPlacement {
-    /// At loop heads.
+    /// At the blocks of a feedback vertex set.
     #[default]
-    LoopHeads,
+    FeedbackVertices,
     /// Test only: at every node, so that an exit can be forced at any of them.
     EveryNode,
-    /// Test only: at loop heads. In addition, the exploration takes a side exit at the decision with this number, in
-    /// exploration order, of those on whether the path continues. Tests check that the general code continues from
-    /// there.
+    /// Test only: as `FeedbackVertices`. In addition, the exploration takes a side exit at the decision with this
+    /// number, in exploration order, of those on whether the path continues. Tests check that the general code
+    /// continues from there.
     Forced(u32),
 }

@@ -54,7 +54,7 @@ pub struct PathElement {
     /// The statement.
     pub statement: PathStatement,
     /// The number of its predicate in the program.
-    pub test: Option<u32>,
+    pub predicate: Option<u32>,
     /// The partner: index into [`PathSpec::members`], and its operation.
     pub peer: Option<(usize, SiteId)>,
     /// The member that runs next: index into [`PathSpec::members`].

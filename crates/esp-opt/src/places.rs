@@ -62,7 +62,7 @@ pub(crate) fn indexed_places(op: &Op) -> Vec<&Place> {
         | Op::FreeObjects(_)
         | Op::Deadline { .. }
         | Op::Mark(_)
-        | Op::Test(..) => Vec::new(),
+        | Op::Predicate(..) => Vec::new(),
     };
     let is_indexed = |place: &&Place| place.path.iter().any(|step| matches!(step, Projection::Element(_)));
     all.into_iter().filter(is_indexed).collect()

@@ -179,7 +179,7 @@ impl Case {
         let messages: Vec<&str> = compiled.diagnostics.iter().map(|diagnostic| diagnostic.message.as_str()).collect();
         let outputs =
             compiled.outputs.unwrap_or_else(|reason| panic!("{}: {reason:?}: {messages:#?}", self.path.display()));
-        let report = outputs.extractions.iter().map(|extraction| extraction.text(&outputs.ir));
+        let report = outputs.path_attempts.iter().map(|attempt| attempt.text(&outputs.ir));
         let report = report.flat_map(|text| text.lines().map(str::to_string).collect::<Vec<_>>()).collect();
         (self.verified(outputs.ir), report)
     }

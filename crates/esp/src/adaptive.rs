@@ -5,7 +5,7 @@ use crate::suggest::suggest_within;
 use crate::{Checked, CompileError, Limits, Loader, Profile, Source, SuggestError, check, paths, verified};
 use quaject_esp_exec::interpreter::OsrMap;
 use quaject_esp_ir::ir::Program;
-use quaject_esp_opt::path::{self, extract};
+use quaject_esp_opt::path::{self, form_paths};
 
 /// The fuel of one attempt: the program is suspended during it.
 const MAX_FUEL: usize = 50_000;
@@ -54,9 +54,9 @@ pub fn form_hot_path(
         paths.iter().any(|text| text.starts_with(&head))
     });
     let limits = Limits { fuel: MAX_FUEL, ..Limits::default() };
-    let made = extract(plain, &specifications, path::Options { checked, limits, ..path::Options::default() });
+    let made = form_paths(plain, &specifications, path::Options { checked, limits, ..path::Options::default() });
     if made.program.paths.is_empty() {
-        let report: Vec<String> = made.extractions.iter().map(|extraction| extraction.text(plain)).collect();
+        let report: Vec<String> = made.path_attempts.iter().map(|attempt| attempt.text(plain)).collect();
         return Err(SuggestError::PathRefused(report.join("\n")));
     }
     let osr_map = OsrMap::new(plain, &made.without, &made.program);

@@ -35,7 +35,7 @@ pub use profile::{Operation, Profile};
 pub use quaject_esp_opt::groups::{FusionAttempt, FusionOutcome};
 pub use quaject_esp_opt::limits::{CodeGrowth, Limits};
 pub use quaject_esp_opt::loop_versioning::{UnrollAttempt, UnrollRefusal, UnrolledLoop};
-pub use quaject_esp_opt::path::{Extraction, FormedPath, ManualPaths};
+pub use quaject_esp_opt::path::{FormedPath, ManualPaths, PathAttempt};
 pub use quaject_esp_opt::path_exit::{ExitReason, IterationCountPlacement, PathExit};
 pub use quaject_esp_opt::refusal::Refusal;
 pub use quaject_esp_syntax::check::Loader;
@@ -111,7 +111,7 @@ pub struct Outputs {
     /// The results of unrolling loops of fused processes with [`Unrolling::On`].
     pub unroll_attempts: Vec<UnrollAttempt>,
     /// The results for fast paths in [`Mode::FastPath`] and [`Mode::Auto`].
-    pub extractions: Vec<Extraction>,
+    pub path_attempts: Vec<PathAttempt>,
     /// The program after the requested passes.
     pub dumped: Vec<Dumped>,
 }

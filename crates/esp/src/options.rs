@@ -93,7 +93,7 @@ impl Options {
             emit,
             mode: Mode::Process,
             checked: false,
-            iteration_counts: IterationCountPlacement::LoopHeads,
+            iteration_counts: IterationCountPlacement::FeedbackVertices,
             manual: ManualPaths::Call,
             limits: Limits::default(),
             unrolling: Unrolling::default(),

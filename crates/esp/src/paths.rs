@@ -8,7 +8,7 @@ use quaject_esp_syntax::span::SourceMap;
 /// The specifications of a program, in order. `ir` is the program lowered, with its predicates.
 pub(crate) fn specifications(program: &[hir::FastPath], ir: &ir::Program, sources: &SourceMap) -> Vec<PathSpec> {
     // Predicates are numbered as `lower::predicates` lists them.
-    let mut tests = 0;
+    let mut predicates = 0;
     program
         .iter()
         .map(|path| {
@@ -21,7 +21,7 @@ pub(crate) fn specifications(program: &[hir::FastPath], ir: &ir::Program, source
                 max_iterations: number(path.bound),
                 bypass_interval: number(path.bypass_interval),
                 retry_limit: number(path.retry_limit),
-                members: path.processes.iter().map(|part| member(part, ir, &mut tests)).collect(),
+                members: path.processes.iter().map(|part| member(part, ir, &mut predicates)).collect(),
                 function: path.function.clone(),
                 location,
             }
@@ -29,11 +29,11 @@ pub(crate) fn specifications(program: &[hir::FastPath], ir: &ir::Program, source
         .collect()
 }
 
-fn member(part: &hir::FastPathProcess, ir: &ir::Program, tests: &mut u32) -> MemberSpec {
+fn member(part: &hir::FastPathProcess, ir: &ir::Program, predicates: &mut u32) -> MemberSpec {
     let instance = ir.first_instance(part.process) + part.replica;
-    let start = element(&part.start, tests);
-    let follows = part.follows.as_ref().map(|follows| regex(follows, tests));
-    let exit = part.exit.iter().map(|exit| element(exit, tests)).collect();
+    let start = element(&part.start, predicates);
+    let follows = part.follows.as_ref().map(|follows| regex(follows, predicates));
+    let exit = part.exit.iter().map(|exit| element(exit, predicates)).collect();
     MemberSpec { instance, statements: part.statements.iter().copied().map(statement).collect(), start, follows, exit }
 }
 
@@ -44,24 +44,26 @@ fn statement(point: hir::ControlPoint) -> PathStatement {
     }
 }
 
-fn element(element: &hir::Element, tests: &mut u32) -> PathElement {
-    let test = element.predicate.as_ref().map(|_| {
-        *tests += 1;
-        *tests - 1
+fn element(element: &hir::Element, predicates: &mut u32) -> PathElement {
+    let predicate = element.predicate.as_ref().map(|_| {
+        *predicates += 1;
+        *predicates - 1
     });
     PathElement {
         statement: statement(element.point),
-        test,
+        predicate,
         peer: element.peer.map(|(member, site)| (member as usize, site)),
         yield_to: element.yield_to.map(|member| member as usize),
     }
 }
 
-fn regex(of: &hir::PathRegex, tests: &mut u32) -> PathRegex {
+fn regex(of: &hir::PathRegex, predicates: &mut u32) -> PathRegex {
     match of {
-        hir::PathRegex::Element(one) => PathRegex::Element(element(one, tests)),
-        hir::PathRegex::Sequence(parts) => PathRegex::Sequence(parts.iter().map(|part| regex(part, tests)).collect()),
-        hir::PathRegex::Choice(parts) => PathRegex::Choice(parts.iter().map(|part| regex(part, tests)).collect()),
-        hir::PathRegex::Repeat(part, min, max) => PathRegex::Repeat(Box::new(regex(part, tests)), *min, *max),
+        hir::PathRegex::Element(one) => PathRegex::Element(element(one, predicates)),
+        hir::PathRegex::Sequence(parts) => {
+            PathRegex::Sequence(parts.iter().map(|part| regex(part, predicates)).collect())
+        }
+        hir::PathRegex::Choice(parts) => PathRegex::Choice(parts.iter().map(|part| regex(part, predicates)).collect()),
+        hir::PathRegex::Repeat(part, min, max) => PathRegex::Repeat(Box::new(regex(part, predicates)), *min, *max),
     }
 }

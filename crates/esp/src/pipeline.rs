@@ -11,7 +11,7 @@ use quaject_esp_opt::groups::{FusionAttempt, fuse_all, fuse_if_schedule_independ
 use quaject_esp_opt::limits::Limits;
 use quaject_esp_opt::loop_versioning::{UnrollAttempt, unroll_loops};
 use quaject_esp_opt::observability::ScheduleIndependence;
-use quaject_esp_opt::path::{self, BackOff, Extraction, ManualPaths, extract};
+use quaject_esp_opt::path::{self, BackOff, ManualPaths, PathAttempt, form_paths};
 use quaject_esp_opt::refusal::Refusal;
 use quaject_esp_syntax::hir;
 use quaject_esp_syntax::span::SourceMap;
@@ -83,7 +83,7 @@ pub(crate) struct Compilation<'a> {
     first_fused: usize,
     fusion_attempts: Vec<FusionAttempt>,
     unroll_attempts: Vec<UnrollAttempt>,
-    extractions: Vec<Extraction>,
+    path_attempts: Vec<PathAttempt>,
 }
 
 impl<'a> Compilation<'a> {
@@ -115,7 +115,7 @@ impl<'a> Compilation<'a> {
             first_fused,
             fusion_attempts: Vec::new(),
             unroll_attempts: Vec::new(),
-            extractions: Vec::new(),
+            path_attempts: Vec::new(),
         }
     }
 
@@ -165,7 +165,7 @@ impl<'a> Compilation<'a> {
         }
         let program = &self.passes.program;
         let specifications = specifications(&self.fast_paths, program, self.sources);
-        self.extractions = match self.schedule_violation() {
+        self.path_attempts = match self.schedule_violation() {
             Some(refusal) => path::refuse_all(program, &specifications, &refusal),
             // Avoids the analysis and the copy of a large program.
             None if specifications.is_empty() => Vec::new(),
@@ -178,9 +178,9 @@ impl<'a> Compilation<'a> {
                     limits: Limits { growth: Limits::default().growth, ..self.options.limits },
                     back_off: BackOff::On,
                 };
-                let extracted = extract(program, &specifications, options);
-                self.passes.program = extracted.program;
-                extracted.extractions
+                let formed = form_paths(program, &specifications, options);
+                self.passes.program = formed.program;
+                formed.path_attempts
             }
         };
         self.passes.record("fast-paths", 0);
@@ -201,14 +201,14 @@ impl<'a> Compilation<'a> {
 
     /// Emits the output that the options request.
     pub(crate) fn emit(self) -> Outputs {
-        let Compilation { options, passes, fusion_attempts, unroll_attempts, extractions, .. } = self;
+        let Compilation { options, passes, fusion_attempts, unroll_attempts, path_attempts, .. } = self;
         let PassManager { program: ir, dumped, .. } = passes;
         let emitted = match &options.emit {
             Emit::Ir => Emitted::Nothing,
             Emit::IrText => Emitted::IrText(text::print(&ir)),
             Emit::C(options) => Emitted::C(Box::new(c::generate(&ir, options))),
         };
-        Outputs { ir, emitted, fusion_attempts, unroll_attempts, extractions, dumped }
+        Outputs { ir, emitted, fusion_attempts, unroll_attempts, path_attempts, dumped }
     }
 
     /// Why the schedule of the program is observable, if that was analysed.

@@ -6,7 +6,7 @@ use crate::{Loader, LoweredModels, ModelSelection, Source, paths, verified};
 use quaject_esp_ir::ir::Program;
 use quaject_esp_ir::model::{ModelProgram, Role};
 use quaject_esp_opt::limits::Limits;
-use quaject_esp_opt::path::{self, BackOff, Extraction, ManualPaths, extract};
+use quaject_esp_opt::path::{self, BackOff, ManualPaths, PathAttempt, form_paths};
 use quaject_esp_opt::path_spec::PathSpec;
 
 /// The models of a program, each with and without fast paths, without abstractions.
@@ -26,7 +26,7 @@ pub struct RefinementModel {
     /// Without fast paths, its blocks split where paths may exit.
     pub specification: Program,
     /// The result for each fast path.
-    pub extractions: Vec<Extraction>,
+    pub path_attempts: Vec<PathAttempt>,
     /// The fast paths of which the model leaves out a process, each with the name of that process.
     pub excluded: Vec<(String, String)>,
 }
@@ -58,9 +58,9 @@ pub fn refinement_models(
         // For the checker overflow is a fault, and it explores every bypass of a path.
         let (limits, manual, back_off) = (path_limits, ManualPaths::Omit, BackOff::Off);
         let options = path::Options { checked: true, limits, manual, back_off, ..path::Options::default() };
-        let made = extract(&model.program, &possible, options);
+        let made = form_paths(&model.program, &possible, options);
         let (implementation, specification) = (verified(made.program), verified(made.without));
-        RefinementModel { implementation, specification, extractions: made.extractions, excluded }
+        RefinementModel { implementation, specification, path_attempts: made.path_attempts, excluded }
     });
     let models = models.collect();
     Ok(RefinementModels { modelled, models: Some(models) })

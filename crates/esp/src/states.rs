@@ -5,7 +5,7 @@ use crate::picture::{self, Node};
 use quaject_esp_ir::cfg::{Regions, successors};
 use quaject_esp_ir::ir::{BlockId, Body, Location, Operation, PathId, Process, Program, Terminator};
 use quaject_esp_ir::text::location_text;
-use quaject_esp_opt::path::{Extraction, FormedPath};
+use quaject_esp_opt::path::{FormedPath, PathAttempt};
 use quaject_esp_opt::path_exit::PathExit;
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ impl std::error::Error for DrawError {}
 ///
 /// # Errors
 /// Why a program cannot be drawn.
-pub fn states(program: &Program, extractions: &[Extraction]) -> Result<String, DrawError> {
+pub fn states(program: &Program, path_attempts: &[PathAttempt]) -> Result<String, DrawError> {
     let mut picture = Picture { program, nodes: Vec::new(), edges: Vec::new() };
     for process in program.processes.iter().filter(|process| !process.members.is_empty()) {
         let first = picture.add(Node::state(&process.name, "begins"));
@@ -50,7 +50,7 @@ pub fn states(program: &Program, extractions: &[Extraction]) -> Result<String, D
     for process in &program.processes {
         for block in &process.body.blocks {
             let Terminator::Enter(enter) = &block.terminator else { continue };
-            picture.path(process, enter.path, enter.then, extractions);
+            picture.path(process, enter.path, enter.then, path_attempts);
         }
     }
     match picture.nodes.len() {
@@ -78,11 +78,11 @@ impl Picture<'_> {
         }
     }
 
-    fn path(&mut self, trigger: &Process, path: PathId, then: BlockId, extractions: &[Extraction]) {
+    fn path(&mut self, trigger: &Process, path: PathId, then: BlockId, path_attempts: &[PathAttempt]) {
         let name = &self.program.paths[path.0 as usize].name;
-        let made = extractions.iter().find(|extraction| extraction.name == *name);
+        let made = path_attempts.iter().find(|attempt| attempt.name == *name);
         let (exits, members): (&[PathExit], &[String]) = match made {
-            Some(Extraction { result: Ok(FormedPath { exits, .. }), members, .. }) => (exits, members),
+            Some(PathAttempt { result: Ok(FormedPath { exits, .. }), members, .. }) => (exits, members),
             Some(_) | None => (&[], &[]),
         };
         let first = self.add(Node::state(&format!("fast path {name}"), "entered"));

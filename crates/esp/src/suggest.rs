@@ -134,9 +134,9 @@ fn form_path(source: &Source, loader: &mut dyn Loader, name: &str, text: &str, f
     let Compiled { diagnostics, outputs, .. } = compile(source, loader, &options);
     let wrong = || diagnostics.first().map_or_else(String::new, |diagnostic| diagnostic.message.clone());
     let outputs = outputs.map_err(|_| wrong())?;
-    let extraction = outputs.extractions.iter().find(|extraction| extraction.name == name).ok_or_else(wrong)?;
-    let text = extraction.text(&outputs.ir);
-    if extraction.result.is_ok() { Ok(text) } else { Err(text) }
+    let attempt = outputs.path_attempts.iter().find(|attempt| attempt.name == name).ok_or_else(wrong)?;
+    let text = attempt.text(&outputs.ir);
+    if attempt.result.is_ok() { Ok(text) } else { Err(text) }
 }
 
 /// A name that occurs in none of these texts.

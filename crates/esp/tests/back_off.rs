@@ -34,7 +34,7 @@ fn compiled(program: &str, path: &str, mode: Mode, emit: Emit) -> (Program, Emit
     let compiled = compile(source, &mut Files, &Options { mode, ..Options::new(emit) });
     let messages: Vec<String> = compiled.diagnostics.iter().map(|diagnostic| diagnostic.message.clone()).collect();
     let outputs = compiled.outputs.unwrap_or_else(|reason| panic!("{reason:?}: {messages:#?}"));
-    assert!(outputs.extractions.iter().all(|extraction| extraction.result.is_ok()));
+    assert!(outputs.path_attempts.iter().all(|attempt| attempt.result.is_ok()));
     (outputs.ir, outputs.emitted)
 }
 

@@ -107,8 +107,8 @@ fn formed(program: &str, paths: &str) -> (ModelProgram, RefinementModel) {
     let models = compared.models.unwrap_or_else(|| panic!("{:#?}", compared.modelled.diagnostics));
     let plain = compared.modelled.models.expect("there are models");
     let fast = models.into_iter().next().expect("there is one model");
-    for extraction in &fast.extractions {
-        assert!(extraction.result.is_ok(), "{}", extraction.text(&fast.implementation));
+    for attempt in &fast.path_attempts {
+        assert!(attempt.result.is_ok(), "{}", attempt.text(&fast.implementation));
     }
     (plain.into_iter().next().expect("there is one model"), fast)
 }

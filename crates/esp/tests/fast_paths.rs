@@ -82,20 +82,22 @@ enum Uses {
 
 /// Compares runs with and without paths. With [`Uses::Mostly`], the longest run has fewer rendezvous with the paths.
 fn same(program: &str, paths: &str, scripts: &[String], bounds: u32, uses: Uses) {
-    let slow = compiled(program, "", Mode::Process, IterationCountPlacement::LoopHeads).ir;
-    let mut programs =
-        vec![("as it is".to_string(), compiled(program, paths, Mode::FastPath, IterationCountPlacement::LoopHeads))];
+    let slow = compiled(program, "", Mode::Process, IterationCountPlacement::FeedbackVertices).ir;
+    let mut programs = vec![(
+        "as it is".to_string(),
+        compiled(program, paths, Mode::FastPath, IterationCountPlacement::FeedbackVertices),
+    )];
     for bound in 1..=bounds {
         for (iteration_counts, name) in
-            [(IterationCountPlacement::EveryNode, "nodes"), (IterationCountPlacement::LoopHeads, "loops")]
+            [(IterationCountPlacement::EveryNode, "nodes"), (IterationCountPlacement::FeedbackVertices, "loops")]
         {
             let bounded = paths.replacen('{', &format!("{{ bound {bound};"), 1);
             programs.push((format!("{bound} {name}"), compiled(program, &bounded, Mode::FastPath, iteration_counts)));
         }
     }
     for (name, fast) in &programs {
-        for extraction in &fast.extractions {
-            assert!(extraction.result.is_ok(), "{}", extraction.text(&fast.ir));
+        for attempt in &fast.path_attempts {
+            assert!(attempt.result.is_ok(), "{}", attempt.text(&fast.ir));
         }
         for script in scripts {
             let (expected, slow_rendezvous) = run(&slow, script);
@@ -107,7 +109,7 @@ fn same(program: &str, paths: &str, scripts: &[String], bounds: u32, uses: Uses)
                     "the path is hardly used: {rendezvous} of {slow_rendezvous}: {script}"
                 );
             }
-            assert_eq!(found, expected, "{name}: {script}\n{paths}\n{}", fast.extractions[0].text(&fast.ir));
+            assert_eq!(found, expected, "{name}: {script}\n{paths}\n{}", fast.path_attempts[0].text(&fast.ir));
         }
     }
 }
@@ -115,13 +117,13 @@ fn same(program: &str, paths: &str, scripts: &[String], bounds: u32, uses: Uses)
 /// Forces an exit at each decision of the path, one per program, and compares the visible actions with those of the
 /// program without the path. Returns the number of forced exits.
 fn left_anywhere(program: &str, paths: &str, scripts: &[String]) -> usize {
-    let slow = compiled(program, "", Mode::Process, IterationCountPlacement::LoopHeads).ir;
+    let slow = compiled(program, "", Mode::Process, IterationCountPlacement::FeedbackVertices).ir;
     let expected: Vec<_> = scripts.iter().map(|script| run(&slow, script).0).collect();
     let (mut left, mut without) = (0, 0);
     for place in 0.. {
         let fast = compiled(program, paths, Mode::FastPath, IterationCountPlacement::Forced(place));
-        let extraction = &fast.extractions[0];
-        let is_left = match &extraction.result {
+        let attempt = &fast.path_attempts[0];
+        let is_left = match &attempt.result {
             Ok(made) => made.exits.iter().any(|exit| matches!(exit.reason, ExitReason::Forced(_))),
             // The rest of the path is empty, or its exit is unreachable.
             Err(_) => false,
@@ -137,7 +139,7 @@ fn left_anywhere(program: &str, paths: &str, scripts: &[String]) -> usize {
                 run(&fast.ir, script).0,
                 *expected,
                 "place {place}: {script}\n{paths}\n{}",
-                extraction.text(&fast.ir)
+                attempt.text(&fast.ir)
             );
         }
     }
@@ -172,18 +174,18 @@ fn filters_have_few_states() {
             32,
         ),
     ] {
-        let outputs = compiled(program, paths, Mode::FastPath, IterationCountPlacement::LoopHeads);
-        let made = outputs.extractions[0].result.as_ref().expect("the paths of the filters can be made");
+        let outputs = compiled(program, paths, Mode::FastPath, IterationCountPlacement::FeedbackVertices);
+        let made = outputs.path_attempts[0].result.as_ref().expect("the paths of the filters can be made");
         assert!(made.nodes <= max_states, "{} states", made.nodes);
     }
 }
 
 #[test]
 fn figures_2_and_5() {
-    let outputs = compiled(FIGURE_2, FIGURE_5, Mode::FastPath, IterationCountPlacement::LoopHeads);
-    let made = outputs.extractions[0].result.as_ref().expect("the path of the paper can be made");
+    let outputs = compiled(FIGURE_2, FIGURE_5, Mode::FastPath, IterationCountPlacement::FeedbackVertices);
+    let made = outputs.path_attempts[0].result.as_ref().expect("the path of the paper can be made");
     let lines = |places: &[quaject_esp_ir::ir::Location]| places.iter().map(|at| at.line).collect::<Vec<u32>>();
-    let states: Vec<Vec<u32>> = made.states.iter().map(|state| lines(state)).collect();
+    let states: Vec<Vec<u32>> = made.locations.iter().map(|state| lines(state)).collect();
     for wanted in [[13, 32, 50], [15, 35, 50], [15, 41, 50], [19, 32, 50]] {
         assert!(states.contains(&wanted.to_vec()), "{wanted:?} of figure 6 is not reached: {states:?}");
     }
@@ -344,7 +346,7 @@ fn inner_loops_of_a_path_are_counted_in_their_preheaders() {
     let program = RUNS.replace("<=16", "<=64");
     let entries = |bound: u32| {
         let path = RUNS_PATH.replacen('{', &format!("{{ bound {bound};"), 1);
-        let program = compiled(&program, &path, Mode::FastPath, IterationCountPlacement::LoopHeads).ir;
+        let program = compiled(&program, &path, Mode::FastPath, IterationCountPlacement::FeedbackVertices).ir;
         let script = format!("; offer inputC \"{}\"\n; close inputC\n", r"\x02a".repeat(32));
         let mut environment = Script::new(&program, &script);
         let mut interpreter = Interpreter::new(&program, Checks::On).expect("the program is small");
@@ -407,12 +409,12 @@ fastpath keys {
 
 #[test]
 fn equal_counters_are_compared_once_at_the_entry() {
-    let outputs = compiled(KEYS, KEYS_PATH, Mode::FastPath, IterationCountPlacement::LoopHeads);
-    let made = outputs.extractions[0].result.as_ref().expect("the path can be made");
+    let outputs = compiled(KEYS, KEYS_PATH, Mode::FastPath, IterationCountPlacement::FeedbackVertices);
+    let made = outputs.path_attempts[0].result.as_ref().expect("the path can be made");
     assert!(
         made.exits.iter().any(|exit| exit.reason == ExitReason::ValuesDiffer),
         "{}",
-        outputs.extractions[0].text(&outputs.ir)
+        outputs.path_attempts[0].text(&outputs.ir)
     );
     for (text, uses) in [("abcdefghijklmnop", Uses::Mostly), ("!bcdefg!ijkl!!op", Uses::Sometimes)] {
         for length in 0..=text.len() {
@@ -621,8 +623,8 @@ fn alternatives_predicates_and_peers() {
     for paths in specifications {
         same(CHOICES, paths, &scripts, 3, Uses::Sometimes);
     }
-    let made = compiled(CHOICES, specifications[1], Mode::FastPath, IterationCountPlacement::LoopHeads);
-    assert_eq!(made.extractions[0].result.as_ref().expect("it can be made").bypass_interval, Some(2));
+    let made = compiled(CHOICES, specifications[1], Mode::FastPath, IterationCountPlacement::FeedbackVertices);
+    assert_eq!(made.path_attempts[0].result.as_ref().expect("it can be made").bypass_interval, Some(2));
 }
 
 const WORKERS: &str = r#"
@@ -681,7 +683,7 @@ fn faults_of_lengths_and_pools_are_attributed_to_their_member() {
           process work { statement workC, outC; start workC; follows outC?; exit workC; } }";
         let scripts = inputs("inC", &["2", "2", "1", "3", "2", "9", "-1"], "");
         let (end, _) = run(
-            &compiled(&program, "", Mode::Process, IterationCountPlacement::LoopHeads).ir,
+            &compiled(&program, "", Mode::Process, IterationCountPlacement::FeedbackVertices).ir,
             scripts.last().expect("several"),
         );
         assert!(end.last().is_some_and(|end| end.starts_with("fault ") && end.contains(" of work ")), "{end:?}");
@@ -715,8 +717,8 @@ fn payload_regions_are_executed_on_the_path() {
 #[test]
 fn paths_that_cannot_be_formed_are_refused() {
     let refused = |program: &str, paths: &str| {
-        let outputs = compiled(program, paths, Mode::FastPath, IterationCountPlacement::LoopHeads);
-        outputs.extractions.iter().map(|extraction| extraction.text(&outputs.ir)).collect::<Vec<_>>().join("\n")
+        let outputs = compiled(program, paths, Mode::FastPath, IterationCountPlacement::FeedbackVertices);
+        outputs.path_attempts.iter().map(|attempt| attempt.text(&outputs.ir)).collect::<Vec<_>>().join("\n")
     };
     let pri = CHOICES.replace("    alt {", "    pri alt {");
     let start = "fastpath f { process split { statement inC, evenC; start inC; follows evenC; }

@@ -33,7 +33,7 @@ fn code_bytes(program: u32, mode: Mode) -> u64 {
     let options = Options { mode, optimiser: Optimiser::On, ..Options::new(Emit::C(options)) };
     let outputs = compile(Source { root: file("esp"), fast_paths: vec![file("fp")] }, &mut Files, &options);
     let outputs = outputs.outputs.unwrap_or_else(|reason| panic!("program {program}: {reason:?}"));
-    assert!(outputs.extractions.iter().all(|extraction| extraction.result.is_ok()));
+    assert!(outputs.path_attempts.iter().all(|attempt| attempt.result.is_ok()));
     let Emitted::C(output) = outputs.emitted else { unreachable!("asked for C") };
     std::fs::write(folder.join("program.c"), output.source).expect("the folder is ours");
     std::fs::write(folder.join("program.h"), output.header).expect("the folder is ours");

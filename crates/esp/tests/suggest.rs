@@ -33,8 +33,8 @@ fn with(root: &File, paths: Option<File>, folder: &Path) -> Program {
     let options = Options { mode, ..Options::new(Emit::Ir) };
     let compiled = compile(source, &mut Folder(folder.to_path_buf()), &options);
     let outputs = compiled.outputs.unwrap_or_else(|_| panic!("{:?}", compiled.diagnostics));
-    for extraction in &outputs.extractions {
-        assert!(extraction.result.is_ok(), "{}", extraction.text(&outputs.ir));
+    for attempt in &outputs.path_attempts {
+        assert!(attempt.result.is_ok(), "{}", attempt.text(&outputs.ir));
     }
     outputs.ir
 }

@@ -14,7 +14,7 @@ use quaject_esp_opt::groups::{fuse_all, fuse_if_schedule_independent};
 use quaject_esp_opt::limits::Limits;
 use quaject_esp_opt::loop_versioning::unroll_loops;
 use quaject_esp_opt::observability::ScheduleIndependence;
-use quaject_esp_opt::path::{Extracted, Options, extract};
+use quaject_esp_opt::path::{Options, PathProgram, form_paths};
 use quaject_esp_opt::path_exit::IterationCountPlacement;
 use quaject_esp_opt::path_spec::{MemberSpec, PathElement, PathRegex, PathSpec, PathStatement};
 use std::collections::HashSet;
@@ -90,8 +90,8 @@ fn before(seed: u64, program: &Program) -> Program {
     if seed.is_multiple_of(2) { quaject_esp::optimise(program.clone(), false) } else { program.clone() }
 }
 
-/// The program with a random fast path; none if that path cannot be extracted.
-pub fn with_path(seed: u64, program: &Program, checks: Checks) -> Option<Extracted> {
+/// The program with a random fast path; none if that path cannot be formed.
+pub fn with_path(seed: u64, program: &Program, checks: Checks) -> Option<PathProgram> {
     with_path_counted(seed, program, checks, None)
 }
 
@@ -101,13 +101,14 @@ fn with_path_counted(
     program: &Program,
     checks: Checks,
     iteration_counts: Option<IterationCountPlacement>,
-) -> Option<Extracted> {
+) -> Option<PathProgram> {
     let mut rng = Rng::with_seed(seed);
     let specification = specification(&mut rng, program)?;
-    let random = if rng.bool() { IterationCountPlacement::LoopHeads } else { IterationCountPlacement::EveryNode };
+    let random =
+        if rng.bool() { IterationCountPlacement::FeedbackVertices } else { IterationCountPlacement::EveryNode };
     let iteration_counts = iteration_counts.unwrap_or(random);
     let options = Options { checked: checks == Checks::On, limits: limits(), iteration_counts, ..Options::default() };
-    let made = extract(program, &[specification], options);
+    let made = form_paths(program, &[specification], options);
     (!made.program.paths.is_empty()).then_some(made)
 }
 
@@ -153,7 +154,7 @@ fn part(rng: &mut Rng, instance: u32, sites: usize, members: usize) -> MemberSpe
     let any = |rng: &mut Rng| PathStatement::Site(SiteId(rng.usize(0..sites) as u32));
     let element = |rng: &mut Rng, statement: PathStatement| {
         let yield_to = (rng.u32(0..16) == 0).then(|| rng.usize(0..members));
-        PathElement { statement, test: None, peer: None, yield_to }
+        PathElement { statement, predicate: None, peer: None, yield_to }
     };
     let start = any(rng);
     let statements: Vec<PathStatement> = (0..sites as u32)
@@ -183,7 +184,7 @@ fn part(rng: &mut Rng, instance: u32, sites: usize, members: usize) -> MemberSpe
     MemberSpec {
         instance,
         statements,
-        start: PathElement { statement: start, test: None, peer: None, yield_to: None },
+        start: PathElement { statement: start, predicate: None, peer: None, yield_to: None },
         follows,
         exit,
     }

@@ -40,7 +40,7 @@ fn with_fast_paths(sample: &Sample) -> Result<Program, String> {
     let options = Options { mode: Mode::FastPath, ..Options::new(Emit::Ir) };
     let compiled = quaject_esp::compile(Source { root, fast_paths: Vec::new() }, &mut NoImports, &options);
     let outputs = compiled.outputs.map_err(|_| format!("{:?}", compiled.diagnostics))?;
-    match outputs.extractions.iter().find(|extraction| extraction.result.is_err()) {
+    match outputs.path_attempts.iter().find(|attempt| attempt.result.is_err()) {
         Some(refused) => Err(refused.text(&outputs.ir)),
         None => Ok(outputs.ir),
     }

@@ -55,7 +55,7 @@ fn compare(seeds: impl IntoIterator<Item = u64>, sample: impl Fn(u64) -> String)
             RefinementVerdict::Violated(_) => panic!(
                 "seed {seed}: {}\n{}\n{text}\n{}",
                 report.text(&model),
-                made.extractions[0].text(&model.program),
+                made.path_attempts[0].text(&model.program),
                 print(&made.program)
             ),
         }

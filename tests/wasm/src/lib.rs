@@ -133,7 +133,7 @@ fn write_code(text: &mut String, name: &str) -> std::fmt::Result {
         let outputs = compiled(name, mode, Emit::C(c::Options::default()));
         let Emitted::C(output) = outputs.emitted else { unreachable!("C was requested") };
         writeln!(text, "== {name}: C, {mode:?}\n{}\n{}", output.header, output.source)?;
-        let picture = states(&outputs.ir, &outputs.extractions).unwrap_or_else(|reason| format!("{reason:?}"));
+        let picture = states(&outputs.ir, &outputs.path_attempts).unwrap_or_else(|reason| format!("{reason:?}"));
         writeln!(text, "== {name}: automaton, {mode:?}\n{picture}")?;
     }
     Ok(())

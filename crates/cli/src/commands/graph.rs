@@ -1,4 +1,4 @@
-//! `qj graph`: draws a program, or the result of fusion and of the extraction of fast paths.
+//! `qj graph`: draws a program, or the result of fusion and of the formation of fast paths.
 
 use super::run::options;
 use crate::arguments::{Graph, ModeChoice};
@@ -30,7 +30,7 @@ pub(crate) fn graph(terminal: &Terminal, arguments: Graph) -> Result<Status, Cli
 fn states(terminal: &Terminal, mode: ModeChoice, arguments: &Graph) -> Result<String, CliError> {
     let compilation = Options { optimiser: Optimiser::On, ..options(Emit::Ir, mode, &arguments.coding, false)? };
     let (_, outputs) = super::compile(terminal, &arguments.file, &arguments.coding.fast_paths, &compilation)?;
-    quaject_esp::states(&outputs.ir, &outputs.extractions).map_err(|error| {
+    quaject_esp::states(&outputs.ir, &outputs.path_attempts).map_err(|error| {
         CliError::from(match error {
             DrawError::Empty => {
                 HostError::new(HostCode::Empty, "no process is fused, and there is no fast path to draw")

@@ -51,16 +51,16 @@ fn compile(
     terminal.print_diagnostics(&sources, &diagnostics);
     let outputs = outputs.map_err(|reason| compile_error(file, reason))?;
     let requested = match options.mode {
-        Mode::FastPath => &outputs.extractions[..],
+        Mode::FastPath => &outputs.path_attempts[..],
         // `--report` lists the fast paths that this mode omits.
         Mode::Process | Mode::Direct | Mode::Automata | Mode::Auto => &[],
     };
-    for extraction in requested {
-        extraction.unreachable_statements(&outputs.ir).into_iter().for_each(|line| terminal.print_warning(line));
+    for attempt in requested {
+        attempt.unreachable_statements(&outputs.ir).into_iter().for_each(|line| terminal.print_warning(line));
     }
-    for extraction in requested {
-        let warning = || Message::new(Severity::Warning, extraction.text(&outputs.ir));
-        match &extraction.result {
+    for attempt in requested {
+        let warning = || Message::new(Severity::Warning, attempt.text(&outputs.ir));
+        match &attempt.result {
             // A path of fused processes is redundant.
             Ok(_) | Err(Refusal::AlreadyFused { .. }) => {}
             Err(Refusal::ManualPath { function }) => {

@@ -4,7 +4,7 @@ use super::{compile, compile_error, reject_aliased_files};
 use crate::arguments::{self, Coding, DebugTool, ModeChoice, Run, RunOptions};
 use crate::terminal::{CliError, Status, Terminal};
 use clap::ValueEnum;
-use quaject_esp::{CodeGrowth, Compiled, Emit, Extraction, Limits, ManualPaths, Mode, Optimiser, Options, Outputs};
+use quaject_esp::{CodeGrowth, Compiled, Emit, Limits, ManualPaths, Mode, Optimiser, Options, Outputs, PathAttempt};
 use quaject_esp_exec::step::Checks;
 use quaject_esp_ir::ir::{Location, Program};
 use quaject_esp_run::disk::open_program;
@@ -67,8 +67,8 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, CliErro
     };
     print_notes(terminal, &report);
     if arguments.report {
-        let made = outputs.extractions.iter().filter(|extraction| extraction.result.is_ok());
-        made.zip(&report.paths).for_each(|(extraction, runs)| terminal.print_status(extraction.run_summary(runs)));
+        let made = outputs.path_attempts.iter().filter(|attempt| attempt.result.is_ok());
+        made.zip(&report.paths).for_each(|(attempt, runs)| terminal.print_status(attempt.run_summary(runs)));
     }
     Ok(report_outcome(terminal, program, &sources, report.outcome))
 }
@@ -109,9 +109,9 @@ pub(super) fn chosen(mode: ModeChoice, why: Option<&str>, outputs: &Outputs) -> 
     mode.into_iter().chain(attempts).chain(unrolled).collect()
 }
 
-/// The results of the extraction of fast paths.
+/// The results of the formation of fast paths.
 pub(super) fn paths(outputs: &Outputs) -> impl Iterator<Item = String> {
-    outputs.extractions.iter().map(|extraction| extraction.text(&outputs.ir))
+    outputs.path_attempts.iter().map(|attempt| attempt.text(&outputs.ir))
 }
 
 /// The name of a mode on the command line.
@@ -121,11 +121,11 @@ fn name(mode: ModeChoice) -> String {
 
 /// The report before a run, without the fast paths that the run counts.
 fn report(mode: ModeChoice, why: Option<&str>, outputs: &Outputs, engine: Engine) -> Vec<String> {
-    let is_counted = |extraction: &&Extraction| extraction.result.is_ok() && engine != Engine::C;
-    let paths = outputs.extractions.iter().filter(|extraction| !is_counted(extraction));
+    let is_counted = |attempt: &&PathAttempt| attempt.result.is_ok() && engine != Engine::C;
+    let paths = outputs.path_attempts.iter().filter(|attempt| !is_counted(attempt));
     let mut items = chosen(mode, why, outputs);
-    items.extend(paths.map(|extraction| extraction.text(&outputs.ir)));
-    if items.is_empty() && outputs.extractions.is_empty() {
+    items.extend(paths.map(|attempt| attempt.text(&outputs.ir)));
+    if items.is_empty() && outputs.path_attempts.is_empty() {
         items.push(format!("mode: {}, as requested", name(mode)));
     }
     items

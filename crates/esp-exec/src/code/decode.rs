@@ -256,7 +256,7 @@ impl<'a> Decoder<'a> {
             }
             Op::Retain(operand) => Inst::Retain(self.typed(operand)),
             Op::Release(operand) => Inst::Release(self.typed(operand)),
-            Op::Mark(_) | Op::Test(..) => Inst::Mark,
+            Op::Mark(_) | Op::Predicate(..) => Inst::Mark,
         }
     }
 
@@ -335,8 +335,8 @@ impl<'a> Decoder<'a> {
                         let time = Time { amount: amount.0, kind: self.kind(*amount), unit_ns: *unit_ns };
                         OperationCode::After(AfterCode::Time(time))
                     }
-                    Operation::After { amount, unit: TimeUnit::Moment } => {
-                        OperationCode::After(AfterCode::Moment(amount.0))
+                    Operation::After { amount, unit: TimeUnit::Absolute } => {
+                        OperationCode::After(AfterCode::Absolute(amount.0))
                     }
                 },
                 then: self.start(branch.then),
@@ -460,6 +460,6 @@ fn changes_counts(op: &Op) -> bool {
         | Op::FreeObjects(_)
         | Op::Deadline { .. }
         | Op::Mark(_)
-        | Op::Test(..) => false,
+        | Op::Predicate(..) => false,
     }
 }

@@ -15,7 +15,7 @@ impl Writer<'_, '_> {
         let at = instruction.location;
         let result = instruction.result;
         match &instruction.op {
-            Op::Constant(_) | Op::OwnId | Op::Mark(_) | Op::Test(..) => return,
+            Op::Constant(_) | Op::OwnId | Op::Mark(_) | Op::Predicate(..) => return,
             Op::Unary(..)
             | Op::Binary(..)
             | Op::Convert(_)
@@ -52,7 +52,7 @@ impl Writer<'_, '_> {
             line!(code, "{target} = {text};");
         };
         match &instruction.op {
-            Op::Constant(_) | Op::OwnId | Op::Mark(_) | Op::Test(..) => {}
+            Op::Constant(_) | Op::OwnId | Op::Mark(_) | Op::Predicate(..) => {}
             Op::Unary(op, a) => {
                 let text = self.unary(*op, *a, at);
                 define(self, &text);

@@ -72,7 +72,7 @@ fn start_timers(code: &mut Writer<'_, '_>, process: usize, wait: usize) {
             TimeUnit::Nanoseconds(unit_ns) => {
                 format!("esp_deadline(now, {}, INT64_C({unit_ns}))", code.amount(amount))
             }
-            TimeUnit::Moment => code.value(amount),
+            TimeUnit::Absolute => code.value(amount),
         };
         match open_condition(plan, end) {
             Some(open) => line!(code, "{frame}deadline[{timer}] = {open} ? {time} : ESP_NEVER;"),

@@ -89,7 +89,7 @@ where
                 }
                 self.binary(BinaryOp::Equal, result, *a, *b)
             }
-            (Op::Mark(_) | Op::Test(..), _) => Written::All,
+            (Op::Mark(_) | Op::Predicate(..), _) => Written::All,
             (op, result) => self.memory_instruction(op, result),
         }
     }

@@ -160,7 +160,7 @@ pub(super) fn wrap(width: Width, value: i64) -> i64 {
 /// Whether its machine code never exits to the interpreter.
 fn never_exits(op: &Op) -> bool {
     match op {
-        Op::Constant(_) | Op::Mark(_) | Op::Test(..) | Op::Convert(_) => true,
+        Op::Constant(_) | Op::Mark(_) | Op::Predicate(..) | Op::Convert(_) => true,
         Op::Binary(op, ..) => op.is_comparison(),
         _ => false,
     }

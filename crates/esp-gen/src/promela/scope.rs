@@ -296,7 +296,7 @@ impl<'a> Scope<'a> {
             | Op::Retain(_)
             | Op::Release(_)
             | Op::Mark(_)
-            | Op::Test(..) => none(Expr::tight("0")),
+            | Op::Predicate(..) => none(Expr::tight("0")),
         }
     }
 

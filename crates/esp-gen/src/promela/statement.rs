@@ -245,7 +245,7 @@ impl<'a> Writer<'_, 'a> {
             Op::Allocate(pool) => self.allocate(*pool, &target.expect("the verifier gives these results")),
             Op::Retain(operand) => self.change_counts(operand, Change::Retain),
             Op::Release(operand) => self.change_counts(operand, Change::Release),
-            Op::Mark(_) | Op::Test(..) => {}
+            Op::Mark(_) | Op::Predicate(..) => {}
         }
     }
 

@@ -79,7 +79,7 @@ fn motion(op: &Op, inlinable_call: &dyn Fn(FnId) -> bool) -> Motion {
         | Op::Retain(_)
         | Op::Release(_)
         | Op::Mark(_)
-        | Op::Test(..) => Motion::Fixed,
+        | Op::Predicate(..) => Motion::Fixed,
     }
 }
 

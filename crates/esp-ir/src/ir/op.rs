@@ -146,7 +146,8 @@ pub enum Op {
     IsUnique(Value),
     /// Number of free objects, an `int`.
     FreeObjects(PoolId),
-    /// The absolute time that is `amount` units after now, for `TimeUnit::Moment`: nanoseconds of the clock, an `i64`.
+    /// The absolute time that is `amount` units after now, for `TimeUnit::Absolute`: nanoseconds of the clock, an
+    /// `i64`.
     Deadline {
         /// How many units, any integer type. Not positive: now.
         amount: Value,
@@ -162,7 +163,7 @@ pub enum Op {
     Mark(LabelId),
     /// The point at which a predicate of a fast path has been computed: its number, and its value, a `bool`. Does
     /// nothing.
-    Test(u32, Value),
+    Predicate(u32, Value),
 }
 
 /// Bits of a layout.

@@ -29,12 +29,12 @@ pub struct Program {
     pub processes: Vec<Process>,
     /// Fast paths, whose code is part of their first process.
     pub paths: Vec<FastPath>,
-    /// Which instance runs when a receiver that continued a turn stops.
+    /// Which instance runs next when a receiver that a rendezvous has resumed blocks again.
     pub hand_off: HandOff,
 }
 
-/// Which instance runs when a receiver that continued a turn stops. The semantics allow any order; back ends may fall
-/// back to the queue.
+/// Which instance runs next when a receiver that a rendezvous has resumed blocks again. The semantics allow any order;
+/// back ends may fall back to the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum HandOff {
     /// The first instance of the ready list, to which the sender was appended: the order of the reference.

@@ -118,7 +118,7 @@ pub enum TimeUnit {
     Nanoseconds(i64),
     /// The amount is an absolute time, of [`Op::Deadline`](crate::ir::Op::Deadline): a fused process keeps the
     /// deadlines of members that have been waiting since before it arrived.
-    Moment,
+    Absolute,
 }
 
 /// The message of an `out`.

@@ -307,9 +307,9 @@ impl Reader<'_> {
             "retain" => Op::Retain(self.operand()?),
             "release" => Op::Release(self.operand()?),
             "test" => {
-                let test = self.number("a predicate's number")?;
+                let number = self.number("a predicate's number")?;
                 self.comma()?;
-                Op::Test(test, self.value()?)
+                Op::Predicate(number, self.value()?)
             }
             "mark" => {
                 let label = self.label()?;
@@ -476,7 +476,7 @@ impl Reader<'_> {
                 self.sign("*")?;
                 Operation::After { amount, unit: TimeUnit::Nanoseconds(self.number("nanoseconds")?) }
             }
-            "until" => Operation::After { amount: self.value()?, unit: TimeUnit::Moment },
+            "until" => Operation::After { amount: self.value()?, unit: TimeUnit::Absolute },
             _ => return self.fail("`in`, `out`, `after` or `until` before"),
         };
         self.sign("->")?;

@@ -379,7 +379,7 @@ impl Verifier<'_> {
                 self.no_result(instruction);
                 self.operand(operand);
             }
-            Op::Test(_, holds) => {
+            Op::Predicate(_, holds) => {
                 self.no_result(instruction);
                 self.expect(*holds, Class::Bool);
             }

@@ -101,7 +101,7 @@ impl Verifier<'_> {
         {
             self.error(format!("a region calls `{}`, which has effects", function.name));
         }
-        if let Op::Mark(_) | Op::Test(..) = instruction.op {
+        if let Op::Mark(_) | Op::Predicate(..) = instruction.op {
             self.error("a region has no labels");
         }
         let body = self.body;
@@ -189,7 +189,7 @@ impl Verifier<'_> {
                 self.expect(*amount, Class::Int);
                 self.unit_of_time(*unit_ns);
             }
-            Operation::After { amount, unit: TimeUnit::Moment } => self.expect_type(*amount, TypeTable::I64),
+            Operation::After { amount, unit: TimeUnit::Absolute } => self.expect_type(*amount, TypeTable::I64),
         }
         self.region_parameters(branch.then, &bound);
     }

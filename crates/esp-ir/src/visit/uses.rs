@@ -37,7 +37,7 @@ pub fn op_uses<'a>(op: &'a Op, visit: &mut dyn FnMut(Use<'a>)) {
         | Op::Allocate(_)
         | Op::FreeObjects(_)
         | Op::Mark(_) => {}
-        Op::Test(_, a)
+        Op::Predicate(_, a)
         | Op::Unary(_, a)
         | Op::Convert(a)
         | Op::InstanceOf(_, a)

@@ -460,7 +460,7 @@ fn preserves_counts(context: &mut Context<'_>, raw: &RawBody, code: &Raw) -> boo
         | Op::StoreNumber { .. }
         | Op::StoreBits { .. }
         | Op::Mark(_)
-        | Op::Test(..) => true,
+        | Op::Predicate(..) => true,
         Op::Store(_, value) => !is_boxed(&context.types, raw.values[value.0 as usize].ty),
         Op::Copy { to: _, from } => {
             let ty = known_place_type(&context.types, &raw.values, &raw.slots, from);

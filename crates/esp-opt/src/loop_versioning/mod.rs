@@ -253,7 +253,7 @@ fn plan(
     }
     let (entry_constants, stride) = entry_constants(&unrolled, body, header, path, &unroll_once)?;
     let mut unrolled = Unrolled::new((body, types), known, path, &entry_constants);
-    let iterations = recurrence_period(&mut unrolled, path, &entry_constants, stride)?;
+    let iterations = unroll_factor(&mut unrolled, path, &entry_constants, stride)?;
     Ok(Plan { entry_constants, iterations, elements: iterations * stride as usize })
 }
 
@@ -304,9 +304,9 @@ fn entry_constants<'a>(
     Ok((constants, stride))
 }
 
-/// The number of iterations to unroll: the constants recur after them, and they process enough elements if the code
-/// size allows it.
-fn recurrence_period(
+/// The number of iterations to unroll: the constants recur after them, and they process [`MIN_ELEMENTS`] elements if
+/// the code size allows it.
+fn unroll_factor(
     unrolled: &mut Unrolled<'_>,
     path: &LoopPath,
     entry_constants: &BTreeMap<usize, i128>,

@@ -579,7 +579,7 @@ fn unsupported_construct(op: &Op) -> &'static str {
     match op {
         Op::Allocate(_) | Op::FreeObjects(_) | Op::Retain(_) | Op::Release(_) | Op::IsUnique(_) => "a boxed object",
         Op::CallFunction { .. } | Op::CallExtern { .. } => "a call",
-        Op::Mark(_) | Op::Test(..) => "a label",
+        Op::Mark(_) | Op::Predicate(..) => "a label",
         _ => "an operation on aggregates",
     }
 }

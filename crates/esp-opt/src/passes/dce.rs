@@ -113,6 +113,6 @@ pub(super) fn has_effect(op: &Op, checked: bool) -> bool {
         | Op::Retain(_)
         | Op::Release(_)
         | Op::Mark(_)
-        | Op::Test(..) => true,
+        | Op::Predicate(..) => true,
     }
 }

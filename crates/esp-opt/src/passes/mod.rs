@@ -1,6 +1,7 @@
 //! Passes over one body, one file each, by the names of the literature. Each keeps the body well-formed and its
 //! behaviour, and returns whether it changed anything. The driver of a whole program chooses the order; this module
-//! only combines passes for the clean-up of bodies that the product explorer emitted.
+//! only combines passes for the clean-up of bodies that the product explorer emitted. `dle` is part of the clean-up
+//! only; the pass that the driver names `dle` is `dce` after bounds-check elimination.
 
 mod bounds_check_elim;
 mod const_fold;

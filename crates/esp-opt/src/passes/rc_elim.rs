@@ -71,7 +71,7 @@ fn observes_counts(op: &Op) -> bool {
         | Op::Deadline { .. }
         | Op::Retain(_)
         | Op::Mark(_)
-        | Op::Test(..) => false,
+        | Op::Predicate(..) => false,
     }
 }
 

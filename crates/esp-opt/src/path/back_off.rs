@@ -64,7 +64,7 @@ pub(super) fn record_progress(
             }
             ExitReason::Deviation(_)
             | ExitReason::PredicateFalse(_)
-            | ExitReason::Stops(_)
+            | ExitReason::NotExecutable(_)
             | ExitReason::ValuesDiffer
             | ExitReason::Forced(_) => Some((exit_block.iteration_count, 0)),
         };
@@ -98,7 +98,7 @@ pub(super) fn emit_back_off_test(
     location: Location,
 ) -> BlockId {
     let mut code = BlockBuilder { body, slot, location, instructions: Vec::new() };
-    let to = |to: BlockId| Edge { to, arguments: Vec::new() };
+    let edge_to = |to: BlockId| Edge { to, arguments: Vec::new() };
     let (interval, mask, one) = (code.load(INTERVAL), code.constant(MAX_SKIPPED), code.constant(1));
     let twice = code.binary(BinaryOp::Add, interval, interval);
     let more = code.binary(BinaryOp::Add, twice, one);
@@ -110,17 +110,19 @@ pub(super) fn emit_back_off_test(
     let back_off = code.block(Terminator::Jump(bypass.clone()));
 
     code.reset();
-    let reset = code.block(Terminator::Jump(to(enter)));
+    let reset = code.block(Terminator::Jump(edge_to(enter)));
 
-    // The count is one more than the remaining iterations, and at loop heads it is decremented before the first.
+    // The count is one more than the remaining iterations, and at counting blocks it is decremented before the first.
     let (remaining, enough) =
         (code.load(REMAINING), code.constant(i128::from(limit.saturating_sub(BREAK_EVEN_ITERATIONS))));
     let condition = code.comparison(BinaryOp::Less, enough, remaining);
-    let test_progress = code.block(Terminator::Branch { condition, then: to(back_off), otherwise: to(reset) });
+    let test_progress =
+        code.block(Terminator::Branch { condition, then: edge_to(back_off), otherwise: edge_to(reset) });
 
     let (remaining, zero) = (code.load(REMAINING), code.constant(0));
     let condition = code.comparison(BinaryOp::Equal, remaining, zero);
-    let test_exit = code.block(Terminator::Branch { condition, then: to(enter), otherwise: to(test_progress) });
+    let test_exit =
+        code.block(Terminator::Branch { condition, then: edge_to(enter), otherwise: edge_to(test_progress) });
 
     let (skip, one) = (code.load(SKIP), code.constant(1));
     let fewer = code.binary(BinaryOp::Subtract, skip, one);
@@ -129,7 +131,7 @@ pub(super) fn emit_back_off_test(
 
     let (skip, zero) = (code.load(SKIP), code.constant(0));
     let condition = code.comparison(BinaryOp::Equal, skip, zero);
-    code.block(Terminator::Branch { condition, then: to(test_exit), otherwise: to(skipped) })
+    code.block(Terminator::Branch { condition, then: edge_to(test_exit), otherwise: edge_to(skipped) })
 }
 
 /// Instructions of the block under construction.

@@ -80,7 +80,7 @@ pub(super) fn insert(
     let back_off = guards.back_off.map(|(slot, initial_count)| (splice.slots[&slot.0], initial_count));
     let test =
         EntryTest { spec, id, before: schedule.trigger_block, entry, values: own_values.clone(), counter, back_off };
-    test.insert(&mut process.body, schedule.trigger_test());
+    test.insert(&mut process.body, schedule.trigger_predicate());
     program.paths.push(FastPath { name: spec.name.clone(), trigger: members[0].instance, members: captured });
 }
 
@@ -216,31 +216,32 @@ impl EntryTest<'_> {
     fn insert(&self, body: &mut Body, predicate: Option<u32>) {
         let (location, before) = (self.spec.location, self.before);
         // The general code: the former terminator.
-        let general = push(body, Vec::new(), Vec::new(), body.blocks[before.0 as usize].terminator.clone(), location);
+        let general =
+            create_block(body, Vec::new(), Vec::new(), body.blocks[before.0 as usize].terminator.clone(), location);
         let bypass = Edge { to: general, arguments: Vec::new() };
         // enter(n); retried if members are about to run.
-        let retries = value(body, TypeTable::U32);
-        let test = push(body, vec![retries], Vec::new(), Terminator::End, location);
-        let (limit, fewer) = (value(body, TypeTable::U32), value(body, TypeTable::BOOL));
-        let (one, next) = (value(body, TypeTable::U32), value(body, TypeTable::U32));
-        let retry = push(
+        let retries = create_value(body, TypeTable::U32);
+        let test = create_block(body, vec![retries], Vec::new(), Terminator::End, location);
+        let (limit, fewer) = (create_value(body, TypeTable::U32), create_value(body, TypeTable::BOOL));
+        let (one, next) = (create_value(body, TypeTable::U32), create_value(body, TypeTable::U32));
+        let retry = create_block(
             body,
             Vec::new(),
             vec![
-                define(one, Op::Constant(1), location),
-                define(next, Op::Binary(BinaryOp::Add, retries, one), location),
+                definition(one, Op::Constant(1), location),
+                definition(next, Op::Binary(BinaryOp::Add, retries, one), location),
             ],
             Terminator::Yield(Edge { to: test, arguments: vec![next] }),
             location,
         );
-        let check_limit = push(
+        let check_limit = create_block(
             body,
             Vec::new(),
             vec![
-                define(limit, Op::Constant(i128::from(self.spec.retry_limit)), location),
-                define(fewer, Op::Binary(BinaryOp::Less, retries, limit), location),
+                definition(limit, Op::Constant(i128::from(self.spec.retry_limit)), location),
+                definition(fewer, Op::Binary(BinaryOp::Less, retries, limit), location),
             ],
-            Terminator::Branch { condition: fewer, then: to(retry), otherwise: bypass.clone() },
+            Terminator::Branch { condition: fewer, then: edge_to(retry), otherwise: bypass.clone() },
             location,
         );
         let entry_parameters = body.blocks[self.entry.0 as usize].parameters.clone();
@@ -254,14 +255,15 @@ impl EntryTest<'_> {
             })
             .collect();
         let arguments = self.values.iter().chain(&received).copied().collect();
-        let then = push(body, received, Vec::new(), Terminator::Jump(Edge { to: self.entry, arguments }), location);
-        let enter = Enter { path: self.id, then, later: to(check_limit), otherwise: bypass.clone() };
+        let then =
+            create_block(body, received, Vec::new(), Terminator::Jump(Edge { to: self.entry, arguments }), location);
+        let enter = Enter { path: self.id, then, later: edge_to(check_limit), otherwise: bypass.clone() };
         body.blocks[test.0 as usize].terminator = Terminator::Enter(enter);
-        let zero = value(body, TypeTable::U32);
-        let first = push(
+        let zero = create_value(body, TypeTable::U32);
+        let first = create_block(
             body,
             Vec::new(),
-            vec![define(zero, Op::Constant(0), location)],
+            vec![definition(zero, Op::Constant(0), location)],
             Terminator::Jump(Edge { to: test, arguments: vec![zero] }),
             location,
         );
@@ -278,13 +280,13 @@ impl EntryTest<'_> {
         };
         let holds = predicate.and_then(|wanted| {
             body.blocks[before.0 as usize].instructions.iter().rev().find_map(|instruction| match instruction.op {
-                Op::Test(test, holds) if test == wanted => Some(holds),
+                Op::Predicate(number, holds) if number == wanted => Some(holds),
                 _ => None,
             })
         });
         body.blocks[before.0 as usize].terminator = match holds {
-            Some(condition) => Terminator::Branch { condition, then: to(first), otherwise: bypass },
-            None => Terminator::Jump(to(first)),
+            Some(condition) => Terminator::Branch { condition, then: edge_to(first), otherwise: bypass },
+            None => Terminator::Jump(edge_to(first)),
         };
     }
 
@@ -303,25 +305,25 @@ impl EntryTest<'_> {
             TypeTable::U32,
             TypeTable::BOOL,
         ]
-        .map(|ty| value(body, ty));
+        .map(|ty| create_value(body, ty));
         let place = Place { base: Base::Slot(slot), path: vec![Projection::Element(index)] };
         let code = vec![
-            define(index, Op::Constant(0), location),
-            define(old, Op::Load(place.clone()), location),
-            define(one, Op::Constant(1), location),
-            define(count, Op::Binary(BinaryOp::Add, old, one), location),
-            define(interval, Op::Constant(i128::from(self.spec.bypass_interval)), location),
-            define(rest, Op::Binary(BinaryOp::Remainder, count, interval), location),
+            definition(index, Op::Constant(0), location),
+            definition(old, Op::Load(place.clone()), location),
+            definition(one, Op::Constant(1), location),
+            definition(count, Op::Binary(BinaryOp::Add, old, one), location),
+            definition(interval, Op::Constant(i128::from(self.spec.bypass_interval)), location),
+            definition(rest, Op::Binary(BinaryOp::Remainder, count, interval), location),
             Instruction { result: None, op: Op::Store(place, rest), location },
-            define(zero, Op::Constant(0), location),
-            define(is_due, Op::Binary(BinaryOp::Equal, rest, zero), location),
+            definition(zero, Op::Constant(0), location),
+            definition(is_due, Op::Binary(BinaryOp::Equal, rest, zero), location),
         ];
         zero_initialise(body, slot, location);
-        push(
+        create_block(
             body,
             Vec::new(),
             code,
-            Terminator::Branch { condition: is_due, then: bypass.clone(), otherwise: to(first) },
+            Terminator::Branch { condition: is_due, then: bypass.clone(), otherwise: edge_to(first) },
             location,
         )
     }
@@ -329,31 +331,31 @@ impl EntryTest<'_> {
 
 /// Zeroes a slot at the start of the process.
 fn zero_initialise(body: &mut Body, slot: SlotId, location: Location) {
-    let start = value(body, TypeTable::U32);
+    let start = create_value(body, TypeTable::U32);
     let place = Place { base: Base::Slot(slot), path: Vec::new() };
     body.blocks[0].instructions.splice(
         0..0,
         [
-            define(start, Op::Constant(0), location),
+            definition(start, Op::Constant(0), location),
             Instruction { result: None, op: Op::Fill(place, Operand::Value(start)), location },
         ],
     );
 }
 
-fn to(block: BlockId) -> Edge {
+fn edge_to(block: BlockId) -> Edge {
     Edge { to: block, arguments: Vec::new() }
 }
 
-fn value(body: &mut Body, ty: TypeId) -> Value {
+fn create_value(body: &mut Body, ty: TypeId) -> Value {
     body.values.push(ValueData { ty, name: None });
     Value(body.values.len() as u32 - 1)
 }
 
-fn define(result: Value, op: Op, location: Location) -> Instruction {
+fn definition(result: Value, op: Op, location: Location) -> Instruction {
     Instruction { result: Some(result), op, location }
 }
 
-fn push(
+fn create_block(
     body: &mut Body,
     parameters: Vec<Value>,
     instructions: Vec<Instruction>,

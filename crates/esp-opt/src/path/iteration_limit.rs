@@ -1,7 +1,7 @@
-//! Bounds every run of a fast path: iterations are counted at loop heads, and the path takes a side exit at the limit
-//! ("Fast Paths in Concurrent Programs", section 4.4). One counter serves all loops, and so bounds each. The counted
-//! heads are a feedback vertex set of the control-flow graph, chosen greedily. An inner loop whose trip count is known
-//! before it starts is counted once, in its preheader.
+//! Bounds every run of a fast path: iterations are counted at counting blocks, and the path takes a side exit at the
+//! limit ("Fast Paths in Concurrent Programs", section 4.4). One counter serves all loops, and so bounds each. The
+//! counting blocks are a feedback vertex set of the control-flow graph, chosen greedily. An inner loop whose trip count
+//! is known before it starts is counted once, in its preheader.
 
 use crate::path_exit::IterationCountPlacement;
 use crate::product::LimitExit;
@@ -15,12 +15,12 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// The reciprocal of the fraction of iterations that is reserved for inner loops that have started when no other
-/// iterations remain: an exit at the head of the outer loop is preferable, because the members are close to their
-/// starts there and the path can be entered again at once.
+/// iterations remain: an exit at the counting block of the outer loop is preferable, because the members are close to
+/// their starts there and the path can be entered again at once.
 const RESERVE_DIVISOR: u32 = 16;
 
 /// A block at which a loop is counted.
-struct CountedHead {
+struct CountingBlock {
     block: usize,
     /// Of an inner loop: its blocks. The outer loop counts the entry to it.
     inside: Option<Vec<usize>>,
@@ -35,21 +35,23 @@ pub(super) fn limit_iterations(
     limit: u32,
     iteration_counts: IterationCountPlacement,
 ) -> (Body, u32) {
-    let heads = match iteration_counts {
-        IterationCountPlacement::LoopHeads | IterationCountPlacement::Forced(_) => {
-            loop_heads(&body, limit_exits, types)
+    let counting_blocks = match iteration_counts {
+        IterationCountPlacement::FeedbackVertices | IterationCountPlacement::Forced(_) => {
+            feedback_vertices(&body, limit_exits, types)
         }
         IterationCountPlacement::EveryNode => {
-            limit_exits.iter().map(|exit| CountedHead { block: exit.block.0 as usize, inside: None }).collect()
+            limit_exits.iter().map(|exit| CountingBlock { block: exit.block.0 as usize, inside: None }).collect()
         }
     };
     let reserved = limit / RESERVE_DIVISOR;
     let mut initial = limit;
-    for head in &heads {
-        let exit =
-            limit_exits.iter().find(|exit| exit.block.0 as usize == head.block).expect("loops are counted at nodes");
-        match &head.inside {
-            None => count_at_head(&mut body, exit),
+    for counting in &counting_blocks {
+        let exit = limit_exits
+            .iter()
+            .find(|exit| exit.block.0 as usize == counting.block)
+            .expect("loops are counted at nodes");
+        match &counting.inside {
+            None => count_at_block(&mut body, exit),
             Some(inside) => match TripCount::of(&body, types, exit.block, inside) {
                 Some(trip_count) => {
                     count_in_preheader(&mut body, exit, inside, trip_count, reserved);
@@ -71,8 +73,8 @@ pub(super) fn limit_iterations(
     (body, initial)
 }
 
-/// Counts at a loop head.
-fn count_at_head(body: &mut Body, exit: &LimitExit) {
+/// Counts at a counting block.
+fn count_at_block(body: &mut Body, exit: &LimitExit) {
     let block = &mut body.blocks[exit.block.0 as usize];
     let location = block.location;
     let rest = Block {
@@ -82,7 +84,7 @@ fn count_at_head(body: &mut Body, exit: &LimitExit) {
         location,
     };
     // The former parameter is the decremented count.
-    let received = value(body, TypeTable::U32);
+    let received = create_value(body, TypeTable::U32);
     let parameters = &mut body.blocks[exit.block.0 as usize].parameters;
     let parameter = parameters.iter_mut().find(|parameter| **parameter == exit.iteration_count);
     *parameter.expect("every node has a count parameter") = received;
@@ -91,10 +93,10 @@ fn count_at_head(body: &mut Body, exit: &LimitExit) {
     emit_count(body, exit, exit.block, (received, exit.iteration_count), next);
 }
 
-/// Counts on the back edges to a loop head.
+/// Counts on the back edges to a counting block.
 fn count_on_back_edges(body: &mut Body, exit: &LimitExit, inside: &[usize]) {
     let before = InterposedBlock::new(body, exit, |from| inside.contains(&from));
-    let remaining = value(body, TypeTable::U32);
+    let remaining = create_value(body, TypeTable::U32);
     let next = before.to_node(Some(remaining));
     emit_count(body, exit, before.block, (before.count, remaining), next);
 }
@@ -103,7 +105,7 @@ fn count_on_back_edges(body: &mut Body, exit: &LimitExit, inside: &[usize]) {
 fn emit_count(body: &mut Body, exit: &LimitExit, at: BlockId, (received, remaining): (Value, Value), next: Edge) {
     let location = body.blocks[at.0 as usize].location;
     let (zero, one, is_exhausted) =
-        (value(body, TypeTable::U32), value(body, TypeTable::U32), value(body, TypeTable::BOOL));
+        (create_value(body, TypeTable::U32), create_value(body, TypeTable::U32), create_value(body, TypeTable::BOOL));
     let op = |result: Value, op: Op| Instruction { result: Some(result), op, location };
     let block = &mut body.blocks[at.0 as usize];
     // The decrement precedes the test, so that machines need one instruction for both.
@@ -113,7 +115,7 @@ fn emit_count(body: &mut Body, exit: &LimitExit, at: BlockId, (received, remaini
         op(zero, Op::Constant(0)),
         op(is_exhausted, Op::Binary(BinaryOp::Equal, remaining, zero)),
     ];
-    block.terminator = Terminator::Branch { condition: is_exhausted, then: to(exit.stub), otherwise: next };
+    block.terminator = Terminator::Branch { condition: is_exhausted, then: edge_to(exit.stub), otherwise: next };
 }
 
 /// A block interposed on some of the edges to a node.
@@ -134,7 +136,7 @@ impl InterposedBlock {
         let node = &body.blocks[exit.block.0 as usize];
         let (of_node, location) = (node.parameters.clone(), node.location);
         let own: Vec<Value> =
-            of_node.iter().map(|parameter| value(body, body.values[parameter.0 as usize].ty)).collect();
+            of_node.iter().map(|parameter| create_value(body, body.values[parameter.0 as usize].ty)).collect();
         let block = BlockId(body.blocks.len() as u32);
         for (_, from) in body.blocks.iter_mut().enumerate().filter(|(from, _)| is_redirected(*from)) {
             let edges = edges_mut(&mut from.terminator);
@@ -271,12 +273,12 @@ fn copies_of_parameters(body: &Body, node: BlockId, inside: &[usize]) -> Option<
 }
 
 /// Counts all iterations of an inner loop in its preheader. If fewer remain, but no more are needed than are reserved,
-/// the loop runs nevertheless, and the path exits at the head of the outer loop.
+/// the loop runs nevertheless, and the path exits at the counting block of the outer loop.
 fn count_in_preheader(body: &mut Body, exit: &LimitExit, inside: &[usize], trip_count: TripCount, reserved: u32) {
     let before = InterposedBlock::new(body, exit, |from| !inside.contains(&from));
     let location = body.blocks[before.block.0 as usize].location;
-    let [wide_from, wide_until, count, remaining, max, one] = [TypeTable::U32; 6].map(|ty| value(body, ty));
-    let [is_entered, is_below, is_reserved] = [TypeTable::BOOL; 3].map(|ty| value(body, ty));
+    let [wide_from, wide_until, count, remaining, max, one] = [TypeTable::U32; 6].map(|ty| create_value(body, ty));
+    let [is_entered, is_below, is_reserved] = [TypeTable::BOOL; 3].map(|ty| create_value(body, ty));
     let op = |result: Value, op: Op| Instruction { result: Some(result), op, location };
     let from = before.own_value(trip_count.from);
     let ty = body.values[from.0 as usize].ty;
@@ -284,7 +286,7 @@ fn count_in_preheader(body: &mut Body, exit: &LimitExit, inside: &[usize], trip_
     let until = match trip_count.until {
         InvariantBound::Parameter(until) => before.own_value(until),
         InvariantBound::Constant(constant) => {
-            let until = value(body, ty);
+            let until = create_value(body, ty);
             first.push(op(until, Op::Constant(constant)));
             until
         }
@@ -292,12 +294,12 @@ fn count_in_preheader(body: &mut Body, exit: &LimitExit, inside: &[usize], trip_
     first.push(op(is_entered, Op::Binary(BinaryOp::Less, from, until)));
     let mut block = |instructions: Vec<Instruction>, terminator: Terminator| {
         body.blocks.push(Block { parameters: Vec::new(), instructions, terminator, location });
-        to(BlockId(body.blocks.len() as u32 - 1))
+        edge_to(BlockId(body.blocks.len() as u32 - 1))
     };
     let last = block(vec![op(one, Op::Constant(1))], Terminator::Jump(before.to_node(Some(one))));
     let few = block(
         vec![op(max, Op::Constant(i128::from(reserved))), op(is_reserved, Op::Binary(BinaryOp::LessEqual, count, max))],
-        Terminator::Branch { condition: is_reserved, then: last, otherwise: to(exit.stub) },
+        Terminator::Branch { condition: is_reserved, then: last, otherwise: edge_to(exit.stub) },
     );
     let enough = block(
         vec![op(remaining, Op::Binary(BinaryOp::Subtract, before.count, count))],
@@ -317,11 +319,11 @@ fn count_in_preheader(body: &mut Body, exit: &LimitExit, inside: &[usize], trip_
     block.terminator = Terminator::Branch { condition: is_entered, then: counted, otherwise: before.to_node(None) };
 }
 
-fn to(block: BlockId) -> Edge {
+fn edge_to(block: BlockId) -> Edge {
     Edge { to: block, arguments: Vec::new() }
 }
 
-fn value(body: &mut Body, ty: TypeId) -> Value {
+fn create_value(body: &mut Body, ty: TypeId) -> Value {
     body.values.push(ValueData { ty, name: None });
     Value(body.values.len() as u32 - 1)
 }
@@ -397,9 +399,9 @@ impl PathGraph {
 const MAX_ALTERNATIVES: usize = 32;
 
 /// A feedback vertex set: of every cyclic component the block with the largest product of degrees, then of the
-/// remaining components likewise. If the first choice is the head of an inner loop, a block of the outer loop at which
+/// remaining components likewise. If the first choice is in an inner loop, a block of the outer loop at which
 /// the members are closer to their starts is better.
-fn loop_heads(body: &Body, limit_exits: &[LimitExit], types: &TypeTable) -> Vec<CountedHead> {
+fn feedback_vertices(body: &Body, limit_exits: &[LimitExit], types: &TypeTable) -> Vec<CountingBlock> {
     let count = body.blocks.len();
     let next = body
         .blocks
@@ -409,7 +411,7 @@ fn loop_heads(body: &Body, limit_exits: &[LimitExit], types: &TypeTable) -> Vec<
     let mut graph = PathGraph { next, removed: vec![false; count] };
     let mut can_count = vec![false; count];
     limit_exits.iter().for_each(|exit| can_count[exit.block.0 as usize] = true);
-    let mut heads: Vec<CountedHead> = Vec::new();
+    let mut counting_blocks: Vec<CountingBlock> = Vec::new();
     // The blocks of the outermost loops.
     let outer = graph.loops();
     for (block, component) in graph.greedy_choice(&can_count) {
@@ -437,23 +439,23 @@ fn loop_heads(body: &Body, limit_exits: &[LimitExit], types: &TypeTable) -> Vec<
             tried.filter(|((removals, rest, is_inner), _)| *removals <= max_removals && 2 * rest <= size && *is_inner);
         let block =
             tried.min_by_key(|((_, rest, _), other)| (distance(*other), *rest)).map_or(block, |(_, other)| other);
-        heads.push(CountedHead { block, inside: None });
+        counting_blocks.push(CountingBlock { block, inside: None });
     }
-    heads.iter().for_each(|head| graph.removed[head.block] = true);
+    counting_blocks.iter().for_each(|counting| graph.removed[counting.block] = true);
     loop {
         let best = graph.greedy_choice(&can_count);
         if best.is_empty() {
-            return heads;
+            return counting_blocks;
         }
         let loops = graph.loops();
         for (block, component) in best {
             let inside: Vec<usize> =
                 (0..count).filter(|other| loops[*other].is_some_and(|(of, _)| of == component)).collect();
-            // A head whose trip count is known is best.
+            // A block whose trip count is known is best.
             let mut nodes = inside.iter().copied().filter(|other| can_count[*other]);
             let has_trip_count = |other: &usize| TripCount::of(body, types, BlockId(*other as u32), &inside).is_some();
             let block = nodes.find(has_trip_count).unwrap_or(block);
-            heads.push(CountedHead { block, inside: Some(inside) });
+            counting_blocks.push(CountingBlock { block, inside: Some(inside) });
             graph.removed[block] = true;
         }
     }

@@ -220,19 +220,19 @@ impl PathBodyBuilder<'_, '_> {
             let captured = self.captured[field.member].iter().find(is_variable).map(|(_, captured)| *captured);
             // A variable that is dead at the start is passed as zero.
             let value = captured.unwrap_or_else(|| {
-                let zero = self.value(field.ty);
-                code.push(self.define(zero, Op::Constant(0)));
+                let zero = self.create_value(field.ty);
+                code.push(self.definition(zero, Op::Constant(0)));
                 zero
             });
             code.push(self.instruction(None, Op::Store(self.field(number), value)));
         }
         let operand = |slot: SlotId| Operand::Place(Place { base: Base::Slot(slot), path: Vec::new() });
         let arguments = std::iter::once(self.state).chain(slots.iter().copied()).map(operand).collect();
-        let result = self.value(TypeTable::U32);
-        code.push(self.define(result, Op::CallExtern { function, arguments, to: None }));
-        let switch = Terminator::Switch { value: result, cases: Vec::new(), default: to(BlockId(1)) };
-        self.push(parameters, code, switch);
-        self.push(Vec::new(), Vec::new(), Terminator::Fault(Fault::Range));
+        let result = self.create_value(TypeTable::U32);
+        code.push(self.definition(result, Op::CallExtern { function, arguments, to: None }));
+        let switch = Terminator::Switch { value: result, cases: Vec::new(), default: edge_to(BlockId(1)) };
+        self.create_block(parameters, code, switch);
+        self.create_block(Vec::new(), Vec::new(), Terminator::Fault(Fault::Range));
     }
 
     /// The block that exits with every member at its block of `resume_blocks`; the next case of the switch.
@@ -251,13 +251,13 @@ impl PathBodyBuilder<'_, '_> {
                 let becomes = match (field, captured) {
                     (None, Some(captured)) => captured,
                     (field, _) => {
-                        let value = self.value(ty);
+                        let value = self.create_value(ty);
                         let op = match field {
                             Some(number) => Op::Load(self.field(number)),
                             None => constant_definition(self.group.body(member), own)
                                 .expect("`fields` refuses other values"),
                         };
-                        code.push(self.define(value, op));
+                        code.push(self.definition(value, op));
                         value
                     }
                 };
@@ -270,11 +270,12 @@ impl PathBodyBuilder<'_, '_> {
         let members = resumes.enumerate().map(|(number, resume)| (number as u32, resume)).collect();
         let exit = self.exits;
         self.exits += 1;
-        let block = self.push(Vec::new(), code, Terminator::Leave(Leave { path: PathId(0), exit, trigger, members }));
+        let block =
+            self.create_block(Vec::new(), code, Terminator::Leave(Leave { path: PathId(0), exit, trigger, members }));
         let Terminator::Switch { cases, .. } = &mut self.body.blocks[0].terminator else {
             unreachable!("`call` ends in a switch")
         };
-        cases.push((cases.len() as i128, to(block)));
+        cases.push((cases.len() as i128, edge_to(block)));
     }
 
     fn finish(self) -> Body {
@@ -285,12 +286,12 @@ impl PathBodyBuilder<'_, '_> {
         Place { base: Base::Slot(self.state), path: vec![Projection::Field(number as u32)] }
     }
 
-    fn value(&mut self, ty: TypeId) -> Value {
+    fn create_value(&mut self, ty: TypeId) -> Value {
         self.body.values.push(ValueData { ty, name: None });
         Value(self.body.values.len() as u32 - 1)
     }
 
-    fn define(&self, result: Value, op: Op) -> Instruction {
+    fn definition(&self, result: Value, op: Op) -> Instruction {
         self.instruction(Some(result), op)
     }
 
@@ -298,13 +299,18 @@ impl PathBodyBuilder<'_, '_> {
         Instruction { result, op, location: self.location }
     }
 
-    fn push(&mut self, parameters: Vec<Value>, instructions: Vec<Instruction>, terminator: Terminator) -> BlockId {
+    fn create_block(
+        &mut self,
+        parameters: Vec<Value>,
+        instructions: Vec<Instruction>,
+        terminator: Terminator,
+    ) -> BlockId {
         self.body.blocks.push(Block { parameters, instructions, terminator, location: self.location });
         BlockId(self.body.blocks.len() as u32 - 1)
     }
 }
 
-fn to(block: BlockId) -> Edge {
+fn edge_to(block: BlockId) -> Edge {
     Edge { to: block, arguments: Vec::new() }
 }
 

@@ -68,7 +68,7 @@ pub enum ManualPaths {
 
 /// The result for one specification.
 #[derive(Clone, Debug)]
-pub struct Extraction {
+pub struct PathAttempt {
     /// The path's name.
     pub name: SmolStr,
     /// Its members' names.
@@ -87,8 +87,9 @@ pub struct FormedPath {
     pub exits: Vec<PathExit>,
     /// Its exits at the iteration limit.
     pub limit_exits: Vec<PathExit>,
-    /// The members' locations at each node: all states of the paper's figure 6 are among them.
-    pub states: Vec<Vec<Location>>,
+    /// The locations of the members wherever a member is scheduled (which includes every node) and at every exit. All
+    /// states of the paper's figure 6 are among them.
+    pub locations: Vec<Vec<Location>>,
     /// If there is a choice on the path: the interval, in entry tests, at which it is bypassed.
     pub bypass_interval: Option<u32>,
     /// The maximal iterations of a run; a run executes at most this many times `instructions`.
@@ -101,24 +102,24 @@ pub struct FormedPath {
     pub unreachable: Vec<(usize, Location)>,
 }
 
-/// The result of [`extract`].
+/// The result of [`form_paths`].
 #[derive(Clone, Debug)]
-pub struct Extracted {
+pub struct PathProgram {
     /// The program with its paths; unchanged if none was formed.
     pub program: Program,
     /// The program without paths, its blocks split as in `program`, where its blocks precede those of the paths, and
     /// its values, slots and sites have the numbers that they have here. A refinement check compares the two.
     pub without: Program,
     /// The result for each specification.
-    pub extractions: Vec<Extraction>,
+    pub path_attempts: Vec<PathAttempt>,
 }
 
 /// Paths of one program. Each is code of its trigger, which every analysis of that process traverses.
 const MAX_PATHS: usize = 32;
 
 /// Forms every path that can be formed, up to 32.
-pub fn extract(program: &Program, specifications: &[PathSpec], options: Options) -> Extracted {
-    let (specifications, mut extractions) = separate_fused(program, specifications);
+pub fn form_paths(program: &Program, specifications: &[PathSpec], options: Options) -> PathProgram {
+    let (specifications, mut path_attempts) = separate_fused(program, specifications);
     let source = split::split(program, &specifications);
     let mut result = source.clone();
     let ranges = ranges_of_processes(&source, options.checked);
@@ -127,35 +128,35 @@ pub fn extract(program: &Program, specifications: &[PathSpec], options: Options)
             MAX_PATHS.. => Err(Refusal::LimitExceeded { kind: LimitKind::Paths, limit: MAX_PATHS, costliest: None }),
             _ => form_path(&source, &mut result, spec, &ranges, options),
         };
-        extractions.push(extraction(program, spec, formed));
+        path_attempts.push(path_attempt(program, spec, formed));
     }
     if result.paths.is_empty() {
-        return Extracted { program: program.clone(), without: program.clone(), extractions };
+        return PathProgram { program: program.clone(), without: program.clone(), path_attempts };
     }
-    Extracted { program: result, without: source, extractions }
+    PathProgram { program: result, without: source, path_attempts }
 }
 
 /// The results if no path is formed, for this reason or because its processes are fused.
-pub fn refuse_all(program: &Program, specifications: &[PathSpec], refusal: &Refusal) -> Vec<Extraction> {
-    let (specifications, mut extractions) = separate_fused(program, specifications);
-    extractions.extend(specifications.iter().map(|spec| extraction(program, spec, Err(refusal.clone()))));
-    extractions
+pub fn refuse_all(program: &Program, specifications: &[PathSpec], refusal: &Refusal) -> Vec<PathAttempt> {
+    let (specifications, mut path_attempts) = separate_fused(program, specifications);
+    path_attempts.extend(specifications.iter().map(|spec| path_attempt(program, spec, Err(refusal.clone()))));
+    path_attempts
 }
 
-fn extraction(program: &Program, spec: &PathSpec, result: Result<FormedPath, Refusal>) -> Extraction {
+fn path_attempt(program: &Program, spec: &PathSpec, result: Result<FormedPath, Refusal>) -> PathAttempt {
     let members = spec.members.iter().map(|member| program.instance_name(member.instance)).collect();
-    Extraction { name: spec.name.clone(), members, result }
+    PathAttempt { name: spec.name.clone(), members, result }
 }
 
 /// The specifications of processes that are not members of fused ones, and the refusals of the rest.
-fn separate_fused(program: &Program, specifications: &[PathSpec]) -> (Vec<PathSpec>, Vec<Extraction>) {
+fn separate_fused(program: &Program, specifications: &[PathSpec]) -> (Vec<PathSpec>, Vec<PathAttempt>) {
     let fused: Vec<ProcessId> = program.processes.iter().flat_map(|process| process.members.iter().copied()).collect();
     let (mut possible, mut refused) = (Vec::new(), Vec::new());
     for spec in specifications {
         let mut processes = spec.members.iter().map(|member| process_of(program, member.instance));
         match processes.find(|process| fused.contains(process)) {
             None => possible.push(spec.clone()),
-            Some(process) => refused.push(extraction(program, spec, Err(Refusal::AlreadyFused { process }))),
+            Some(process) => refused.push(path_attempt(program, spec, Err(Refusal::AlreadyFused { process }))),
         }
     }
     (possible, refused)
@@ -190,7 +191,7 @@ fn form_path(
         nodes: product.nodes,
         exits: product.exits.clone(),
         limit_exits: exits[product.exits.len()..].to_vec(),
-        states: product.locations.clone(),
+        locations: product.locations.clone(),
         bypass_interval: product.has_choice.then_some(spec.bypass_interval),
         max_iterations: spec.max_iterations,
         instructions: 0,
@@ -328,7 +329,7 @@ fn form_manual_path(
         nodes: 0,
         exits: Vec::new(),
         limit_exits: Vec::new(),
-        states: Vec::new(),
+        locations: Vec::new(),
         bypass_interval: None,
         max_iterations: 0,
         instructions,

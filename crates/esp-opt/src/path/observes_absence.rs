@@ -1,6 +1,7 @@
-//! Refuses a path whose side exits are observable: a priority inversion. After a side exit the members return to their
-//! waits in turn. A `pri alt` or `else` of a member that runs before another member waits again observes that no
-//! partner waits, and takes another branch; without the path the partner would have waited throughout.
+//! Refuses a path whose side exits are observable: an intermediate state in which a partner does not wait yet. After a
+//! side exit the members return to their waits in turn. A `pri alt` or `else` of a member that runs before another
+//! member waits again observes that no partner waits, and takes another branch; without the path the partner would have
+//! waited throughout.
 
 use super::process_of;
 use crate::path_spec::PathSpec;

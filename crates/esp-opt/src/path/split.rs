@@ -85,7 +85,7 @@ fn split_block(types: &TypeTable, body: &mut Body, index: usize, labels: &BTreeS
     for (position, instruction) in instructions.iter().enumerate() {
         match &instruction.op {
             Op::Mark(label) if labels.contains(&label.0) => cuts.extend([position, position + 1]),
-            Op::Test(..) => cuts.push(position + 1),
+            Op::Predicate(..) => cuts.push(position + 1),
             op if is_checked_by_path(types, body, op) => cuts.push(position),
             _ => {}
         }

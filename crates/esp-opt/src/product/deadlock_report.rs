@@ -1,23 +1,23 @@
 //! Emission of deadlock reports. A report lists each blocked instance by its own name, with the location at which it
 //! waits, the operation, and the instances that have the other end: the edges of the wait-for graph. Knows no nodes.
 //!
-//! The place at which an inert member is blocked is a run-time value (`explore/inert_members`), so the member's entry
-//! depends on it. The wait that reports a deadlock has one branch for each possible place: its guard is true if the
-//! member is at that place, and its operation is never ready. The report of a wait (`Wait::members`) lists the entries
+//! The wait at which an inert member is blocked is a run-time value (`explore/inert_members`), so the member's entry
+//! depends on it. The wait that reports a deadlock has one branch for each possible one: its guard is true if the
+//! member is blocked there, and its operation is never ready. The report of a wait (`Wait::members`) lists the entries
 //! of the branches whose guards are true:
 //!
 //! ```text
-//!   wait  if site_P == 1 : in(never)       "P waits at 3:13 for Q"
-//!         if site_P == 2 : in(never)       "P waits at 7:9 for R"
+//!   wait  if wait_P == 1 : in(never)       "P waits at 3:13 for Q"
+//!         if wait_P == 2 : in(never)       "P waits at 7:9 for R"
 //! ```
 //!
-//! Which places are possible is known at the end of the search only: until then the report is a [`PendingReport`].
+//! Which waits are possible is known at the end of the search only: until then the report is a [`PendingReport`].
 
 use super::body_queries::operation_site;
 use super::explorer::Explorer;
-use super::pending_report::{BlockedAt, BlockedAtId, MemberFate, PendingReport};
+use super::pending_report::{BlockedWait, BlockedWaitId, MemberFate, PendingReport};
 use super::rendezvous::GuardValue;
-use super::state::{Control, MemberState, ProductState, SymbolicState, SymbolicValue, SyntacticPartners};
+use super::state::{AwaitedSetId, Control, MemberState, ProductState, SymbolicState, SymbolicValue};
 use quaject_esp_ir::ir::{
     AltOrder, BinaryOp, Blocking, Branch, ChannelId, Direction, Edge, Fault, Guard, Location, Op, Operation, Pattern,
     SiteId, Terminator, TypeTable, Value, Wait, WaitForEdge,
@@ -26,8 +26,8 @@ use quaject_esp_ir::ir::{
 /// An entry of a report: one operation that a member waits for, and the condition under which it is listed.
 struct ReportEntry {
     wait: WaitForEdge,
-    /// Of an inert member: the value that holds where it is blocked, and the place at which the entry applies.
-    at: Option<(SymbolicValue, BlockedAtId)>,
+    /// Of an inert member: the value that holds where it is blocked, and the wait at which the entry applies.
+    at: Option<(SymbolicValue, BlockedWaitId)>,
     /// The partners that are inert, with the values that hold where they are blocked: those that are
     /// blocked are listed, too.
     inert_partners: Vec<(u32, SymbolicValue)>,
@@ -35,10 +35,10 @@ struct ReportEntry {
     site: Option<SiteId>,
 }
 
-/// A condition on the place at which an inert member is blocked: that it is this one, or another.
-struct BlockedAtTest {
-    blocked_at: SymbolicValue,
-    id: BlockedAtId,
+/// A condition on the wait at which an inert member is blocked: that it is this one, or another.
+struct BlockedWaitTest {
+    blocked_wait: SymbolicValue,
+    id: BlockedWaitId,
     is_equal: bool,
 }
 
@@ -50,9 +50,8 @@ impl ReportEntry {
 }
 
 impl<'g, 'p> Explorer<'g, 'p> {
-    /// Ends a block in a deadlock of the members that wait and of the inert ones. Of the inert members with syntactic
-    /// partners only those in `unwakeable` are reported. States without waiting members share one block per vector of
-    /// fates.
+    /// Ends a block in a deadlock of the members that wait and of the inert ones. Of the inert members with an awaited
+    /// set only those in `unwakeable` are reported. States without waiting members share one block per vector of fates.
     pub(super) fn emit_deadlock(&mut self, path: &SymbolicState, waiting: &[usize], unwakeable: &[usize]) {
         let first = waiting.first().and_then(|member| self.current_wait(path, *member));
         let location = first.and_then(|(_, wait)| Some(wait.branches.first()?.location)).unwrap_or_default();
@@ -64,20 +63,20 @@ impl<'g, 'p> Explorer<'g, 'p> {
             observed: Vec::new(),
             members: Vec::new(),
         };
-        let may_be_woken = |(number, member): &(usize, &MemberState)| {
-            matches!(member.control, Control::Inert(syntactic) if syntactic != SyntacticPartners::NONE)
+        let is_wakeable = |(number, member): &(usize, &MemberState)| {
+            matches!(member.control, Control::Inert(awaited_set) if awaited_set != AwaitedSetId::NOT_WAKEABLE)
                 && !unwakeable.contains(number)
         };
         let members = path.state.members.iter().enumerate();
-        let unreported: Vec<usize> = members.filter(may_be_woken).map(|(number, _)| number).collect();
+        let wakeable: Vec<usize> = members.filter(is_wakeable).map(|(number, _)| number).collect();
         if !waiting.is_empty() {
-            return self.defer_deadlock_report(path, wait, (waiting, &unreported), location);
+            return self.defer_deadlock_report(path, wait, (waiting, &wakeable), location);
         }
         let fates = path.state.members.iter().enumerate().map(|(number, member)| match member.control {
-            Control::Inert(_) if unreported.contains(&number) => MemberFate::BlockedUnreported,
-            Control::Inert(_) => MemberFate::Blocked,
+            Control::Inert(_) if wakeable.contains(&number) => MemberFate::InertUnreported,
+            Control::Inert(_) => MemberFate::Inert,
             Control::Terminated => MemberFate::Terminated,
-            Control::Running(_) | Control::Waiting(_) | Control::Yielded(..) => MemberFate::Active,
+            Control::Running(_) | Control::Waiting(_) | Control::Yielded(..) => MemberFate::WaitingUnreported,
         });
         let fates: Vec<MemberFate> = fates.collect();
         let to = match self.deadlock_blocks.get(&fates) {
@@ -85,54 +84,54 @@ impl<'g, 'p> Explorer<'g, 'p> {
             None => {
                 let path = self.new_deadlock_block(&path.state.members);
                 let block = path.block;
-                let report = PendingReport { path, wait, waiting: Vec::new(), unreported, location };
+                let report = PendingReport { path, wait, waiting: Vec::new(), wakeable, location };
                 self.deadlock_blocks.insert(fates, (block, report));
                 block
             }
         };
         let mut path = path.clone();
-        let places: Vec<SymbolicValue> = path.state.members.iter().filter_map(|member| member.blocked_at).collect();
+        let waits: Vec<SymbolicValue> = path.state.members.iter().filter_map(|member| member.blocked_wait).collect();
         let arguments =
-            places.into_iter().map(|blocked_at| self.materialize(&mut path, blocked_at, TypeTable::U32)).collect();
+            waits.into_iter().map(|blocked_wait| self.materialize(&mut path, blocked_wait, TypeTable::U32)).collect();
         self.out.finish(path.block, Terminator::Jump(Edge { to, arguments }), location);
     }
 
-    /// A block with the places at which the inert members are blocked as parameters.
+    /// A block with the numbers of the waits at which the inert members are blocked as parameters.
     fn new_deadlock_block(&mut self, members: &[MemberState]) -> SymbolicState {
         let mut members = members.to_vec();
         let mut parameters = Vec::new();
-        for blocked_at in members.iter_mut().filter_map(|member| member.blocked_at.as_mut()) {
-            let parameter = self.out.value(TypeTable::U32, None);
+        for blocked_wait in members.iter_mut().filter_map(|member| member.blocked_wait.as_mut()) {
+            let parameter = self.out.create_value(TypeTable::U32, None);
             parameters.push(parameter);
-            *blocked_at = SymbolicValue::Residual(parameter);
+            *blocked_wait = SymbolicValue::Residual(parameter);
         }
         for member in &mut members {
-            if let Control::Inert(syntactic) = &mut member.control {
-                *syntactic = SyntacticPartners::NONE;
+            if let Control::Inert(awaited_set) = &mut member.control {
+                *awaited_set = AwaitedSetId::NOT_WAKEABLE;
             }
         }
-        SymbolicState { block: self.out.block(parameters), state: ProductState::new(members) }
+        SymbolicState { block: self.out.create_block(parameters), state: ProductState::new(members) }
     }
 
     /// Ends a block in a wait that reports the members in `waiting` and the inert members, except those in
-    /// `unreported`. With inert members the report stays pending until the possible places are known.
+    /// `wakeable`. With inert members the report stays pending until the possible waits are known.
     pub(super) fn defer_deadlock_report(
         &mut self,
         path: &SymbolicState,
         wait: Wait,
-        (waiting, unreported): (&[usize], &[usize]),
+        (waiting, wakeable): (&[usize], &[usize]),
         location: Location,
     ) {
         let mut path = path.clone();
         if path.state.any_blocked == Some(false) {
-            let inert = Control::Inert(SyntacticPartners::NONE);
+            let inert = Control::Inert(AwaitedSetId::NOT_WAKEABLE);
             for member in path.state.members.iter_mut().filter(|member| member.control == inert) {
-                member.blocked_at = Some(BlockedAtId::TERMINATED.as_constant());
+                member.blocked_wait = Some(BlockedWaitId::TERMINATED.as_constant());
             }
         }
         let has_inert = path.state.members.iter().any(|member| matches!(member.control, Control::Inert(_)));
-        let (waiting, unreported) = (waiting.to_vec(), unreported.to_vec());
-        let report = PendingReport { path, wait, waiting, unreported, location };
+        let (waiting, wakeable) = (waiting.to_vec(), wakeable.to_vec());
+        let report = PendingReport { path, wait, waiting, wakeable, location };
         if has_inert {
             self.effects.reports.push(report);
         } else {
@@ -145,7 +144,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         self.report_entries(report).iter().map(ReportEntry::size).sum()
     }
 
-    /// Emits the wait of a report, with the places that are known to be possible now.
+    /// Emits the wait of a report, with the waits of inert members that are known to be possible now.
     pub(super) fn emit_deadlock_report(&mut self, report: PendingReport) {
         let entries = self.report_entries(&report);
         let PendingReport { mut path, mut wait, location, .. } = report;
@@ -155,7 +154,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             && wait.branches.iter().all(|branch| branch.guard != Guard::Open)
             && let Some(operation) = self.never_ready_receive(None)
         {
-            let then = self.out.block(Vec::new());
+            let then = self.out.create_block(Vec::new());
             wait.branches.push(Branch { guard: Guard::Open, operation, then, location });
         }
         for entry in entries {
@@ -167,20 +166,20 @@ impl<'g, 'p> Explorer<'g, 'p> {
             }
             for terminated in 0..1u32 << entry.inert_partners.len() {
                 let mut waits = entry.wait.clone();
-                let at = entry.at.iter().map(|(blocked_at, id)| BlockedAtTest {
-                    blocked_at: *blocked_at,
+                let at = entry.at.iter().map(|(blocked_wait, id)| BlockedWaitTest {
+                    blocked_wait: *blocked_wait,
                     id: *id,
                     is_equal: true,
                 });
-                let mut tests: Vec<BlockedAtTest> = at.collect();
-                for (number, (instance, blocked_at)) in entry.inert_partners.iter().enumerate() {
+                let mut tests: Vec<BlockedWaitTest> = at.collect();
+                for (number, (instance, blocked_wait)) in entry.inert_partners.iter().enumerate() {
                     let has_terminated = terminated >> number & 1 == 1;
-                    let (blocked_at, id) = (*blocked_at, BlockedAtId::TERMINATED);
-                    tests.push(BlockedAtTest { blocked_at, id, is_equal: has_terminated });
+                    let (blocked_wait, id) = (*blocked_wait, BlockedWaitId::TERMINATED);
+                    tests.push(BlockedWaitTest { blocked_wait, id, is_equal: has_terminated });
                     waits.partners.extend((!has_terminated).then_some(*instance));
                 }
                 waits.partners.sort_unstable();
-                let Some(guard) = self.blocked_at_guard(&mut path, &tests) else { continue };
+                let Some(guard) = self.blocked_wait_guard(&mut path, &tests) else { continue };
                 let open = wait.branches.iter().position(|branch| branch.guard == Guard::Open);
                 let open = open.or((own_branches > 0).then_some(0));
                 let branch = match (guard, open) {
@@ -190,7 +189,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                         else {
                             return self.out.finish(path.block, Terminator::Fault(Fault::Deadlock), waits.location);
                         };
-                        let then = self.out.block(Vec::new());
+                        let then = self.out.create_block(Vec::new());
                         wait.branches.push(Branch { guard, operation, then, location: waits.location });
                         wait.branches.len() - 1
                     }
@@ -198,16 +197,16 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 wait.members.push((branch as u32, waits));
             }
         }
-        // Without branches no place is possible, and the block is unreachable.
+        // Without branches no wait is possible, and the block is unreachable.
         let end = if wait.branches.is_empty() { Terminator::Fault(Fault::Deadlock) } else { Terminator::Wait(wait) };
         self.out.finish(path.block, end, location);
     }
 
     /// The guard that is true if all tests hold; none if they cannot.
-    fn blocked_at_guard(&mut self, path: &mut SymbolicState, tests: &[BlockedAtTest]) -> Option<Guard> {
+    fn blocked_wait_guard(&mut self, path: &mut SymbolicState, tests: &[BlockedWaitTest]) -> Option<Guard> {
         let mut guard: Option<Value> = None;
-        for BlockedAtTest { blocked_at, id, is_equal } in tests {
-            let actual = match blocked_at {
+        for BlockedWaitTest { blocked_wait, id, is_equal } in tests {
+            let actual = match blocked_wait {
                 SymbolicValue::Constant(actual) if (*actual == i128::from(id.0)) == *is_equal => continue,
                 SymbolicValue::Constant(_) => return None,
                 SymbolicValue::Residual(actual) => *actual,
@@ -224,7 +223,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     }
 
     fn emit_bool(&mut self, path: &SymbolicState, op: Op) -> Value {
-        let result = self.out.value(TypeTable::BOOL, None);
+        let result = self.out.create_value(TypeTable::BOOL, None);
         self.out.emit(path.block, Some(result), op, Location::default());
         result
     }
@@ -251,19 +250,21 @@ impl<'g, 'p> Explorer<'g, 'p> {
             let Some((block, wait)) = self.current_wait(path, *member) else { continue };
             let is_open = |guard| self.guard_value(path, *member, guard) != GuardValue::False;
             let open = wait.branches.iter().map(|branch| is_open(branch.guard)).collect();
-            self.add_report_entries(path, *member, &BlockedAt { block, open }, None, &mut entries);
+            self.add_report_entries(path, *member, &BlockedWait { block, open }, None, &mut entries);
         }
         for (member, state) in path.state.members.iter().enumerate() {
-            let (Some(blocked_at), Control::Inert(syntactic)) = (state.blocked_at, state.control) else { continue };
-            if report.unreported.contains(&member) {
+            let (Some(blocked_wait), Control::Inert(awaited_set)) = (state.blocked_wait, state.control) else {
+                continue;
+            };
+            if report.wakeable.contains(&member) {
                 continue;
             }
-            for (index, at) in self.blocked_places[member].iter().enumerate() {
-                if !self.reached_blocked_at[member].contains(&BlockedAtId::of_index(index)) {
+            for (index, at) in self.blocked_waits[member].iter().enumerate() {
+                if !self.reached_blocked_waits[member].contains(&BlockedWaitId::of_index(index)) {
                     continue;
                 }
-                if syntactic != SyntacticPartners::NONE
-                    && self.awaited_sets[syntactic.0] != self.awaited_operations(member, at)
+                if awaited_set != AwaitedSetId::NOT_WAKEABLE
+                    && self.awaited_sets[awaited_set.0] != self.awaited_operations(member, at)
                 {
                     continue;
                 }
@@ -271,7 +272,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                     path,
                     member,
                     at,
-                    Some((blocked_at, BlockedAtId::of_index(index))),
+                    Some((blocked_wait, BlockedWaitId::of_index(index))),
                     &mut entries,
                 );
             }
@@ -285,8 +286,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
         &self,
         path: &SymbolicState,
         member: usize,
-        blocked: &BlockedAt,
-        at: Option<(SymbolicValue, BlockedAtId)>,
+        blocked: &BlockedWait,
+        at: Option<(SymbolicValue, BlockedWaitId)>,
         entries: &mut Vec<ReportEntry>,
     ) {
         let instance = self.group.members[member].instance;
@@ -329,10 +330,10 @@ impl<'g, 'p> Explorer<'g, 'p> {
         for instance in instances {
             let number = self.group.members.iter().position(|other| other.instance == instance);
             let state = number.map(|other| &path.state.members[other]);
-            match state.and_then(|state| state.blocked_at) {
+            match state.and_then(|state| state.blocked_wait) {
                 _ if number == Some(member) => {}
-                Some(blocked_at) if number.is_some_and(|other| !self.blocked_places[other].is_empty()) => {
-                    inert.push((instance, blocked_at));
+                Some(blocked_wait) if number.is_some_and(|other| !self.blocked_waits[other].is_empty()) => {
+                    inert.push((instance, blocked_wait));
                 }
                 Some(_) => {}
                 None => {

@@ -7,16 +7,16 @@
 //!     a member has an `else`                      poll the environment, then take the `else`
 //!     a member has yielded                        poll the environment, then continue that member
 //!     guards of a wait are unknown, none is true  fork on one; a wait without an open branch is a fault
-//!     inert members, not known whether blocked     fork on that, as a terminated member makes no deadlock
+//!     inert members, not known whether blocked    fork on that, as a terminated member makes no deadlock
 //!     no operation with the environment           end, or deadlock if members are blocked forever
-//!     members are blocked forever                 poll the environment, then deadlock
-//!     else                                        wait for the environment
+//!     members are blocked forever, no other process    poll, then deadlock
+//!     else                                        wait; at quiescence the wait reports blocked members
 //! ```
 
 use super::body_queries::operation_site;
 use super::explorer::Explorer;
 use super::rendezvous::GuardValue;
-use super::state::{BranchChoice, Control, SinceYield, SymbolicState, SymbolicValue, SyntacticPartners};
+use super::state::{AwaitedSetId, BranchChoice, Control, SinceYield, SymbolicState, SymbolicValue};
 use crate::refusal::Refusal;
 use quaject_esp_ir::ir::{
     AltOrder, BinaryOp, BlockId, Blocking, Branch, ChannelId, Direction, Fault, Guard, Location, Op, Operation, SlotId,
@@ -86,7 +86,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             }
         }
         let (waiting, unwakeable): (Vec<usize>, Vec<usize>) =
-            self.blocked_forever(&path).into_iter().partition(|member| self.current_wait(&path, *member).is_some());
+            self.unwakeable_members(&path).into_iter().partition(|member| self.current_wait(&path, *member).is_some());
         if !waiting.is_empty() || !unwakeable.is_empty() {
             path.state.any_blocked = Some(true);
         }
@@ -134,21 +134,21 @@ impl<'g, 'p> Explorer<'g, 'p> {
         self.run_next_member(path)
     }
 
-    /// Tests whether any inert member without syntactic partners is blocked; else all of them have terminated.
+    /// Tests whether any inert member that is not wakeable is blocked; else all of them have terminated.
     fn fork_on_blocked(&mut self, mut path: SymbolicState, then: Continuation<'_, 'g, 'p>) -> Result<(), Refusal> {
         let inert =
-            path.state.members.iter().filter(|member| member.control == Control::Inert(SyntacticPartners::NONE));
-        let places: Vec<SymbolicValue> = inert.filter_map(|member| member.blocked_at).collect();
-        if places.iter().any(|place| matches!(place, SymbolicValue::Constant(id) if *id != 0)) {
+            path.state.members.iter().filter(|member| member.control == Control::Inert(AwaitedSetId::NOT_WAKEABLE));
+        let waits: Vec<SymbolicValue> = inert.filter_map(|member| member.blocked_wait).collect();
+        if waits.iter().any(|wait| matches!(wait, SymbolicValue::Constant(id) if *id != 0)) {
             path.state.any_blocked = Some(true);
             return then(self, path);
         }
-        let unknown = places.into_iter().filter_map(|place| match place {
+        let unknown = waits.into_iter().filter_map(|wait| match wait {
             SymbolicValue::Residual(id) => Some(id),
             SymbolicValue::Constant(_) => None,
         });
         let union = unknown.reduce(|a, b| {
-            let union = self.out.value(TypeTable::U32, None);
+            let union = self.out.create_value(TypeTable::U32, None);
             self.out.emit(path.block, Some(union), Op::Binary(BinaryOp::BitOr, a, b), Location::default());
             union
         });
@@ -157,7 +157,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             return then(self, path);
         };
         let zero = self.materialize(&mut path, SymbolicValue::Constant(0), TypeTable::U32);
-        let is_any = self.out.value(TypeTable::BOOL, None);
+        let is_any = self.out.create_value(TypeTable::BOOL, None);
         self.out.emit(path.block, Some(is_any), Op::Binary(BinaryOp::NotEqual, union, zero), Location::default());
         self.fork_on_residual(path, is_any, Location::default(), &mut |explorer, mut path, holds| {
             path.state.any_blocked = Some(holds);
@@ -166,9 +166,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
     }
 
     /// The members, not at idle points, that no behaviour of the environment can wake: waiting ones, and inert ones
-    /// that had syntactic partners. The wakeable members are the least set that contains the members that wait for the
+    /// with an awaited set. The wakeable members are the least set that contains the members that wait for the
     /// environment, and those that await an operation whose other end is in the code of a wakeable member.
-    fn blocked_forever(&self, path: &SymbolicState) -> Vec<usize> {
+    fn unwakeable_members(&self, path: &SymbolicState) -> Vec<usize> {
         let count = self.group.members.len();
         let mut wakeable: Vec<bool> =
             (0..count).map(|member| !self.environment_branches(path, member).is_empty()).collect();
@@ -189,8 +189,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
                     None => true,
                 })
             }
-            Control::Inert(syntactic) => {
-                self.awaited_sets[syntactic.0].iter().any(|operation| has_partner(member, wakeable, *operation))
+            Control::Inert(awaited_set) => {
+                self.awaited_sets[awaited_set.0].iter().any(|operation| has_partner(member, wakeable, *operation))
             }
             Control::Running(_) | Control::Yielded(..) | Control::Terminated => false,
         };
@@ -200,7 +200,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         }
         let is_no_idle_point = |member: &usize| match path.state.members[*member].control {
             Control::Waiting(block) => self.group.wait(*member, block).blocking == Blocking::Deadlock,
-            Control::Inert(syntactic) => syntactic != SyntacticPartners::NONE,
+            Control::Inert(awaited_set) => awaited_set != AwaitedSetId::NOT_WAKEABLE,
             Control::Running(_) | Control::Yielded(..) | Control::Terminated => false,
         };
         (0..count).filter(|member| !wakeable[*member]).filter(is_no_idle_point).collect()
@@ -217,7 +217,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             return otherwise(self, path);
         }
         let waiting = path.clone();
-        path.block = self.out.block(Vec::new());
+        path.block = self.out.create_block(Vec::new());
         self.emit_environment_wait(waiting, branches.clone(), Some(path.block))?;
         path.state.polled.extend(branches.iter().map(|(member, _)| *member));
         // The state before the wait continues: constants that were materialized for the wait are not known in it.
@@ -235,7 +235,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let all_idle =
             path.state.members.iter().enumerate().all(|(member, state)| match self.current_wait(&path, member) {
                 Some((_, wait)) => wait.blocking == Blocking::MayBlockForever,
-                None => !matches!(state.control, Control::Inert(syntactic) if syntactic != SyntacticPartners::NONE),
+                None => {
+                    !matches!(state.control, Control::Inert(awaited_set) if awaited_set != AwaitedSetId::NOT_WAKEABLE)
+                }
             });
         let mut awaited = Vec::new();
         let mut emitted = Vec::new();
@@ -284,10 +286,10 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let body = self.group.members[member].body;
         let parameters = body.blocks[branch.then.0 as usize].parameters.iter().map(|parameter| {
             let data = &body.values[parameter.0 as usize];
-            self.out.value(data.ty, data.name.clone())
+            self.out.create_value(data.ty, data.name.clone())
         });
         let parameters: Vec<Value> = parameters.collect();
-        let then = self.out.block(parameters.clone());
+        let then = self.out.create_block(parameters.clone());
         let awaited = Branch { guard, operation, then, location: branch.location };
         (awaited, EmittedBranch { member, branch: number, then, parameters })
     }

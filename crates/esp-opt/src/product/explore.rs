@@ -4,11 +4,11 @@
 //! # Abstract states
 //!
 //! A *location vector* consists of the control locations of all members. An *abstract state* is a location vector with
-//! facts: an interval of each live integer, constants, excluded values, tags of unions in memory, and rendezvous that
-//! have been tried and do not match. A *node* of the product is an abstract state; its code is executed symbolically
-//! once. The abstract states of one location vector form its *partition* (trace partitioning, Mauborgne, Rival 2005):
-//! keeping them apart is what removes tests, for example the test for an end of stream that another member has just
-//! sent.
+//! facts (an interval of each live integer, constants, excluded values, tags of unions in memory) and the rendezvous
+//! that have been tried and do not match. A *node* of the product is an abstract state; its code is executed
+//! symbolically once. The abstract states of one location vector form its *partition*: they are kept apart by what is
+//! known of values (dynamic partitioning, Bourdoncle 1992). Keeping them apart is what removes tests, for example the
+//! test for an end of stream that another member has just sent.
 //!
 //! ```text
 //!   facts of one value (narrower is lower)         precision of a partition
@@ -17,13 +17,15 @@
 //!          /            \                            |  more than MAX_FULL_STATES nodes
 //!   [low, high]    [low, high] \ {x, ..}           Flags          `bool`s and tags do; other facts are joined
 //!          \            /                            |  more than MAX_FLAG_STATES nodes
-//!     ...  c - 1   c   c + 1  ...                  LocationOnly   all facts are joined; tags are dropped
+//!     ...  c - 1   c   c + 1  ...                  NoFacts        all facts are joined; tags are dropped
 //! ```
 //!
-//! The ends of intervals are taken from the constants that the members compare with (widening with thresholds, Blanchet
-//! et al. 2003; `group::thresholds`), so the lattice is finite. A counter would still have a node for each threshold:
-//! when a new node of a partition differs from an older one in wider intervals only, both are widened to the wider ones
-//! (`widening`).
+//! Refuted rendezvous keep nodes apart at every precision.
+//!
+//! The abstraction moves the ends of intervals outward to thresholds, constants that the members compare with (those of
+//! Blanchet et al. 2003, applied at every node; `group::thresholds`). The lattice is therefore finite. A counter would
+//! still have a node for each threshold. Widening is a second, separate step (`widening`): when a new node of a
+//! partition differs from an older one in wider intervals only, both are widened to the wider ones.
 //!
 //! # Restart on precision loss
 //!
@@ -39,7 +41,7 @@
 //!       run_to_fixpoint
 //!       if members are blocked forever for the first time: forget everything, and merge
 //!                                               the states of inert members    (`inert_members`)
-//!       else if a member may starve on a cycle: serve it first at a location vector of that cycle,    (`fairness`)
+//!       else if a member may starve: serve it first at a location vector of that component,           (`fairness`)
 //!                                               discard the executions that read the preference
 //!       else emit the jumps
 //!
@@ -87,8 +89,8 @@ pub(crate) struct Product {
     pub(crate) nodes: usize,
     /// The process whose removal reduces the nodes most, if the group has several and the product is large.
     pub(crate) costliest: Option<ProcessId>,
-    /// Whether members may be inert while others proceed.
-    pub(crate) has_inert_members: bool,
+    /// Whether members may be blocked forever while others proceed.
+    pub(crate) has_blocked_members: bool,
 }
 
 /// Explores the product of a group. `fuel` is the remaining work, and is reduced by what the exploration takes.
@@ -113,8 +115,8 @@ pub(crate) fn explore(group: &Group<'_>, limits: ProductLimits, fuel: &mut usize
     let is_large = explorer.round.size > limits.instructions;
     let costliest = if is_large { explorer.costliest() } else { None };
     explorer.link_nodes(start, &yield_points);
-    let has_inert_members = explorer.merges_inert_states;
-    Ok(Product { nodes: explorer.round.reached.len(), body: explorer.out.body, costliest, has_inert_members })
+    let has_blocked_members = explorer.merges_inert_states;
+    Ok(Product { nodes: explorer.round.reached.len(), body: explorer.out.body, costliest, has_blocked_members })
 }
 
 fn slots(group: &Group<'_>) -> Vec<Slot> {
@@ -141,8 +143,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
             round: Round::default(),
             effects: NodeEffects::default(),
             schedule,
-            blocked_places: vec![Vec::new(); group.members.len()],
-            reached_blocked_at: vec![BTreeSet::new(); group.members.len()],
+            blocked_waits: vec![Vec::new(); group.members.len()],
+            reached_blocked_waits: vec![BTreeSet::new(); group.members.len()],
             deadlock_blocks: BTreeMap::new(),
             awaited_sets: vec![Vec::new()],
             is_reportable: (0..group.members.len()).map(|member| inert_members::is_reportable(group, member)).collect(),
@@ -164,9 +166,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
 
     /// As [`Explorer::explore`]; none if the search has to restart.
     fn explore_once(&mut self) -> Result<Option<Transition>, Refusal> {
-        let entry = self.out.block(Vec::new());
+        let entry = self.out.create_block(Vec::new());
         let member =
-            MemberState { control: Control::Running(BlockId(0)), last_choice: SmallMap::new(), blocked_at: None };
+            MemberState { control: Control::Running(BlockId(0)), last_choice: SmallMap::new(), blocked_wait: None };
         let state = ProductState::new(vec![member; self.group.members.len()]);
         let mut start = self.transition(SymbolicState { block: entry, state });
         loop {
@@ -295,11 +297,11 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let members = vector.members.iter().map(|(control, last)| MemberState {
             control: *control,
             last_choice: last.clone(),
-            blocked_at: None,
+            blocked_wait: None,
         });
         let mut members: Vec<MemberState> = members.collect();
-        for (member, blocked_at) in &node.inert {
-            members[*member].blocked_at = Some(SymbolicValue::Residual(*blocked_at));
+        for (member, blocked_wait) in &node.inert {
+            members[*member].blocked_wait = Some(SymbolicValue::Residual(*blocked_wait));
         }
         let state = ProductState {
             values: node.values.clone(),
@@ -326,7 +328,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                         self.effects.environment_waiters.insert(member);
                     }
                 }
-                self.step_quiescent(path)
+                self.step_all_waiting(path)
             }
         }
     }
@@ -392,7 +394,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let mut state = transition.path.state.abstraction(self.group, transition.partition, *precision);
         match precision {
             Precision::Full => self.apply_widening(&mut state),
-            Precision::Flags | Precision::LocationOnly => {
+            Precision::Flags | Precision::NoFacts => {
                 let origins = transition.path.state.values.keys().copied();
                 let origins = origins.filter(|origin| self.is_joined(transition.partition, *origin)).collect();
                 self.join_into_widened(&mut state, origins);
@@ -426,7 +428,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 return (*origin, SymbolicValue::Constant(constant));
             }
             let data = &self.group.members[origin.0].body.values[origin.1.0 as usize];
-            let parameter = self.out.value(data.ty, data.name.clone());
+            let parameter = self.out.create_value(data.ty, data.name.clone());
             if let Some(fact) = fact {
                 parameter_facts.insert(parameter, fact.clone());
             }
@@ -436,12 +438,12 @@ impl<'g, 'p> Explorer<'g, 'p> {
         drop(facts);
         let inert = state.members.iter().enumerate().filter(|(_, member)| matches!(member.control, Control::Inert(_)));
         let inert: Vec<(usize, Value)> =
-            inert.map(|(member, _)| (member, self.out.value(TypeTable::U32, None))).collect();
-        let iteration_count = self.schedule.map(|_| self.out.value(TypeTable::U32, None));
+            inert.map(|(member, _)| (member, self.out.create_value(TypeTable::U32, None))).collect();
+        let iteration_count = self.schedule.map(|_| self.out.create_value(TypeTable::U32, None));
         let live = parameters(&values).map(|(_, parameter)| parameter);
-        let block = self
-            .out
-            .block(live.chain(inert.iter().map(|(_, blocked_at)| *blocked_at)).chain(iteration_count).collect());
+        let block = self.out.create_block(
+            live.chain(inert.iter().map(|(_, blocked_wait)| *blocked_wait)).chain(iteration_count).collect(),
+        );
         let abstraction = Rc::new(abstraction);
         self.node_numbers.insert(abstraction.clone(), self.nodes.len());
         self.nodes.push(Node {
@@ -492,8 +494,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
             let mut arguments: Vec<Value> =
                 origins.into_iter().map(|(member, value)| self.residual_value(&mut path, member, value)).collect();
             for member in 0..path.state.members.len() {
-                if let Some(blocked_at) = path.state.members[member].blocked_at {
-                    arguments.push(self.materialize(&mut path, blocked_at, TypeTable::U32));
+                if let Some(blocked_wait) = path.state.members[member].blocked_wait {
+                    arguments.push(self.materialize(&mut path, blocked_wait, TypeTable::U32));
                 }
             }
             arguments.extend(path.state.iteration_count);

@@ -1,9 +1,9 @@
-//! The data of the search for a product: nodes, trace partitions, the current round, and the effects of the symbolic
+//! The data of the search for a product: nodes, partitions, the current round, and the effects of the symbolic
 //! execution of a node. The algorithm over them is in `explore`; `symbolic_exec`, `rendezvous`, `environment`,
 //! `trace_path`, `fault_checks` and `deadlock_report` extend [`Explorer`] by the parts of the symbolic execution.
 
 use super::group::Group;
-use super::pending_report::{BlockedAt, BlockedAtId, MemberFate, PendingReport};
+use super::pending_report::{BlockedWait, BlockedWaitId, MemberFate, PendingReport};
 use super::residue::Residue;
 use super::schedule::{ExitBlock, PathSchedule};
 use super::state::{AbstractState, LocationVector, MemberValue, Precision, SymbolicState, SymbolicValue};
@@ -42,12 +42,13 @@ pub(super) struct Explorer<'g, 'p> {
     pub(super) effects: NodeEffects,
     /// The schedule of the fast path that is traced; none for the product of complete processes.
     pub(super) schedule: Option<&'g PathSchedule>,
-    /// Per member: the places at which it may be blocked forever, and the numbers of those that the last round reached.
-    pub(super) blocked_places: Vec<Vec<BlockedAt>>,
-    pub(super) reached_blocked_at: Vec<BTreeSet<BlockedAtId>>,
-    /// By the fates of all members, none of which is active: the block that these states share, and its report.
+    /// Per member: the waits at which it may be blocked forever, and the numbers of those that the last round reached.
+    pub(super) blocked_waits: Vec<Vec<BlockedWait>>,
+    pub(super) reached_blocked_waits: Vec<BTreeSet<BlockedWaitId>>,
+    /// By the fates of all members in a state in which no reported member waits: the block that these states share, and
+    /// its report.
     pub(super) deadlock_blocks: BTreeMap<Vec<MemberFate>, (BlockId, PendingReport)>,
-    /// The sets of operations that [`super::state::SyntacticPartners`] number; the first is empty.
+    /// The sets of operations that [`super::state::AwaitedSetId`] numbers; the first is empty.
     pub(super) awaited_sets: Vec<Vec<(ChannelId, Direction)>>,
     /// Per member: whether a deadlock report can list it.
     pub(super) is_reportable: Vec<bool>,
@@ -141,7 +142,7 @@ pub(super) struct Node {
     pub(super) values: SmallMap<MemberValue, SymbolicValue>,
     /// The facts of the abstract state, by parameter.
     pub(super) facts: Rc<SmallMap<Value, Fact>>,
-    /// The inert members, and the parameters that hold the numbers of the places at which they are blocked.
+    /// The inert members, and the parameters that hold the numbers of the waits at which they are blocked.
     pub(super) inert: Vec<(usize, Value)>,
     /// On a fast path: the parameter that counts iterations.
     pub(super) iteration_count: Option<Value>,
@@ -172,7 +173,8 @@ impl Explorer<'_, '_> {
         Ok(())
     }
 
-    /// The remaining work: an emitted instruction is one unit, and so is the location of a member in a reached node.
+    /// The remaining work: an emitted instruction is one unit, a wait `wait_cost`, the location of a member in a
+    /// reached node one.
     pub(super) fn remaining_fuel(&self) -> usize {
         self.fuel.saturating_sub(self.out.size + self.round.total_reached * self.group.members.len())
     }

@@ -3,7 +3,7 @@
 //! code faults: these are the guards of a tracing compiler, with deoptimization at the exit. Knows no schedule.
 
 use super::explorer::Explorer;
-use super::residue::to;
+use super::residue::edge_to;
 use super::state::{Condition, SymbolicState, SymbolicValue};
 use crate::facts::{self, Fact};
 use crate::path_exit::ExitReason;
@@ -70,7 +70,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 Some(length) => (SymbolicValue::Constant(length), Fact::constant(length)),
                 None => {
                     let from = self.residual_place(&mut path, member, holder);
-                    let length = self.out.value(TypeTable::I32, None);
+                    let length = self.out.create_value(TypeTable::I32, None);
                     self.out.emit(path.block, Some(length), Op::Length(from), location);
                     // Its bound need not be a threshold of the group; the bound of `int` always is.
                     (SymbolicValue::Residual(length), Fact::between(0, i128::from(i32::MAX)))
@@ -84,13 +84,13 @@ impl<'g, 'p> Explorer<'g, 'p> {
             return Ok(Some(path));
         }
         let Some(inside) = fact.within(0, lengths.high - 1) else {
-            return self.exit_path(path, ExitReason::Stops(member)).map(|()| None);
+            return self.exit_path(path, ExitReason::NotExecutable(member)).map(|()| None);
         };
         let is_wide = matches!(types.get(ty), Type::Int(int) if int.bits() == 64);
         let unsigned = if is_wide { TypeTable::U64 } else { TypeTable::U32 };
         let left = self.as_unsigned(&mut path, value, ty, unsigned, location);
         let right = self.as_unsigned(&mut path, length, TypeTable::I32, unsigned, location);
-        let holds = self.out.value(TypeTable::BOOL, None);
+        let holds = self.out.create_value(TypeTable::BOOL, None);
         self.out.emit(path.block, Some(holds), Op::Binary(BinaryOp::Less, left, right), location);
         let mut fails = path.clone();
         path.state.assume_fact(holds, Fact::constant(1));
@@ -117,7 +117,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 if ty == wanted {
                     return value;
                 }
-                let converted = self.out.value(wanted, None);
+                let converted = self.out.create_value(wanted, None);
                 self.out.emit(path.block, Some(converted), Op::Convert(value), location);
                 converted
             }
@@ -135,13 +135,13 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let types = self.group.types();
         let (fact_a, fact_b) = (path.state.fact(self.group, a, ty), path.state.fact(self.group, b, ty));
         match facts::binary(types, TypeTable::BOOL, op, ty, &fact_a, &fact_b).as_constant() {
-            Some(0) => return self.exit_path(path, ExitReason::Stops(member)).map(|()| None),
+            Some(0) => return self.exit_path(path, ExitReason::NotExecutable(member)).map(|()| None),
             Some(_) => return Ok(Some(path)),
             None => {}
         }
         let left = self.materialize(&mut path, a, ty);
         let right = self.materialize(&mut path, b, ty);
-        let holds = self.out.value(TypeTable::BOOL, None);
+        let holds = self.out.create_value(TypeTable::BOOL, None);
         self.out.emit(path.block, Some(holds), Op::Binary(op, left, right), location);
         path.state.conditions.insert(holds, Condition::Compare(op, a, b, ty));
         let mut fails = path.clone();
@@ -160,11 +160,12 @@ impl<'g, 'p> Explorer<'g, 'p> {
         location: Location,
     ) -> Result<SymbolicState, Refusal> {
         let from = path.block;
-        path.block = self.out.block(Vec::new());
-        fails.block = self.out.block(Vec::new());
-        let branch = Terminator::Branch { condition: holds, then: to(path.block), otherwise: to(fails.block) };
+        path.block = self.out.create_block(Vec::new());
+        fails.block = self.out.create_block(Vec::new());
+        let branch =
+            Terminator::Branch { condition: holds, then: edge_to(path.block), otherwise: edge_to(fails.block) };
         self.out.finish(from, branch, location);
-        self.exit_path(fails, ExitReason::Stops(member))?;
+        self.exit_path(fails, ExitReason::NotExecutable(member))?;
         Ok(path)
     }
 
@@ -180,7 +181,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let at = (member, location);
         match &next.op {
             Op::Allocate(pool) => {
-                let free = self.out.value(TypeTable::I32, None);
+                let free = self.out.create_value(TypeTable::I32, None);
                 self.out.emit(path.block, Some(free), Op::FreeObjects(*pool), location);
                 let none = self.materialize(&mut path, SymbolicValue::Constant(0), TypeTable::I32);
                 self.require(path, at, (BinaryOp::NotEqual, free, none))
@@ -293,7 +294,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             Some(length) => SymbolicValue::Constant(length),
             None => {
                 let from = self.residual_place(path, member, bytes);
-                let length = self.out.value(TypeTable::I32, None);
+                let length = self.out.create_value(TypeTable::I32, None);
                 self.out.emit(path.block, Some(length), Op::Length(from), location);
                 SymbolicValue::Residual(length)
             }
@@ -315,7 +316,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         at: (usize, Location),
         (op, a, b): (BinaryOp, Value, Value),
     ) -> Value {
-        let result = self.out.value(TypeTable::U64, None);
+        let result = self.out.create_value(TypeTable::U64, None);
         self.out.emit(path.block, Some(result), Op::Binary(op, a, b), at.1);
         result
     }
@@ -328,7 +329,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         (member, location): (usize, Location),
         (op, a, b): (BinaryOp, Value, Value),
     ) -> Result<Option<SymbolicState>, Refusal> {
-        let holds = self.out.value(TypeTable::BOOL, None);
+        let holds = self.out.create_value(TypeTable::BOOL, None);
         self.out.emit(path.block, Some(holds), Op::Binary(op, a, b), location);
         let (mut path, mut fails) = (path.clone(), path);
         path.state.assume_fact(holds, Fact::constant(1));

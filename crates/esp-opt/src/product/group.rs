@@ -1,5 +1,5 @@
 //! A group of instances to be fused: its members in order, what is known of the code of each, the channels between
-//! them, and the thresholds of widening. Knows no states.
+//! them, and the thresholds of intervals. Knows no states.
 
 mod eligibility;
 mod liveness;
@@ -11,7 +11,7 @@ pub(crate) use eligibility::observes_absence;
 use self::eligibility::{channel_users, check_eligible, internal_channels};
 use self::liveness::{Live, future_deadlines, join_blocks, liveness, operations_ahead};
 use self::pipeline::pipeline_order;
-use self::thresholds::WideningThresholds;
+use self::thresholds::IntervalThresholds;
 use super::body_queries::wait_of_site;
 use super::counted_loops::{CountedLoop, counted_loops};
 use crate::refusal::Refusal;
@@ -29,7 +29,7 @@ pub(crate) struct Group<'p> {
     pub(super) members: Vec<Member<'p>>,
     /// Per channel: whether it lies between members.
     pub(super) internal: Vec<bool>,
-    pub(super) thresholds: WideningThresholds,
+    pub(super) thresholds: IntervalThresholds,
     /// Whether overflow is a fault.
     pub(super) checked: bool,
     /// Whether there are processes outside of the group.
@@ -106,7 +106,7 @@ impl<'p> Group<'p> {
         Ok(Group {
             program,
             internal,
-            thresholds: WideningThresholds::new(&members),
+            thresholds: IntervalThresholds::new(&members),
             members,
             checked,
             has_others: program.processes.len() > processes.len(),
@@ -125,7 +125,7 @@ impl<'p> Group<'p> {
         Group {
             program,
             internal: program.channels.iter().map(|channel| channel.boundary == Boundary::Internal).collect(),
-            thresholds: WideningThresholds::new(&members),
+            thresholds: IntervalThresholds::new(&members),
             members,
             checked,
             has_others: true,

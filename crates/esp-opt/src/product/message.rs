@@ -86,7 +86,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         location: Location,
     ) -> SymbolicValue {
         let (place, ty) = self.content_place(path, operand, location);
-        let slot = self.out.slot(ty);
+        let slot = self.out.create_slot(ty);
         let literal = Place { base: Base::Slot(slot), path: Vec::new() };
         self.out.emit(path.block, None, Op::SetBytes(literal.clone(), bytes.to_vec()), location);
         self.emit_test(path, Op::Equal(Operand::Place(place), Operand::Place(literal)), location)
@@ -161,7 +161,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 return SymbolicValue::Constant(1);
             }
         }
-        let read = self.out.value(TypeTable::U32, None);
+        let read = self.out.create_value(TypeTable::U32, None);
         self.out.emit(path.block, Some(read), Op::Tag(place.clone()), location);
         if let Some(steps) = steps {
             if let Some(fact) = path.state.tags.get(&steps) {
@@ -179,7 +179,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     }
 
     fn emit_test(&mut self, path: &mut SymbolicState, op: Op, location: Location) -> SymbolicValue {
-        let value = self.out.value(TypeTable::BOOL, None);
+        let value = self.out.create_value(TypeTable::BOOL, None);
         self.out.emit(path.block, Some(value), op, location);
         SymbolicValue::Residual(value)
     }
@@ -194,7 +194,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         match operand {
             SymbolicOperand::Value(known, _) => *known,
             SymbolicOperand::Place(place, ty) => {
-                let value = self.out.value(*ty, None);
+                let value = self.out.create_value(*ty, None);
                 self.out.emit(path.block, Some(value), Op::Load(place.clone()), location);
                 SymbolicValue::Residual(value)
             }

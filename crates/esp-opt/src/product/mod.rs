@@ -1,13 +1,14 @@
-//! The product of a group of instances: one process that does what all of them do ("Fast Paths in Concurrent Programs",
-//! section 4.1). It is constructed by abstract interpretation of the members' code with trace partitioning; what the
-//! abstract states decide is computed here, and the residual program computes the rest.
+//! The product of a group of instances under one schedule: one process that does what all of them do ("Fast Paths in
+//! Concurrent Programs", section 4.1; filter fusion, Proebsting, Watterson 1996). It is constructed by abstract
+//! interpretation of the members' code with dynamic partitioning (Bourdoncle 1992); what the abstract states decide is
+//! computed here, and the residual program computes the rest.
 //!
 //! ```text
-//!   group             members, their liveness, the channels between them, the thresholds of widening
+//!   group             members, their liveness, the channels between them, the thresholds of intervals
 //!     eligibility     which groups can be fused, and which processes observe the absence of a partner
 //!     pipeline        the order of senders before receivers
 //!     liveness        live values and slots of a member; operations ahead of a location
-//!     thresholds      the constants to which the ends of intervals are widened
+//!     thresholds      the constants to which the ends of intervals are moved
 //!   body_queries      queries about bodies, operations and types
 //!   counted_loops     loops of a member with a bounded number of iterations
 //!   state             control locations, facts, abstract states: lattice and coarsening
@@ -16,7 +17,7 @@
 //!   explore           the fixed point over nodes
 //!     widening        widened facts of partitions, loss of precision
 //!     inert_members   members that are terminated or blocked forever
-//!     fairness        starvation on cycles of the product; where it yields
+//!     fairness        starvation in components of the product; where it yields
 //!     costliest       the process that contributes most nodes
 //!   symbolic_exec     execution of one member from one operation to the next
 //!   simplify          operations that facts make cheaper

@@ -163,7 +163,7 @@ mod tests {
 
     fn letter(number: u32) -> PathRegex {
         let statement = PathStatement::Site(SiteId(number));
-        PathRegex::Element(PathElement { statement, test: None, peer: None, yield_to: None })
+        PathRegex::Element(PathElement { statement, predicate: None, peer: None, yield_to: None })
     }
 
     /// The length of the longest prefix of a word of sites that is accepted.

@@ -1,21 +1,21 @@
-//! Deadlock reports that cannot be emitted before the search ends, because the places at which inert members may
-//! be blocked are not known. Data only: `explore/inert_members` decides which members are inert, `deadlock_report`
+//! Deadlock reports that cannot be emitted before the search ends, because the waits at which inert members may be
+//! blocked are not known. Data only: `explore/inert_members` decides which members are inert, `deadlock_report`
 //! emits the reports.
 
 use super::state::{SymbolicState, SymbolicValue};
 use quaject_esp_ir::ir::{BlockId, Location, Wait};
 
-/// The number of a place at which a member is blocked, a run-time value of the product.
+/// The number of the wait at which a member is blocked, a run-time value of the product.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct BlockedAtId(pub(super) u32);
+pub(super) struct BlockedWaitId(pub(super) u32);
 
-impl BlockedAtId {
+impl BlockedWaitId {
     /// Nowhere: the member has terminated.
-    pub(super) const TERMINATED: BlockedAtId = BlockedAtId(0);
+    pub(super) const TERMINATED: BlockedWaitId = BlockedWaitId(0);
 
-    /// The number of the place with this index.
-    pub(super) fn of_index(index: usize) -> BlockedAtId {
-        BlockedAtId(index as u32 + 1)
+    /// The number of the wait with this index.
+    pub(super) fn of_index(index: usize) -> BlockedWaitId {
+        BlockedWaitId(index as u32 + 1)
     }
 
     pub(super) fn as_constant(self) -> SymbolicValue {
@@ -23,9 +23,9 @@ impl BlockedAtId {
     }
 }
 
-/// The place at which a member is blocked: a wait, and which of its branches are open.
+/// The wait at which a member is blocked, and which of its branches are open.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct BlockedAt {
+pub(super) struct BlockedWait {
     pub(super) block: BlockId,
     pub(super) open: Vec<bool>,
 }
@@ -33,11 +33,13 @@ pub(super) struct BlockedAt {
 /// The fate of a member in a state in which no member can proceed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum MemberFate {
-    Active,
+    /// It waits, at an idle point or for the environment, and is not reported.
+    WaitingUnreported,
     Terminated,
-    Blocked,
-    /// It is inert but has syntactic partners, which suppress the report.
-    BlockedUnreported,
+    /// It is inert: blocked forever, or terminated.
+    Inert,
+    /// It is inert but wakeable, and not reported.
+    InertUnreported,
 }
 
 /// A wait that reports members that are blocked forever.
@@ -46,7 +48,7 @@ pub(super) struct PendingReport {
     pub(super) wait: Wait,
     /// Members that wait here.
     pub(super) waiting: Vec<usize>,
-    /// Inert members that it does not report.
-    pub(super) unreported: Vec<usize>,
+    /// Inert members that are wakeable, and therefore not reported.
+    pub(super) wakeable: Vec<usize>,
     pub(super) location: Location,
 }

@@ -2,10 +2,10 @@
 //! in `message`, operations with the environment in `environment`.
 //!
 //! ```text
-//!   step_quiescent         poll the environment for preferred members
+//!   step_all_waiting       poll the environment for preferred members
 //!     perform_rendezvous   a member that has yielded, if others have run since
 //!       select_rendezvous    else the first possible rendezvous: priority of `pri alt`; preferred members; receiver
-//!                              furthest downstream; the rotation of both fair waits
+//!                              furthest downstream; the round-robin order of both fair waits
 //!       attempt_rendezvous     fork on unknown guards; poll operations with the environment that precede it
 //!         make_message           evaluate the payload
 //!           match_message          fork on unknown matches and on the condition
@@ -42,7 +42,7 @@ pub(super) enum GuardValue {
 
 impl<'g, 'p> Explorer<'g, 'p> {
     /// Continues from a state in which all members wait.
-    pub(super) fn step_quiescent(&mut self, path: SymbolicState) -> Result<(), Refusal> {
+    pub(super) fn step_all_waiting(&mut self, path: SymbolicState) -> Result<(), Refusal> {
         if self.schedule.is_some() {
             return self.run_scheduled(path);
         }
@@ -215,15 +215,15 @@ impl<'g, 'p> Explorer<'g, 'p> {
             (
                 !preferred.contains(&receiver) && !preferred.contains(&sender),
                 std::cmp::Reverse(receiver),
-                self.alternation_rank(path, receiver, rendezvous.receiver_choice()),
-                self.alternation_rank(path, sender, rendezvous.sender_choice()),
+                self.round_robin_rank(path, receiver, rendezvous.receiver_choice()),
+                self.round_robin_rank(path, sender, rendezvous.sender_choice()),
             )
         };
         possible.iter().filter(is_allowed).min_by_key(rank).copied()
     }
 
     /// The rank of a choice in the order in which a wait tries them: a fair wait begins after its last choice.
-    fn alternation_rank(&self, path: &SymbolicState, member: usize, choice: BranchChoice) -> (bool, BranchChoice) {
+    fn round_robin_rank(&self, path: &SymbolicState, member: usize, choice: BranchChoice) -> (bool, BranchChoice) {
         let Some((block, wait)) = self.current_wait(path, member) else { return (false, choice) };
         match (wait.order, path.state.members[member].last_choice.get(&block)) {
             (AltOrder::Fair, Some(last)) => (choice <= *last, choice),
@@ -261,9 +261,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let Control::Yielded(block, own) = path.state.members[member].control else {
             unreachable!("the member has yielded")
         };
-        let next = self.out.block(Vec::new());
+        let next = self.out.create_block(Vec::new());
         let location = self.group.members[member].body.blocks[block.0 as usize].location;
-        self.out.finish(path.block, Terminator::Yield(super::residue::to(next)), location);
+        self.out.finish(path.block, Terminator::Yield(super::residue::edge_to(next)), location);
         path.block = next;
         path.state.has_waited = true;
         path.state.progressed_members.insert(member);
@@ -321,7 +321,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 (self.guard_value(&path, member, branch.guard), branch.guard)
             {
                 let retry =
-                    &mut |explorer: &mut Explorer<'g, 'p>, path: SymbolicState, _| explorer.step_quiescent(path);
+                    &mut |explorer: &mut Explorer<'g, 'p>, path: SymbolicState, _| explorer.step_all_waiting(path);
                 return self.fork_on(path, member, guard, branch.location, retry);
             }
         }
@@ -343,12 +343,12 @@ impl<'g, 'p> Explorer<'g, 'p> {
         choice: BranchChoice,
     ) -> Vec<(usize, u32)> {
         let (_, wait) = self.current_wait(path, member).expect("participants wait");
-        let rank = self.alternation_rank(path, member, choice);
+        let rank = self.round_robin_rank(path, member, choice);
         let is_before = |branch: u32| match wait.order {
             AltOrder::Priority => branch < choice.branch,
             // A time that is certainly after the arrival has not passed whenever the member arrives.
             AltOrder::Fair => {
-                self.alternation_rank(path, member, BranchChoice::with_environment(branch)) < rank
+                self.round_robin_rank(path, member, BranchChoice::with_environment(branch)) < rank
                     && !self.group.is_future_deadline(member, wait, branch)
             }
         };
@@ -376,7 +376,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 let matches_any =
                     condition.is_none() && patterns.iter().all(|p| matches!(p, Pattern::Any | Pattern::Bind(_)));
                 if self.schedule.is_some() && has_effects(self.group.members[sender].body, *entry) {
-                    return self.exit_path(path, ExitReason::Stops(sender));
+                    return self.exit_path(path, ExitReason::NotExecutable(sender));
                 }
                 if !matches_any && has_effects(self.group.members[sender].body, *entry) {
                     return Err(Refusal::Unsupported {
@@ -435,7 +435,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     fn refute(&mut self, mut path: SymbolicState, rendezvous: Rendezvous) -> Result<(), Refusal> {
         path.state.refuted.insert(rendezvous);
         (0..self.group.members.len()).for_each(|member| path.state.prune(self.group, member));
-        self.step_quiescent(path)
+        self.step_all_waiting(path)
     }
 
     /// Completes a rendezvous: reference counts are adjusted, and both members proceed.

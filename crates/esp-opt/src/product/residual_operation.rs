@@ -70,13 +70,13 @@ impl<'g, 'p> Explorer<'g, 'p> {
             if blocks.contains_key(&block) {
                 continue;
             }
-            let copy = self.out.block(Vec::new());
+            let copy = self.out.create_block(Vec::new());
             blocks.insert(block, copy);
             let source = &body.blocks[block.0 as usize];
             let results = source.instructions.iter().filter_map(|instruction| instruction.result);
             for value in source.parameters.iter().copied().chain(results) {
                 let data = &body.values[value.0 as usize];
-                values.insert(value, self.out.value(data.ty, data.name.clone()));
+                values.insert(value, self.out.create_value(data.ty, data.name.clone()));
             }
             worklist.extend(successors(&source.terminator, Regions::Include));
         }

@@ -12,7 +12,7 @@ pub(super) struct Residue {
     pub(super) body: Body,
     /// Instructions and ends of blocks emitted so far.
     pub(super) size: usize,
-    /// The cost of a wait, in instructions.
+    /// The units that a wait counts ([`ProductLimits::wait_cost`](crate::limits::ProductLimits)).
     wait_cost: usize,
 }
 
@@ -21,18 +21,18 @@ impl Residue {
         Residue { body: Body { values: Vec::new(), slots, blocks: Vec::new() }, size: 0, wait_cost }
     }
 
-    pub(super) fn value(&mut self, ty: TypeId, name: Option<SmolStr>) -> Value {
+    pub(super) fn create_value(&mut self, ty: TypeId, name: Option<SmolStr>) -> Value {
         self.body.values.push(ValueData { ty, name });
         Value(self.body.values.len() as u32 - 1)
     }
 
-    pub(super) fn slot(&mut self, ty: TypeId) -> SlotId {
+    pub(super) fn create_slot(&mut self, ty: TypeId) -> SlotId {
         self.body.slots.push(Slot { ty, name: None });
         SlotId(self.body.slots.len() as u32 - 1)
     }
 
     /// A block without code. It has a placeholder terminator until it is finished.
-    pub(super) fn block(&mut self, parameters: Vec<Value>) -> BlockId {
+    pub(super) fn create_block(&mut self, parameters: Vec<Value>) -> BlockId {
         self.body.blocks.push(Block {
             parameters,
             instructions: Vec::new(),
@@ -56,6 +56,6 @@ impl Residue {
 }
 
 /// An edge without arguments.
-pub(super) fn to(block: BlockId) -> Edge {
+pub(super) fn edge_to(block: BlockId) -> Edge {
     Edge { to: block, arguments: Vec::new() }
 }

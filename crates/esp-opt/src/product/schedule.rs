@@ -69,7 +69,7 @@ pub(super) struct MemberProgress {
     /// Whether the predicate of its start has not been evaluated yet.
     pub(super) is_start_pending: bool,
     /// Predicates that have been evaluated before their statement, with their values.
-    pub(super) evaluated_tests: Vec<(u32, bool)>,
+    pub(super) evaluated_predicates: Vec<(u32, bool)>,
 }
 
 impl PathSchedule {
@@ -84,7 +84,7 @@ impl PathSchedule {
             unreachable!("a start is a wait")
         };
         let then = wait.branches[members[0].branch as usize].then;
-        let trigger_block = block_after_start(body, then, members[0].start.test);
+        let trigger_block = block_after_start(body, then, members[0].start.predicate);
         let Terminator::Jump(edge) = &body.blocks[trigger_block.0 as usize].terminator else {
             unreachable!("bodies are split after the start of a path")
         };
@@ -131,8 +131,8 @@ impl PathSchedule {
     }
 
     /// The predicate of the trigger's start.
-    pub(crate) fn trigger_test(&self) -> Option<u32> {
-        self.members[0].start.test
+    pub(crate) fn trigger_predicate(&self) -> Option<u32> {
+        self.members[0].start.predicate
     }
 }
 
@@ -188,10 +188,10 @@ impl MemberSchedule {
 }
 
 /// The block that ends after the start of the trigger and its predicate.
-fn block_after_start(body: &Body, then: BlockId, test: Option<u32>) -> BlockId {
-    let Some(test) = test else { return then };
+fn block_after_start(body: &Body, then: BlockId, predicate: Option<u32>) -> BlockId {
+    let Some(predicate) = predicate else { return then };
     let mut block = then;
-    // The predicate is computed in blocks that join again before its test.
+    // The predicate is computed in blocks that join again before its evaluation.
     let mut reached = vec![false; body.blocks.len()];
     let mut worklist = vec![then];
     while let Some(next) = worklist.pop() {
@@ -199,7 +199,7 @@ fn block_after_start(body: &Body, then: BlockId, test: Option<u32>) -> BlockId {
             continue;
         }
         let Block { instructions, terminator, .. } = &body.blocks[next.0 as usize];
-        if matches!(instructions.last().map(|last| &last.op), Some(Op::Test(other, _)) if *other == test) {
+        if matches!(instructions.last().map(|last| &last.op), Some(Op::Predicate(other, _)) if *other == predicate) {
             block = next;
             break;
         }
@@ -322,7 +322,7 @@ pub(crate) struct PathProduct {
     pub(crate) exits: Vec<PathExit>,
     /// The blocks that exit, except those of `limit_exits`.
     pub(crate) exit_blocks: Vec<ExitBlock>,
-    /// The locations of the members at nodes and wherever a member is scheduled.
+    /// The locations of the members wherever a member is scheduled (which includes every node) and at every exit.
     pub(crate) locations: Vec<Vec<Location>>,
     /// Whether it makes a choice that the general code makes fairly.
     pub(crate) has_choice: bool,

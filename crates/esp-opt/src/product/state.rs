@@ -1,6 +1,6 @@
 //! The states of the product. A [`SymbolicState`] is the state of one path of the symbolic execution; an
-//! [`AbstractState`] is what remains of it at a node: control locations and coarsened facts. Knows how facts are
-//! coarsened, not how states change.
+//! [`AbstractState`] is what remains of it at a node: control locations and coarsened facts. Defines how facts
+//! are coarsened, assumed and forgotten; executes nothing.
 
 use super::group::Group;
 use super::schedule::PathProgress;
@@ -10,7 +10,8 @@ use quaject_esp_ir::small_map::SmallMap;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// A path of the symbolic execution: the block that is being emitted, and the state of the members there.
+/// The state of the symbolic execution on one of its paths: the block that is being emitted, and the state of the
+/// members there.
 #[derive(Clone)]
 pub(super) struct SymbolicState {
     pub(super) block: BlockId,
@@ -64,9 +65,9 @@ pub(super) struct MemberState {
     pub(super) control: Control,
     /// Per fair wait with several branches or partners: the last choice, after which the next one begins.
     pub(super) last_choice: SmallMap<BlockId, BranchChoice>,
-    /// Of an inert member: the number ([`BlockedAtId`](super::pending_report::BlockedAtId)) of the place at which it is
-    /// blocked.
-    pub(super) blocked_at: Option<SymbolicValue>,
+    /// Of an inert member: the number ([`BlockedWaitId`](super::pending_report::BlockedWaitId)) of the wait at which it
+    /// is blocked.
+    pub(super) blocked_wait: Option<SymbolicValue>,
 }
 
 /// The control location of a member.
@@ -81,18 +82,18 @@ pub(super) enum Control {
     /// At its end.
     Terminated,
     /// Terminated, or blocked forever: no active member can reach a partner of it, so it never proceeds
-    /// ([`MemberState::blocked_at`] distinguishes the two). [`SyntacticPartners`] exist in code only and suppress the
-    /// report.
-    Inert(SyntacticPartners),
+    /// ([`MemberState::blocked_wait`] distinguishes the two). The set is [`AwaitedSetId::NOT_WAKEABLE`] unless
+    /// it is wakeable.
+    Inert(AwaitedSetId),
 }
 
-/// The syntactic partners of an inert member, as the number of a set: the operations that it waits for, if the code of
-/// a member that may proceed has the other end of one. A state with such a set is not a deadlock of that member.
+/// The number of the set of operations that an inert member waits for, if it is wakeable (`explore::inert_members`). A
+/// wakeable member is not reported as deadlocked.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub(super) struct SyntacticPartners(pub(super) usize);
+pub(super) struct AwaitedSetId(pub(super) usize);
 
-impl SyntacticPartners {
-    pub(super) const NONE: SyntacticPartners = SyntacticPartners(0);
+impl AwaitedSetId {
+    pub(super) const NOT_WAKEABLE: AwaitedSetId = AwaitedSetId(0);
 }
 
 /// When a member that has yielded continues.
@@ -211,8 +212,8 @@ pub(super) enum Precision {
     Full,
     /// Those about `bool`s and tags.
     Flags,
-    /// None; nothing is known of tags.
-    LocationOnly,
+    /// None; nothing is known of tags. Refuted rendezvous still do, as at every precision.
+    NoFacts,
 }
 
 impl ProductState {
@@ -296,7 +297,7 @@ impl ProductState {
             group.coarsen(*origin, fact).map(|fact| (*origin, fact))
         });
         let facts = facts.collect();
-        let is_live = |place: &TagPlace| precision != Precision::LocationOnly && self.is_live(group, place.0);
+        let is_live = |place: &TagPlace| precision != Precision::NoFacts && self.is_live(group, place.0);
         let tags =
             self.tags.iter().filter(|(place, _)| is_live(place)).map(|(place, fact)| (place.clone(), fact.clone()));
         AbstractState { partition, refuted: self.refuted.clone(), facts, tags: tags.collect() }

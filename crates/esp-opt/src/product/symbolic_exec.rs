@@ -1,5 +1,5 @@
-//! Symbolic execution of one member from one channel operation to the next (King 1976). Knows no rendezvous and no
-//! nodes.
+//! Symbolic execution of one member from one channel operation to the next (King 1976). Does not choose rendezvous;
+//! ends a path where a node begins.
 //!
 //! It is partial evaluation at the same time: an instruction whose result the current facts decide is computed here,
 //! and any other is emitted into the residue, with the facts about its result.
@@ -18,7 +18,7 @@
 //! Each path of the execution is a [`SymbolicState`]. Paths join at nodes only, where states are abstracted.
 
 use super::explorer::Explorer;
-use super::residue::to;
+use super::residue::edge_to;
 use super::simplify::{Simplification, simplify};
 use super::state::{
     Condition, Control, MemberValue, ProductState, SinceYield, SymbolicOperand, SymbolicState, SymbolicValue, TagPlace,
@@ -61,12 +61,12 @@ impl<'g, 'p> Explorer<'g, 'p> {
             }
             if let (Some(_), Some(last), Terminator::Jump(edge)) =
                 (self.schedule, source.instructions.last(), &source.terminator)
-                && let Op::Test(test, holds) = last.op
+                && let Op::Predicate(predicate, holds) = last.op
             {
                 return self.fork_on_predicate(
                     path,
                     member,
-                    test,
+                    predicate,
                     holds,
                     last.location,
                     &mut |explorer, mut path, reason| {
@@ -205,9 +205,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
             (true, true) | (false, false) => {}
         }
         let from = path.block;
-        path.block = self.out.block(Vec::new());
-        otherwise.block = self.out.block(Vec::new());
-        let branch = Terminator::Branch { condition, then: to(path.block), otherwise: to(otherwise.block) };
+        path.block = self.out.create_block(Vec::new());
+        otherwise.block = self.out.create_block(Vec::new());
+        let branch = Terminator::Branch { condition, then: edge_to(path.block), otherwise: edge_to(otherwise.block) };
         self.out.finish(from, branch, location);
         then(self, path, true)?;
         then(self, otherwise, false)
@@ -253,13 +253,13 @@ impl<'g, 'p> Explorer<'g, 'p> {
         };
         if let (Some(value), true) = (known, targets.len() > 1) {
             for (_, taken, _) in &mut targets {
-                taken.block = self.out.block(Vec::new());
+                taken.block = self.out.create_block(Vec::new());
             }
             let (_, last, _) = targets.last().expect("there are several targets");
-            let default = to(last.block);
+            let default = edge_to(last.block);
             let cases = targets[..targets.len() - 1]
                 .iter()
-                .map(|(case, taken, _)| (case.expect("only the last taken is the default"), to(taken.block)))
+                .map(|(case, taken, _)| (case.expect("only the last taken is the default"), edge_to(taken.block)))
                 .collect();
             self.out.finish(path.block, Terminator::Switch { value, cases, default }, location);
         }
@@ -309,7 +309,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                     .collect();
                 then(self, path, results)
             }
-            Terminator::Fault(_) if self.schedule.is_some() => self.exit_path(path, ExitReason::Stops(member)),
+            Terminator::Fault(_) if self.schedule.is_some() => self.exit_path(path, ExitReason::NotExecutable(member)),
             Terminator::Fault(fault) => {
                 self.out.finish(path.block, Terminator::Fault(*fault), source.location);
                 Ok(())
@@ -366,7 +366,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 if let Some(value) = path.state.constants.get(&(ty, constant)) {
                     return *value;
                 }
-                let value = self.out.value(ty, None);
+                let value = self.out.create_value(ty, None);
                 self.out.emit(path.block, Some(value), Op::Constant(constant), Location::default());
                 path.state.constants.insert((ty, constant), value);
                 value
@@ -393,7 +393,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let body = group.members[member].body;
         let ty_of = |value: Value| body.values[value.0 as usize].ty;
         let known = match (&instruction.op, instruction.result) {
-            (Op::Mark(_) | Op::Test(..), _) => return,
+            (Op::Mark(_) | Op::Predicate(..), _) => return,
             (Op::Constant(value), Some(_)) => Some(SymbolicValue::Constant(*value)),
             (Op::OwnId, Some(_)) => Some(SymbolicValue::Constant(i128::from(group.members[member].instance))),
             (Op::Unary(op, a), Some(result)) => {
@@ -472,7 +472,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 let fact_a = self.fact_of(path, member, *a);
                 let first = self.residual_value(path, member, *a);
                 let second = self.materialize(path, SymbolicValue::Constant(constant), data.ty);
-                let value = self.out.value(data.ty, data.name.clone());
+                let value = self.out.create_value(data.ty, data.name.clone());
                 self.out.emit(path.block, Some(value), Op::Binary(op, first, second), instruction.location);
                 let types = self.group.types();
                 let fact = facts::binary(types, data.ty, op, data.ty, &fact_a, &Fact::constant(constant));
@@ -502,7 +502,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         self.record_writes(path, &op);
         let result = instruction.result.map(|result| {
             let data = &body.values[result.0 as usize];
-            self.out.value(data.ty, data.name.clone())
+            self.out.create_value(data.ty, data.name.clone())
         });
         if let (Some(from), Some(to)) = (instruction.result, result) {
             self.record_result_facts(path, member, &instruction.op, body.values[from.0 as usize].ty, to);

@@ -58,7 +58,7 @@ pub(crate) fn trace_path(
 ) -> Result<PathProduct, Refusal> {
     let mut explorer = Explorer::new(group, Some(schedule), limits, limits.fuel);
     explorer.decisions_until_forced_exit = match placement {
-        IterationCountPlacement::LoopHeads | IterationCountPlacement::EveryNode => None,
+        IterationCountPlacement::FeedbackVertices | IterationCountPlacement::EveryNode => None,
         IterationCountPlacement::Forced(decision) => Some(decision),
     };
     explorer.check_size()?;
@@ -111,18 +111,18 @@ impl<'g, 'p> Explorer<'g, 'p> {
             let ranges = intervals(member.body, self.group.types(), self.group.checked, &[]);
             for value in &member.live[block.0 as usize].values {
                 let data = &member.body.values[value.0 as usize];
-                let parameter = self.out.value(data.ty, data.name.clone());
+                let parameter = self.out.create_value(data.ty, data.name.clone());
                 parameters.push(parameter);
                 // Excluded values would keep nodes apart.
                 let interval = ranges[value.0 as usize].as_ref().map(|fact| Fact::between(fact.low, fact.high));
                 facts.extend(interval.map(|fact| (parameter, fact)));
                 values.insert((number, *value), SymbolicValue::Residual(parameter));
             }
-            members.push(MemberState { control, last_choice: SmallMap::new(), blocked_at: None });
+            members.push(MemberState { control, last_choice: SmallMap::new(), blocked_wait: None });
         }
         let entry_facts = parameters.iter().map(|parameter| facts.get(parameter).cloned()).collect();
-        let entry = self.out.block(parameters);
-        let initial_count = self.out.value(TypeTable::U32, None);
+        let entry = self.out.create_block(parameters);
+        let initial_count = self.out.create_value(TypeTable::U32, None);
         self.out.emit(entry, Some(initial_count), Op::Constant(0), Location::default());
         let state = ProductState {
             path_progress: PathProgress::new(members.len()),
@@ -138,7 +138,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// The exit at a node that is taken when the iteration limit is reached there.
     fn limit_exit(&mut self, node: usize, initial_count: Value) -> LimitExit {
         let mut path = self.entry_state(node);
-        path.block = self.out.block(Vec::new());
+        path.block = self.out.create_block(Vec::new());
         let order: Vec<usize> = path.state.path_progress.resume_order(self.group.members.len());
         let at = self.locations(&path);
         let distance = self.distance_to_start(&path);
@@ -224,7 +224,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         }
         match &source.terminator {
             Terminator::Yield(_) | Terminator::Exit(_) | Terminator::End | Terminator::Fault(_) => {
-                self.exit_path(path, ExitReason::Stops(member)).map(|()| None)
+                self.exit_path(path, ExitReason::NotExecutable(member)).map(|()| None)
             }
             Terminator::Jump(_)
             | Terminator::Branch { .. }
@@ -256,18 +256,18 @@ impl<'g, 'p> Explorer<'g, 'p> {
     ) -> StatementEffect {
         let schedule = self.member_schedule(member);
         let progress = &mut path.state.path_progress.members[member];
-        let evaluated = std::mem::take(&mut progress.evaluated_tests);
+        let evaluated = std::mem::take(&mut progress.evaluated_predicates);
         if !schedule.is_in_alphabet(statement) {
-            progress.evaluated_tests = evaluated;
+            progress.evaluated_predicates = evaluated;
             return StatementEffect::Continue;
         }
-        let holds = |test: Option<u32>| test.is_none_or(|test| evaluated.contains(&(test, true)));
-        if schedule.exit.iter().any(|exit| exit.statement == statement && holds(exit.test)) {
+        let holds = |predicate: Option<u32>| predicate.is_none_or(|predicate| evaluated.contains(&(predicate, true)));
+        if schedule.exit.iter().any(|exit| exit.statement == statement && holds(exit.predicate)) {
             self.effects.ended.insert((member, statement));
             return StatementEffect::End;
         }
         let next = schedule.automaton.next(&progress.positions, statement);
-        let holds_at = |position: &u32| holds(schedule.automaton.elements[*position as usize].test);
+        let holds_at = |position: &u32| holds(schedule.automaton.elements[*position as usize].predicate);
         progress.positions = NfaStates::After(next.into_iter().filter(holds_at).collect());
         if progress.positions.is_rejected() {
             return StatementEffect::Deviate;
@@ -287,7 +287,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
             };
             element.statement == PathStatement::Site(site)
                 && peer
-                && element.test.is_none_or(|test| !progress.evaluated_tests.contains(&(test, false)))
+                && element
+                    .predicate
+                    .is_none_or(|predicate| !progress.evaluated_predicates.contains(&(predicate, false)))
         };
         if !progress.has_started {
             return admits(&schedule.start);
@@ -304,11 +306,12 @@ impl<'g, 'p> Explorer<'g, 'p> {
     pub(super) fn advance_automaton(&mut self, path: &mut SymbolicState, member: usize, site: SiteId) -> Option<usize> {
         let schedule = self.member_schedule(member);
         let progress = &mut path.state.path_progress.members[member];
-        let evaluated = std::mem::take(&mut progress.evaluated_tests);
+        let evaluated = std::mem::take(&mut progress.evaluated_predicates);
         if !progress.has_started {
             progress.has_started = true;
             progress.positions = NfaStates::Initial;
-            progress.is_start_pending = schedule.start.test.is_some_and(|test| !evaluated.contains(&(test, true)));
+            progress.is_start_pending =
+                schedule.start.predicate.is_some_and(|predicate| !evaluated.contains(&(predicate, true)));
             return schedule.start.yield_to;
         }
         if !schedule.is_in_alphabet(PathStatement::Site(site)) {
@@ -318,9 +321,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let mut positions = Vec::new();
         for position in schedule.automaton.next(&progress.positions, PathStatement::Site(site)) {
             let element = &schedule.automaton.elements[position as usize];
-            match element.test {
-                Some(test) if evaluated.contains(&(test, false)) => continue,
-                Some(test) if !evaluated.contains(&(test, true)) => progress.pending_positions.push(position),
+            match element.predicate {
+                Some(predicate) if evaluated.contains(&(predicate, false)) => continue,
+                Some(predicate) if !evaluated.contains(&(predicate, true)) => progress.pending_positions.push(position),
                 Some(_) | None => positions.push(position),
             }
             yield_to = yield_to.or(element.yield_to);
@@ -337,28 +340,33 @@ impl<'g, 'p> Explorer<'g, 'p> {
         &mut self,
         path: SymbolicState,
         member: usize,
-        test: u32,
+        predicate: u32,
         holds: Value,
         location: Location,
         then: PredicateContinuation<'_, 'g, 'p>,
     ) -> Result<(), Refusal> {
         let schedule = self.member_schedule(member);
-        let is_relevant = schedule.start.test == Some(test) && member > 0
-            || schedule.exit.iter().chain(&schedule.automaton.elements).any(|element| element.test == Some(test));
+        let is_relevant = schedule.start.predicate == Some(predicate) && member > 0
+            || schedule
+                .exit
+                .iter()
+                .chain(&schedule.automaton.elements)
+                .any(|element| element.predicate == Some(predicate));
         if !is_relevant {
             return then(self, path, None);
         }
         self.fork_on(path, member, holds, location, &mut |explorer, mut path, holds| {
             let schedule = explorer.member_schedule(member);
             let progress = &mut path.state.path_progress.members[member];
-            if schedule.start.test == Some(test) && progress.is_start_pending {
+            if schedule.start.predicate == Some(predicate) && progress.is_start_pending {
                 progress.is_start_pending = false;
                 return then(explorer, path, (!holds).then_some(ExitReason::PredicateFalse(member)));
             }
-            let has_test = |position: &u32| schedule.automaton.elements[*position as usize].test == Some(test);
-            if progress.pending_positions.iter().any(has_test) {
+            let has_predicate =
+                |position: &u32| schedule.automaton.elements[*position as usize].predicate == Some(predicate);
+            if progress.pending_positions.iter().any(has_predicate) {
                 let (decided, pending): (Vec<u32>, Vec<u32>) =
-                    progress.pending_positions.iter().partition(|position| has_test(position));
+                    progress.pending_positions.iter().partition(|position| has_predicate(position));
                 progress.pending_positions = pending;
                 if holds {
                     progress.positions.extend(decided);
@@ -366,7 +374,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 let is_false = progress.positions.is_rejected() && progress.pending_positions.is_empty();
                 return then(explorer, path, is_false.then_some(ExitReason::PredicateFalse(member)));
             }
-            progress.evaluated_tests.push((test, holds));
+            progress.evaluated_predicates.push((predicate, holds));
             then(explorer, path, None)
         })
     }
@@ -388,9 +396,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let schedule = self.member_schedule(member);
         if path.state.path_progress.members[member].has_started {
             let sites = || wait.branches.iter().filter_map(|branch| operation_site(&branch.operation));
-            let evaluated = &path.state.path_progress.members[member].evaluated_tests;
+            let evaluated = &path.state.path_progress.members[member].evaluated_predicates;
             let ends = |exit: &PathElement| {
-                exit.test.is_none_or(|test| evaluated.contains(&(test, true)))
+                exit.predicate.is_none_or(|predicate| evaluated.contains(&(predicate, true)))
                     && sites().any(|site| exit.statement == PathStatement::Site(site))
             };
             let ended: Vec<PathStatement> =
@@ -407,7 +415,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             }
         }
         if wait.order == AltOrder::Priority && wait.branches.len() > 1 || wait.otherwise.is_some() {
-            return self.exit_path(path, ExitReason::Stops(member));
+            return self.exit_path(path, ExitReason::NotExecutable(member));
         }
         let branches: Vec<u32> =
             (0..wait.branches.len() as u32).filter(|branch| self.may_take_branch(&path, member, *branch)).collect();

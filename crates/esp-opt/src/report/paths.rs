@@ -1,6 +1,6 @@
 //! The results for fast paths: how each was formed, and how a run used it, in words.
 
-use crate::path::{Extraction, FormedPath};
+use crate::path::{FormedPath, PathAttempt};
 use crate::path_exit::{ExitReason, PathExit};
 use quaject_esp_exec::path_counters::PathCounters;
 use quaject_esp_ir::ir::{Location, Program};
@@ -16,7 +16,11 @@ impl ExitReason {
             ExitReason::EnvironmentNotReady(member) => {
                 format!("side exit: the environment is not ready for {}", names[member])
             }
-            ExitReason::Stops(member) => format!("side exit: {} faults, yields or ends", names[member]),
+            ExitReason::NotExecutable(member) => format!(
+                "side exit: {} is at a statement that paths do not execute: a fault, `yield`, end, `pri alt`, `else` or \
+                 allocation",
+                names[member]
+            ),
             ExitReason::NoneRunnable => "side exit: no member can run".to_string(),
             ExitReason::Forced(member) => format!("side exit: forced, at {}", names[member]),
             ExitReason::ValuesDiffer => "side exit: values that the path assumes equal differ".to_string(),
@@ -25,7 +29,7 @@ impl ExitReason {
     }
 }
 
-impl Extraction {
+impl PathAttempt {
     /// One line for each statement of the specification that is unreachable on the path.
     pub fn unreachable_statements(&self, program: &Program) -> Vec<String> {
         let Ok(FormedPath { unreachable, .. }) = &self.result else { return Vec::new() };

@@ -1,5 +1,5 @@
 //! Fast paths: what their statement references, predicates and peers mean (reference, section 10). Whether a path can
-//! be extracted is for extraction.
+//! be formed is decided by the optimiser.
 
 use super::body::{Body, BodyKind};
 use super::load::Integrity;

@@ -19,7 +19,7 @@ pub(super) fn verify_refinement(terminal: &Terminal, arguments: &Verify) -> Resu
     let modelled = &compared.modelled;
     terminal.print_diagnostics(&modelled.sources, &modelled.diagnostics);
     let (Some(models), Some(fast)) = (&modelled.models, &compared.models) else { return Ok(Status::Failed) };
-    if fast.iter().all(|fast| fast.extractions.is_empty() && fast.excluded.is_empty()) {
+    if fast.iter().all(|fast| fast.path_attempts.is_empty() && fast.excluded.is_empty()) {
         let error =
             HostError::new(HostCode::Empty, format!("`{}` has no fast paths to compare", arguments.file.display()));
         return Err(CliError::from(
@@ -41,8 +41,8 @@ fn verify_model(
     options: &Options,
     arguments: &Verify,
 ) -> Result<Status, CliError> {
-    for extraction in fast.extractions.iter().filter(|extraction| extraction.result.is_err()) {
-        terminal.print_warning(extraction.text(&fast.implementation));
+    for attempt in fast.path_attempts.iter().filter(|attempt| attempt.result.is_err()) {
+        terminal.print_warning(attempt.text(&fast.implementation));
     }
     for (path, process) in &fast.excluded {
         terminal.print_warning(format!("no fast path {path}: the model omits `{process}`"));

@@ -77,7 +77,7 @@ impl<'a> Walk<'a, '_> {
                 let (expr, more) = self.op(result, &instruction.op, &known)?;
                 demands.extend(more);
                 known.insert(result, expr);
-            } else if !matches!(instruction.op, Op::Mark(_) | Op::Test(..)) {
+            } else if !matches!(instruction.op, Op::Mark(_) | Op::Predicate(..)) {
                 return None;
             }
         }
@@ -183,7 +183,7 @@ impl<'a> Walk<'a, '_> {
             | Op::Retain(_)
             | Op::Release(_)
             | Op::Mark(_)
-            | Op::Test(..) => None,
+            | Op::Predicate(..) => None,
         }
     }
 

@@ -1,9 +1,11 @@
 //! Fairness of a product: which members starve on its cycles, and where it yields to processes outside of the group.
-//! Works on strongly connected components of the nodes; knows transitions, not what happens on them.
+//! Works on strongly connected components of the nodes. Reads of a transition which members it served and whether it
+//! waited.
 //!
-//! The product fixes the order of rendezvous. A member *starves* on a cycle if it can proceed at a node of it, or waits
-//! for the environment there, and is served on none of its transitions. The step semantics is fair to instances, so
-//! such a product is wrong; the search then serves that member first at a location vector of the cycle.
+//! The product fixes the order of rendezvous. A member *starves* in a strongly connected component if it is enabled at
+//! some node of it, or waits for the environment there, and no transition of the component serves it (strong fairness,
+//! checked per component: which cycle inside it is taken depends on data). The step semantics is fair to instances, so
+//! such a product is wrong; the search then serves that member first at a location vector of the component.
 
 use super::super::counted_loops::LoopBound;
 use super::super::explorer::{Explorer, Node};
@@ -43,9 +45,9 @@ impl Explorer<'_, '_> {
         self.partitions[self.node_at(position).state.partition].vector.members[member].0
     }
 
-    /// Whether no member is running at a position of the round: other processes may run there, as quanta do not
+    /// Whether no member runs at a position of the round: other processes may run there, as quanta do not
     /// overlap.
-    fn is_quiescent(&self, position: usize) -> bool {
+    fn is_between_quanta(&self, position: usize) -> bool {
         let members = 0..self.group.members.len();
         members.into_iter().all(|member| !matches!(self.control_at(position, member), Control::Running(_)))
     }
@@ -59,7 +61,7 @@ impl Explorer<'_, '_> {
             let mut found: Vec<usize> = Vec::new();
             for component in components(&graph) {
                 let is_cycle = component.iter().any(|node| graph[*node].iter().any(|to| component.contains(to)));
-                let first = component.iter().copied().find(|node| self.is_quiescent(*node));
+                let first = component.iter().copied().find(|node| self.is_between_quanta(*node));
                 found.extend(first.filter(|_| is_cycle));
             }
             if found.is_empty() {
@@ -79,18 +81,18 @@ impl Explorer<'_, '_> {
             let mut successors = successors.peekable();
             let is_divergence = successors.peek().is_some()
                 && successors.all(|(state, to)| !state.has_waited && component.contains(&to));
-            let first = component.iter().copied().find(|position| self.is_quiescent(*position));
+            let first = component.iter().copied().find(|position| self.is_between_quanta(*position));
             yield_points.extend(first.filter(|_| is_divergence).map(|position| self.round.reached[position]));
         }
         yield_points
     }
 
-    /// The members that starve, each with a partition of the cycle on which it does.
+    /// The members that starve, each with a partition of the component in which it does.
     pub(super) fn starving_members(&self) -> BTreeSet<(usize, usize)> {
         let mut starving = BTreeSet::new();
         for component in components(&self.successor_graph(&|_, _| true)) {
             // Within a quantum all other members wait in the unfused program, too.
-            if component.iter().all(|node| !self.is_quiescent(*node)) {
+            if component.iter().all(|node| !self.is_between_quanta(*node)) {
                 continue;
             }
             let nodes = || component.iter().map(|position| self.round.reached[*position]);

@@ -1,18 +1,19 @@
 //! Inert members: those that have terminated, and those that are blocked forever: no active member can reach the other
-//! end of an operation that they wait for, so they never proceed. Syntactic partners of an inert member exist in code
-//! only and suppress its report. Knows locations, no instructions.
+//! end of an operation that they wait for, so they never proceed. Knows locations, no instructions.
+//!
+//! The reference (section 8) reports an instance only if it is not *wakeable*, and defines wakeable by the text: an
+//! instance is wakeable if a wakeable one has the other end of an awaited operation anywhere in its code. An inert
+//! member can be wakeable in this sense although it never proceeds. It is then not reported.
 //!
 //! An inert member is dropped from the product state. Only the report of a deadlock needs its location, which becomes a
-//! run-time value ([`MemberState::blocked_at`](super::super::state::MemberState::blocked_at)); states that differ only
-//! in it are merged.
+//! run-time value ([`MemberState::blocked_wait`](super::super::state::MemberState::blocked_wait)); states that differ
+//! only in it are merged.
 //!
 //! ```text
 //!   blocked      the greatest set of members that wait only for members, not at an idle point, such that the other end
 //!                of no awaited operation is at the wait of another member of the set, or reachable from one outside
-//!   may proceed  the least set of members that are active, or that are blocked or inert and the other end of an
-//! awaited
-//!                operation is in the *code* of another member of this set, reachable or not: such a member has
-//!                syntactic partners, and is not reported
+//!   wakeable     the least set of members that are active, or that are blocked or inert and the other end of an
+//!                awaited operation is in the *code* of another member of this set, reachable or not
 //! ```
 //!
 //! While no member is blocked forever, terminated members keep their location. When the first blocked member is found,
@@ -21,9 +22,9 @@
 
 use super::super::explorer::{Explorer, Transition, limit_exceeded};
 use super::super::group::Group;
-use super::super::pending_report::{BlockedAt, BlockedAtId, PendingReport};
+use super::super::pending_report::{BlockedWait, BlockedWaitId, PendingReport};
 use super::super::rendezvous::GuardValue;
-use super::super::state::{Control, ProductState, SymbolicValue, SyntacticPartners};
+use super::super::state::{AwaitedSetId, Control, ProductState, SymbolicValue};
 use crate::limits::LimitKind;
 use crate::refusal::Refusal;
 use quaject_esp_ir::ir::{BlockId, Blocking, ChannelId, Direction};
@@ -51,31 +52,31 @@ impl Explorer<'_, '_> {
         if !self.merges_inert_states {
             return;
         }
-        let syntactic = self.syntactic_partners(state, &blocked);
-        for (member, syntactic) in syntactic.into_iter().enumerate() {
-            let blocked_at = match state.members[member].control {
-                Control::Waiting(block) if blocked[member] => self.intern_blocked_at(state, member, block),
-                Control::Terminated if self.is_reportable[member] => BlockedAtId::TERMINATED,
+        let awaited_sets = self.wakeable_sets(state, &blocked);
+        for (member, awaited_set) in awaited_sets.into_iter().enumerate() {
+            let blocked_wait = match state.members[member].control {
+                Control::Waiting(block) if blocked[member] => self.intern_blocked_wait(state, member, block),
+                Control::Terminated if self.is_reportable[member] => BlockedWaitId::TERMINATED,
                 Control::Inert(_) => {
-                    state.members[member].control = Control::Inert(syntactic);
+                    state.members[member].control = Control::Inert(awaited_set);
                     continue;
                 }
                 Control::Terminated | Control::Waiting(_) | Control::Running(_) | Control::Yielded(..) => continue,
             };
-            state.members[member].control = Control::Inert(syntactic);
-            state.members[member].blocked_at = Some(blocked_at.as_constant());
+            state.members[member].control = Control::Inert(awaited_set);
+            state.members[member].blocked_wait = Some(blocked_wait.as_constant());
             state.members[member].last_choice.clear();
             state.prune(self.group, member);
             state.refuted.retain(|rendezvous| !rendezvous.involves(member));
         }
     }
 
-    /// Per member: the syntactic partners, if it is blocked or inert.
-    fn syntactic_partners(&mut self, state: &ProductState, blocked: &[bool]) -> Vec<SyntacticPartners> {
+    /// Per member: the set of operations that it waits for, if it is blocked or inert, and wakeable.
+    fn wakeable_sets(&mut self, state: &ProductState, blocked: &[bool]) -> Vec<AwaitedSetId> {
         let awaited = |member: usize| match state.members[member].control {
-            Control::Inert(syntactic) => self.awaited_sets[syntactic.0].clone(),
+            Control::Inert(awaited_set) => self.awaited_sets[awaited_set.0].clone(),
             Control::Waiting(block) if blocked[member] => {
-                self.awaited_operations(member, &self.blocked_at(state, member, block))
+                self.awaited_operations(member, &self.blocked_wait(state, member, block))
             }
             Control::Waiting(_) | Control::Running(_) | Control::Yielded(..) | Control::Terminated => Vec::new(),
         };
@@ -85,41 +86,36 @@ impl Explorer<'_, '_> {
             Control::Running(_) | Control::Yielded(..) => true,
             Control::Terminated | Control::Inert(_) => false,
         };
-        let mut may_proceed: Vec<bool> = (0..blocked.len()).map(is_active).collect();
-        let may_be_woken = |member: usize, may_proceed: &[bool]| {
+        let mut wakeable: Vec<bool> = (0..blocked.len()).map(is_active).collect();
+        let is_wakeable = |member: usize, wakeable: &[bool]| {
             awaited[member].iter().any(|(channel, direction)| {
-                let mut partners = (0..blocked.len()).filter(|partner| *partner != member && may_proceed[*partner]);
+                let mut partners = (0..blocked.len()).filter(|partner| *partner != member && wakeable[*partner]);
                 partners.any(|partner| self.has_site(partner, *channel, direction.other()))
             })
         };
-        let woken = |may_proceed: &[bool]| {
-            (0..blocked.len()).find(|member| !may_proceed[*member] && may_be_woken(*member, may_proceed))
-        };
-        while let Some(member) = woken(&may_proceed) {
-            may_proceed[member] = true;
+        let next =
+            |wakeable: &[bool]| (0..blocked.len()).find(|member| !wakeable[*member] && is_wakeable(*member, wakeable));
+        while let Some(member) = next(&wakeable) {
+            wakeable[member] = true;
         }
-        let syntactic = awaited.into_iter().zip(may_proceed);
-        let syntactic =
-            syntactic.map(
-                |(awaited, may_be_woken)| {
-                    if may_be_woken { self.intern_awaited(awaited) } else { SyntacticPartners::NONE }
-                },
-            );
-        syntactic.collect()
+        let set_id = |(awaited, is_wakeable)| {
+            if is_wakeable { self.intern_awaited(awaited) } else { AwaitedSetId::NOT_WAKEABLE }
+        };
+        awaited.into_iter().zip(wakeable).map(set_id).collect()
     }
 
-    /// Records the places at which members may be blocked, and refuses a product whose reports are too large.
+    /// Records the waits at which members may be blocked, and refuses a product whose reports are too large.
     pub(super) fn check_report_size(&mut self, start: &Transition) -> Result<(), Refusal> {
         let effects = || self.round.reached.iter().map(|node| self.nodes[*node].effects());
         let mut reached = vec![BTreeSet::new(); self.group.members.len()];
         for transition in effects().flat_map(|effects| &effects.transitions).chain([start]) {
             for (member, state) in transition.path.state.members.iter().enumerate() {
-                if let Some(SymbolicValue::Constant(id)) = state.blocked_at {
-                    reached[member].insert(BlockedAtId(id as u32));
+                if let Some(SymbolicValue::Constant(id)) = state.blocked_wait {
+                    reached[member].insert(BlockedWaitId(id as u32));
                 }
             }
         }
-        self.reached_blocked_at = reached;
+        self.reached_blocked_waits = reached;
         let shared = self.deadlock_blocks.values().map(|(_, report)| report);
         let reports: Vec<&PendingReport> = effects().flat_map(|effects| &effects.reports).chain(shared).collect();
         let (remaining, before) = (self.remaining_fuel(), self.round.size);
@@ -138,12 +134,12 @@ impl Explorer<'_, '_> {
     }
 
     /// Interns a set of awaited operations.
-    fn intern_awaited(&mut self, awaited: Vec<(ChannelId, Direction)>) -> SyntacticPartners {
+    fn intern_awaited(&mut self, awaited: Vec<(ChannelId, Direction)>) -> AwaitedSetId {
         let number = self.awaited_sets.iter().position(|set| *set == awaited).unwrap_or_else(|| {
             self.awaited_sets.push(awaited);
             self.awaited_sets.len() - 1
         });
-        SyntacticPartners(number)
+        AwaitedSetId(number)
     }
 
     /// Whether the code of a member has an operation on a channel, reachable or not.
@@ -153,25 +149,25 @@ impl Explorer<'_, '_> {
         sites.any(|site| site.channel == on && site.direction == direction)
     }
 
-    /// The number of the place at which a member waits.
-    fn intern_blocked_at(&mut self, state: &ProductState, member: usize, block: BlockId) -> BlockedAtId {
-        let blocked_at = self.blocked_at(state, member, block);
-        let places = &mut self.blocked_places[member];
-        let index = places.iter().position(|known| *known == blocked_at).unwrap_or_else(|| {
-            places.push(blocked_at);
-            places.len() - 1
+    /// The number of the wait at which a member is blocked.
+    fn intern_blocked_wait(&mut self, state: &ProductState, member: usize, block: BlockId) -> BlockedWaitId {
+        let blocked_wait = self.blocked_wait(state, member, block);
+        let waits = &mut self.blocked_waits[member];
+        let index = waits.iter().position(|known| *known == blocked_wait).unwrap_or_else(|| {
+            waits.push(blocked_wait);
+            waits.len() - 1
         });
-        BlockedAtId::of_index(index)
+        BlockedWaitId::of_index(index)
     }
 
-    fn blocked_at(&self, state: &ProductState, member: usize, block: BlockId) -> BlockedAt {
+    fn blocked_wait(&self, state: &ProductState, member: usize, block: BlockId) -> BlockedWait {
         let branches = &self.group.wait(member, block).branches;
         let is_open = |guard| self.guard_in(state, member, guard) != GuardValue::False;
-        BlockedAt { block, open: branches.iter().map(|branch| is_open(branch.guard)).collect() }
+        BlockedWait { block, open: branches.iter().map(|branch| is_open(branch.guard)).collect() }
     }
 
     /// The operations that a member waits for where it is blocked, sorted.
-    pub(in super::super) fn awaited_operations(&self, member: usize, at: &BlockedAt) -> Vec<(ChannelId, Direction)> {
+    pub(in super::super) fn awaited_operations(&self, member: usize, at: &BlockedWait) -> Vec<(ChannelId, Direction)> {
         let branches = self.group.wait(member, at.block).branches.iter().zip(&at.open);
         let open = branches.filter(|(_, open)| **open);
         let mut awaited: Vec<_> = open.filter_map(|(branch, _)| branch.operation.channel_end()).collect();

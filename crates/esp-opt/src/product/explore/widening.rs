@@ -32,8 +32,8 @@ impl Explorer<'_, '_> {
         partition.nodes.push(node);
         partition.precision = match partition.precision {
             Precision::Full if partition.nodes.len() > MAX_FULL_STATES => Precision::Flags,
-            Precision::Flags if partition.nodes.len() > MAX_FLAG_STATES => Precision::LocationOnly,
-            Precision::Full | Precision::Flags | Precision::LocationOnly => return,
+            Precision::Flags if partition.nodes.len() > MAX_FLAG_STATES => Precision::NoFacts,
+            Precision::Full | Precision::Flags | Precision::NoFacts => return,
         };
         partition.revision += 1;
         self.round.invalidated = Some(number);
@@ -57,7 +57,7 @@ impl Explorer<'_, '_> {
         match self.partitions[partition].precision {
             Precision::Full => false,
             Precision::Flags => !self.group.is_flag(origin),
-            Precision::LocationOnly => true,
+            Precision::NoFacts => true,
         }
     }
 

@@ -1,4 +1,4 @@
-//! The thresholds of widening: the constants to which the ends of intervals are moved (Blanchet et al. 2003). They are
+//! The thresholds of intervals: the constants to which their ends are moved (Blanchet et al. 2003). They are
 //! the constants that decide branches of the members, and the limits of integer types: an interval between two of them
 //! decides no branch that the wider one leaves open.
 
@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 
 /// The thresholds of a group.
-pub(in super::super) struct WideningThresholds {
+pub(in super::super) struct IntervalThresholds {
     /// The constants that members compare with for equality: facts keep them apart.
     pub(in super::super) compared: FxHashSet<i128>,
     /// The thresholds of lower and of upper ends, ascending.
@@ -17,9 +17,9 @@ pub(in super::super) struct WideningThresholds {
     pub(in super::super) upper: Vec<i128>,
 }
 
-impl WideningThresholds {
+impl IntervalThresholds {
     /// Collects the constants that the members compare with.
-    pub(super) fn new(members: &[Member<'_>]) -> WideningThresholds {
+    pub(super) fn new(members: &[Member<'_>]) -> IntervalThresholds {
         let mut compared = FxHashSet::default();
         let mut thresholds = BTreeSet::new();
         for member in members {
@@ -47,7 +47,7 @@ impl WideningThresholds {
         }
         let upper = thresholds.iter().copied().collect();
         thresholds.insert(0);
-        WideningThresholds { compared, lower: thresholds.into_iter().collect(), upper }
+        IntervalThresholds { compared, lower: thresholds.into_iter().collect(), upper }
     }
 }
 
