@@ -195,7 +195,7 @@ const PAIRS: &str = "channel i(int) external out;\nchannel c(int);\nchannel o(in
 fn auto_fuses_processes_within_the_limits() {
     let folder = Folder::with(&[("a.esp", PAIRS)]);
     for (growth, expected) in [
-        ("", ["fused: read, pair: one state machine of ", "no fast path sums: `read` is part of a state machine"]),
+        ("", ["fused: read, pair: one process of ", "no fast path sums: `read` is part of a state machine"]),
         (" --growth 0", ["not fused: read, pair: more than 0 instructions", "fast path sums: read, pair: "]),
     ] {
         let report = folder.qj(&format!("build a.esp --emit c --mode auto{growth} --report -o out"));
@@ -214,7 +214,7 @@ fn auto_is_the_default_except_for_options_on_single_processes() {
     let path = "fastpath more { process read { statement i, c; start c; follows (i c)*; }\n\
         process pair { statement c/in@1 as first; start first; exit first; } }\n";
     let folder = Folder::with(&[("a.esp", PAIRS), ("more.fp", path)]);
-    let auto = "mode: auto, the default\nfused: read, pair: one state machine of [..]\n\
+    let auto = "mode: auto, the default\nfused: read, pair: one process of [..]\n\
         no fast path sums: `read` is part of a state machine\n";
     let paths = "mode: fastpath, because of `--fast-paths`\nfast path sums: entered [..]\n...\n";
     let process = |why: &str| format!("mode: process, as {why}\n");
@@ -271,7 +271,7 @@ fn code_size_is_limited_by_default() {
         let said = report("");
         assert!(said.contains(&format!("not fused: {names}: much more code than the separate processes\n")), "{said}");
         let said = report("--growth 8");
-        assert!(said.contains(&format!("fused: {names}: one state machine of ")), "{said}");
+        assert!(said.contains(&format!("fused: {names}: one process of ")), "{said}");
     }
     // The thresholds of the default mode are for these, also where a byte is the end of the stream.
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");

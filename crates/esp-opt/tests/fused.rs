@@ -126,7 +126,7 @@ fn a_process_that_could_starve_is_served_first() {
         process a { while { out(c, 1); } }\nprocess f { out(s, 1); out(t, 7); }\n\
         process g { in(t, $x); out(o, x); }\nprocess b { in(s, _); while { in(c, _); } }\n";
     expect_test::expect![[r#"
-        fused: a, f, g, b: one state machine of 11 states, 6 instructions instead of 16
+        fused: a, f, g, b: one process of 6 instructions instead of 16; 11 states explored
     "#]]
     .assert_eq(&groups(text, "", Limits::default()));
     let (log, outcome) = run(&fused(&compile(Path::new("test.esp"), text), "").expect("it can be fused"), "");
@@ -209,10 +209,9 @@ fn processes_blocked_forever_are_reported() {
     assert!(reports.len() >= 6, "{reports:#?}");
 }
 
-/// An inert member that a process which may still run could wake, judged by its code, is not deadlocked and not
-/// reported.
+/// An inert member is not reported if it is wakeable: a process that may still run has the other end in its code.
 #[test]
-fn a_member_with_a_syntactic_partner_is_not_reported() {
+fn a_wakeable_inert_member_is_not_reported() {
     let text = "channel i() external out; channel o(int) external in;\n\
         channel e(int); channel c(int); channel d(int);\n\
         process M1 { out(e, 1); out(c, 1); out(c, 2); }\nprocess N { in(e, $q); out(d, q); }\n\
@@ -407,7 +406,7 @@ fn the_costliest_process_is_excluded() {
         process ring[5] { var x = 0; while { alt { in(a, x) { out(o, x); } when (x > 0) out(a, x - 1) { } } } }\n";
     expect_test::expect![[r#"
         excluded: ring: together with the others, more than 1000 instructions
-        fused: pre, mid: one state machine of 10 states, 12 instructions instead of 11
+        fused: pre, mid: one process of 12 instructions instead of 11; 10 states explored
     "#]]
     .assert_eq(&groups(text, OFFERS, Limits::default()));
     // A smaller group has no costliest process and is not fused at all.
@@ -459,8 +458,8 @@ fn unsupported_processes_are_excluded() {
     let text = chain(5).replace("in(c2, $x); out(c3, x + 1);", polls) + pool;
     expect_test::expect![[r#"
         excluded: p2: `p2` has a guard that reads `free` at test.esp:5:39
-        fused: s, p0, p1: one state machine of 19 states, 18 instructions instead of 16
-        fused: p3, p4, t: one state machine of 19 states, 20 instructions instead of 16
+        fused: s, p0, p1: one process of 18 instructions instead of 16; 19 states explored
+        fused: p3, p4, t: one process of 20 instructions instead of 16; 19 states explored
     "#]]
     .assert_eq(&groups(&text, OFFERS, Limits::default()));
     // A process that shares a channel's end with one that is excluded, while the other end is in the group.

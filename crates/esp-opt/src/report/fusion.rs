@@ -12,9 +12,9 @@ impl FusionAttempt {
         let names = self.processes.iter().map(name).collect::<Vec<_>>().join(", ");
         match &self.outcome {
             FusionOutcome::Fused { nodes, instructions, before } => format!(
-                "fused: {names}: one state machine of {}, {} instead of {before}",
-                counted(*nodes as u64, "state"),
-                counted(*instructions as u64, "instruction")
+                "fused: {names}: one process of {} instead of {before}; {} explored",
+                counted(*instructions as u64, "instruction"),
+                counted(*nodes as u64, "state")
             ),
             FusionOutcome::Divided(refusal) => format!("divided: {names}: together {}", refusal.text(program)),
             FusionOutcome::Excluded(refusal) => {
