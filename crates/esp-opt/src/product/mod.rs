@@ -34,8 +34,9 @@
 //! ```
 //!
 //! **Consumers first.** Members run, the last of the pipeline first, until all of them wait; then the rendezvous
-//! furthest downstream happens. A member upstream therefore proceeds only when all that it has sent has been consumed.
-//! This keeps the number of location vectors small: a chain of n stages has O(n) of them.
+//! furthest downstream happens (quasi-static scheduling, Cortadella et al. 2000). A member upstream therefore proceeds
+//! only when all that it has sent has been consumed. This keeps the number of location vectors small: a chain of n
+//! stages has O(n) of them.
 //!
 //! **Facts.** Nodes differ by location vector *and* by what is known of values (constants, intervals, excluded values,
 //! union tags). Without facts the product of data filters grows exponentially, and nearly all of its nodes are
