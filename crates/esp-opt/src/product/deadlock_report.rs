@@ -52,8 +52,8 @@ impl ReportEntry {
 impl<'g, 'p> Explorer<'g, 'p> {
     /// Ends a block in a deadlock of the members that wait and of the inert ones. Of the inert members with an awaited
     /// set only those in `unwakeable` are reported. States without waiting members share one block per vector of fates.
-    pub(super) fn emit_deadlock(&mut self, path: &SymbolicState, waiting: &[usize], unwakeable: &[usize]) {
-        let first = waiting.first().and_then(|member| self.current_wait(path, *member));
+    pub(super) fn emit_deadlock(&mut self, state: &SymbolicState, waiting: &[usize], unwakeable: &[usize]) {
+        let first = waiting.first().and_then(|member| self.current_wait(state, *member));
         let location = first.and_then(|(_, wait)| Some(wait.branches.first()?.location)).unwrap_or_default();
         let wait = Wait {
             order: AltOrder::Fair,
@@ -67,12 +67,12 @@ impl<'g, 'p> Explorer<'g, 'p> {
             matches!(member.control, Control::Inert(awaited_set) if awaited_set != AwaitedSetId::NOT_WAKEABLE)
                 && !unwakeable.contains(number)
         };
-        let members = path.state.members.iter().enumerate();
+        let members = state.product.members.iter().enumerate();
         let wakeable: Vec<usize> = members.filter(is_wakeable).map(|(number, _)| number).collect();
         if !waiting.is_empty() {
-            return self.defer_deadlock_report(path, wait, (waiting, &wakeable), location);
+            return self.defer_deadlock_report(state, wait, (waiting, &wakeable), location);
         }
-        let fates = path.state.members.iter().enumerate().map(|(number, member)| match member.control {
+        let fates = state.product.members.iter().enumerate().map(|(number, member)| match member.control {
             Control::Inert(_) if wakeable.contains(&number) => MemberFate::InertUnreported,
             Control::Inert(_) => MemberFate::Inert,
             Control::Terminated => MemberFate::Terminated,
@@ -82,18 +82,18 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let to = match self.deadlock_blocks.get(&fates) {
             Some((block, _)) => *block,
             None => {
-                let path = self.new_deadlock_block(&path.state.members);
-                let block = path.block;
-                let report = PendingReport { path, wait, waiting: Vec::new(), wakeable, location };
+                let state = self.new_deadlock_block(&state.product.members);
+                let block = state.block;
+                let report = PendingReport { state, wait, waiting: Vec::new(), wakeable, location };
                 self.deadlock_blocks.insert(fates, (block, report));
                 block
             }
         };
-        let mut path = path.clone();
-        let waits: Vec<SymbolicValue> = path.state.members.iter().filter_map(|member| member.blocked_wait).collect();
+        let mut state = state.clone();
+        let waits: Vec<SymbolicValue> = state.product.members.iter().filter_map(|member| member.blocked_wait).collect();
         let arguments =
-            waits.into_iter().map(|blocked_wait| self.materialize(&mut path, blocked_wait, TypeTable::U32)).collect();
-        self.out.finish(path.block, Terminator::Jump(Edge { to, arguments }), location);
+            waits.into_iter().map(|blocked_wait| self.materialize(&mut state, blocked_wait, TypeTable::U32)).collect();
+        self.out.finish(state.block, Terminator::Jump(Edge { to, arguments }), location);
     }
 
     /// A block with the numbers of the waits at which the inert members are blocked as parameters.
@@ -110,28 +110,28 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 *awaited_set = AwaitedSetId::NOT_WAKEABLE;
             }
         }
-        SymbolicState { block: self.out.create_block(parameters), state: ProductState::new(members) }
+        SymbolicState { block: self.out.create_block(parameters), product: ProductState::new(members) }
     }
 
     /// Ends a block in a wait that reports the members in `waiting` and the inert members, except those in
     /// `wakeable`. With inert members the report stays pending until the possible waits are known.
     pub(super) fn defer_deadlock_report(
         &mut self,
-        path: &SymbolicState,
+        state: &SymbolicState,
         wait: Wait,
         (waiting, wakeable): (&[usize], &[usize]),
         location: Location,
     ) {
-        let mut path = path.clone();
-        if path.state.any_blocked == Some(false) {
+        let mut state = state.clone();
+        if state.product.any_blocked == Some(false) {
             let inert = Control::Inert(AwaitedSetId::NOT_WAKEABLE);
-            for member in path.state.members.iter_mut().filter(|member| member.control == inert) {
+            for member in state.product.members.iter_mut().filter(|member| member.control == inert) {
                 member.blocked_wait = Some(BlockedWaitId::TERMINATED.as_constant());
             }
         }
-        let has_inert = path.state.members.iter().any(|member| matches!(member.control, Control::Inert(_)));
+        let has_inert = state.product.members.iter().any(|member| matches!(member.control, Control::Inert(_)));
         let (waiting, wakeable) = (waiting.to_vec(), wakeable.to_vec());
-        let report = PendingReport { path, wait, waiting, wakeable, location };
+        let report = PendingReport { state, wait, waiting, wakeable, location };
         if has_inert {
             self.effects.reports.push(report);
         } else {
@@ -147,7 +147,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// Emits the wait of a report, with the waits of inert members that are known to be possible now.
     pub(super) fn emit_deadlock_report(&mut self, report: PendingReport) {
         let entries = self.report_entries(&report);
-        let PendingReport { mut path, mut wait, location, .. } = report;
+        let PendingReport { mut state, mut wait, location, .. } = report;
         let own_branches = wait.branches.len();
         // A wait whose operations are all guarded gets an open branch, as there is an open operation between members.
         if own_branches > 0
@@ -179,7 +179,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                     waits.partners.extend((!has_terminated).then_some(*instance));
                 }
                 waits.partners.sort_unstable();
-                let Some(guard) = self.blocked_wait_guard(&mut path, &tests) else { continue };
+                let Some(guard) = self.blocked_wait_guard(&mut state, &tests) else { continue };
                 let open = wait.branches.iter().position(|branch| branch.guard == Guard::Open);
                 let open = open.or((own_branches > 0).then_some(0));
                 let branch = match (guard, open) {
@@ -187,7 +187,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                     (Guard::Open | Guard::Value(_) | Guard::Region(_), _) => {
                         let Some(operation) = self.never_ready_receive(waits.operation.map(|(channel, _)| channel))
                         else {
-                            return self.out.finish(path.block, Terminator::Fault(Fault::Deadlock), waits.location);
+                            return self.out.finish(state.block, Terminator::Fault(Fault::Deadlock), waits.location);
                         };
                         let then = self.out.create_block(Vec::new());
                         wait.branches.push(Branch { guard, operation, then, location: waits.location });
@@ -199,11 +199,11 @@ impl<'g, 'p> Explorer<'g, 'p> {
         }
         // Without branches no wait is possible, and the block is unreachable.
         let end = if wait.branches.is_empty() { Terminator::Fault(Fault::Deadlock) } else { Terminator::Wait(wait) };
-        self.out.finish(path.block, end, location);
+        self.out.finish(state.block, end, location);
     }
 
     /// The guard that is true if all tests hold; none if they cannot.
-    fn blocked_wait_guard(&mut self, path: &mut SymbolicState, tests: &[BlockedWaitTest]) -> Option<Guard> {
+    fn blocked_wait_guard(&mut self, state: &mut SymbolicState, tests: &[BlockedWaitTest]) -> Option<Guard> {
         let mut guard: Option<Value> = None;
         for BlockedWaitTest { blocked_wait, id, is_equal } in tests {
             let actual = match blocked_wait {
@@ -211,20 +211,20 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 SymbolicValue::Constant(_) => return None,
                 SymbolicValue::Residual(actual) => *actual,
             };
-            let id = self.materialize(path, id.as_constant(), TypeTable::U32);
+            let id = self.materialize(state, id.as_constant(), TypeTable::U32);
             let op = if *is_equal { BinaryOp::Equal } else { BinaryOp::NotEqual };
-            let holds = self.emit_bool(path, Op::Binary(op, actual, id));
+            let holds = self.emit_bool(state, Op::Binary(op, actual, id));
             guard = Some(match guard {
-                Some(others) => self.emit_bool(path, Op::Binary(BinaryOp::BitAnd, others, holds)),
+                Some(others) => self.emit_bool(state, Op::Binary(BinaryOp::BitAnd, others, holds)),
                 None => holds,
             });
         }
         Some(guard.map_or(Guard::Open, Guard::Value))
     }
 
-    fn emit_bool(&mut self, path: &SymbolicState, op: Op) -> Value {
+    fn emit_bool(&mut self, state: &SymbolicState, op: Op) -> Value {
         let result = self.out.create_value(TypeTable::BOOL, None);
-        self.out.emit(path.block, Some(result), op, Location::default());
+        self.out.emit(state.block, Some(result), op, Location::default());
         result
     }
 
@@ -244,16 +244,17 @@ impl<'g, 'p> Explorer<'g, 'p> {
 
     /// The entries of a report, in order of instances.
     fn report_entries(&self, report: &PendingReport) -> Vec<ReportEntry> {
-        let path = &report.path;
+        let state = &report.state;
         let mut entries = Vec::new();
         for member in &report.waiting {
-            let Some((block, wait)) = self.current_wait(path, *member) else { continue };
-            let is_open = |guard| self.guard_value(path, *member, guard) != GuardValue::False;
+            let Some((block, wait)) = self.current_wait(state, *member) else { continue };
+            let is_open = |guard| self.guard_value(state, *member, guard) != GuardValue::False;
             let open = wait.branches.iter().map(|branch| is_open(branch.guard)).collect();
-            self.add_report_entries(path, *member, &BlockedWait { block, open }, None, &mut entries);
+            self.add_report_entries(state, *member, &BlockedWait { block, open }, None, &mut entries);
         }
-        for (member, state) in path.state.members.iter().enumerate() {
-            let (Some(blocked_wait), Control::Inert(awaited_set)) = (state.blocked_wait, state.control) else {
+        for (member, member_state) in state.product.members.iter().enumerate() {
+            let (Some(blocked_wait), Control::Inert(awaited_set)) = (member_state.blocked_wait, member_state.control)
+            else {
                 continue;
             };
             if report.wakeable.contains(&member) {
@@ -269,7 +270,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                     continue;
                 }
                 self.add_report_entries(
-                    path,
+                    state,
                     member,
                     at,
                     Some((blocked_wait, BlockedWaitId::of_index(index))),
@@ -284,7 +285,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// Adds an entry for each operation that a member waits for where it is blocked.
     fn add_report_entries(
         &self,
-        path: &SymbolicState,
+        state: &SymbolicState,
         member: usize,
         blocked: &BlockedWait,
         at: Option<(SymbolicValue, BlockedWaitId)>,
@@ -295,7 +296,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let branches = self.group.wait(member, blocked.block).branches.iter().zip(&blocked.open);
         for (branch, _) in branches.filter(|(_, open)| **open) {
             let Some((channel, direction)) = branch.operation.channel_end() else { continue };
-            let (partners, inert_partners) = self.possible_partners(path, member, channel, direction);
+            let (partners, inert_partners) = self.possible_partners(state, member, channel, direction);
             let operation = Some((channel, direction));
             let wait = WaitForEdge { instance, location: branch.location, operation, partners };
             let first_site = self.group.members[member].first_site;
@@ -315,7 +316,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// where they are blocked.
     fn possible_partners(
         &self,
-        path: &SymbolicState,
+        state: &SymbolicState,
         member: usize,
         channel: ChannelId,
         direction: Direction,
@@ -329,15 +330,15 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let (mut active, mut inert) = (Vec::new(), Vec::new());
         for instance in instances {
             let number = self.group.members.iter().position(|other| other.instance == instance);
-            let state = number.map(|other| &path.state.members[other]);
-            match state.and_then(|state| state.blocked_wait) {
+            let partner = number.map(|other| &state.product.members[other]);
+            match partner.and_then(|partner| partner.blocked_wait) {
                 _ if number == Some(member) => {}
                 Some(blocked_wait) if number.is_some_and(|other| !self.blocked_waits[other].is_empty()) => {
                     inert.push((instance, blocked_wait));
                 }
                 Some(_) => {}
                 None => {
-                    let is_active = state.is_none_or(|state| state.control != Control::Terminated);
+                    let is_active = partner.is_none_or(|partner| partner.control != Control::Terminated);
                     active.extend(is_active.then_some(instance));
                 }
             }

@@ -16,7 +16,7 @@
 use super::body_queries::operation_site;
 use super::explorer::Explorer;
 use super::rendezvous::GuardValue;
-use super::state::{AwaitedSetId, BranchChoice, Control, SinceYield, SymbolicState, SymbolicValue};
+use super::state::{AwaitedSetId, BranchChoice, Control, MemberState, SinceYield, SymbolicState, SymbolicValue};
 use crate::refusal::Refusal;
 use quaject_esp_ir::ir::{
     AltOrder, BinaryOp, BlockId, Blocking, Branch, ChannelId, Direction, Fault, Guard, Location, Op, Operation, SlotId,
@@ -38,8 +38,8 @@ struct EmittedBranch {
 
 impl<'g, 'p> Explorer<'g, 'p> {
     /// The branches of a waiting member that the environment can take, unless their guards are false.
-    pub(super) fn environment_branches(&self, path: &SymbolicState, member: usize) -> Vec<(usize, u32)> {
-        let Some((_, wait)) = self.current_wait(path, member) else { return Vec::new() };
+    pub(super) fn environment_branches(&self, state: &SymbolicState, member: usize) -> Vec<(usize, u32)> {
+        let Some((_, wait)) = self.current_wait(state, member) else { return Vec::new() };
         let branches = wait.branches.iter().enumerate();
         branches
             .filter(|(_, branch)| match &branch.operation {
@@ -47,7 +47,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 // A fast path does not wait for times.
                 Operation::After { .. } => self.schedule.is_none(),
             })
-            .filter(|(_, branch)| self.guard_value(path, member, branch.guard) != GuardValue::False)
+            .filter(|(_, branch)| self.guard_value(state, member, branch.guard) != GuardValue::False)
             .map(|(index, _)| (member, index as u32))
             .collect()
     }
@@ -55,69 +55,72 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// Continues from a state in which no rendezvous between members is possible.
     pub(super) fn step_environment(
         &mut self,
-        mut path: SymbolicState,
+        mut state: SymbolicState,
         preferred: &BTreeSet<usize>,
     ) -> Result<(), Refusal> {
         let members = 0..self.group.members.len();
         let branches: Vec<(usize, u32)> =
-            members.clone().flat_map(|member| self.environment_branches(&path, member)).collect();
-        if let Some((member, block)) = self.select_else(&path, preferred) {
+            members.clone().flat_map(|member| self.environment_branches(&state, member)).collect();
+        if let Some((member, block)) = self.select_else(&state, preferred) {
             return self
-                .poll_environment(path, branches, &mut |explorer, path| explorer.take_else(path, member, block));
+                .poll_environment(state, branches, &mut |explorer, state| explorer.take_else(state, member, block));
         }
-        if let Some(member) = self.next_yielded(&path, SinceYield::NothingRan) {
-            return self.poll_environment(path, branches, &mut |explorer, path| explorer.resume_yielded(path, member));
+        if let Some(member) = self.next_yielded(&state, SinceYield::NothingRan) {
+            return self
+                .poll_environment(state, branches, &mut |explorer, state| explorer.resume_yielded(state, member));
         }
         for member in members {
-            let Some((block, wait)) = self.current_wait(&path, member) else { continue };
-            let has_value = |branch: &&Branch, value| self.guard_value(&path, member, branch.guard) == value;
+            let Some((block, wait)) = self.current_wait(&state, member) else { continue };
+            let has_value = |branch: &&Branch, value| self.guard_value(&state, member, branch.guard) == value;
             let is_open = wait.branches.iter().any(|branch| has_value(&branch, GuardValue::True));
             let unknown = wait.branches.iter().find(|branch| has_value(branch, GuardValue::Unknown));
             if let (false, Some(Branch { guard: Guard::Value(guard), location, .. })) = (is_open, unknown) {
-                let retry = &mut |explorer: &mut Explorer<'g, 'p>, path: SymbolicState, _| {
-                    explorer.step_environment(path, preferred)
+                let retry = &mut |explorer: &mut Explorer<'g, 'p>, state: SymbolicState, _| {
+                    explorer.step_environment(state, preferred)
                 };
-                return self.fork_on(path, member, *guard, *location, retry);
+                return self.fork_on(state, member, *guard, *location, retry);
             }
             if !is_open {
                 let location = self.group.members[member].body.blocks[block.0 as usize].location;
-                self.out.finish(path.block, Terminator::Fault(Fault::Alt), location);
+                self.out.finish(state.block, Terminator::Fault(Fault::Alt), location);
                 return Ok(());
             }
         }
-        let (waiting, unwakeable): (Vec<usize>, Vec<usize>) =
-            self.unwakeable_members(&path).into_iter().partition(|member| self.current_wait(&path, *member).is_some());
+        let (waiting, unwakeable): (Vec<usize>, Vec<usize>) = self
+            .unwakeable_members(&state)
+            .into_iter()
+            .partition(|member| self.current_wait(&state, *member).is_some());
         if !waiting.is_empty() || !unwakeable.is_empty() {
-            path.state.any_blocked = Some(true);
+            state.product.any_blocked = Some(true);
         }
-        let has_inert = path.state.members.iter().any(|member| matches!(member.control, Control::Inert(_)));
-        if has_inert && path.state.any_blocked.is_none() {
-            return self.fork_on_blocked(path, &mut |explorer, path| explorer.step_environment(path, preferred));
+        let has_inert = state.product.members.iter().any(|member| matches!(member.control, Control::Inert(_)));
+        if has_inert && state.product.any_blocked.is_none() {
+            return self.fork_on_blocked(state, &mut |explorer, state| explorer.step_environment(state, preferred));
         }
-        let is_deadlock = path.state.any_blocked == Some(true);
+        let is_deadlock = state.product.any_blocked == Some(true);
         if branches.is_empty() {
             if is_deadlock {
-                self.emit_deadlock(&path, &waiting, &unwakeable);
+                self.emit_deadlock(&state, &waiting, &unwakeable);
             } else {
-                self.out.finish(path.block, Terminator::End, Location::default());
+                self.out.finish(state.block, Terminator::End, Location::default());
             }
             return Ok(());
         }
         if is_deadlock && !self.group.has_others {
             // Operations of the environment that are ready still happen before the deadlock.
-            return self.poll_environment(path, branches, &mut |explorer, path| {
-                explorer.emit_deadlock(&path, &waiting, &unwakeable);
+            return self.poll_environment(state, branches, &mut |explorer, state| {
+                explorer.emit_deadlock(&state, &waiting, &unwakeable);
                 Ok(())
             });
         }
-        path.state.has_waited = true;
-        self.emit_environment_wait(path, branches, None)
+        state.product.has_waited = true;
+        self.emit_environment_wait(state, branches, None)
     }
 
     /// The `else` that is taken, with its member: of a preferred member, or of the one furthest downstream.
-    fn select_else(&mut self, path: &SymbolicState, preferred: &BTreeSet<usize>) -> Option<(usize, BlockId)> {
+    fn select_else(&mut self, state: &SymbolicState, preferred: &BTreeSet<usize>) -> Option<(usize, BlockId)> {
         let alternatives = (0..self.group.members.len()).filter_map(|member| {
-            let (_, wait) = self.current_wait(path, member)?;
+            let (_, wait) = self.current_wait(state, member)?;
             wait.otherwise.map(|block| (member, block))
         });
         let alternatives: Vec<(usize, BlockId)> = alternatives.collect();
@@ -125,23 +128,23 @@ impl<'g, 'p> Explorer<'g, 'p> {
         alternatives.into_iter().max_by_key(|(member, _)| (preferred.contains(member), *member))
     }
 
-    fn take_else(&mut self, mut path: SymbolicState, member: usize, block: BlockId) -> Result<(), Refusal> {
-        path.state.progressed_members.insert(member);
-        path.state.refuted.retain(|rendezvous| !rendezvous.involves(member));
-        path.state.members[member].control = Control::Running(block);
-        path.state.prune(self.group, member);
-        self.mark_others_ran(&mut path);
-        self.run_next_member(path)
+    fn take_else(&mut self, mut state: SymbolicState, member: usize, block: BlockId) -> Result<(), Refusal> {
+        state.product.progressed_members.insert(member);
+        state.product.refuted.retain(|rendezvous| !rendezvous.involves(member));
+        state.product.members[member].control = Control::Running(block);
+        state.product.prune(self.group, member);
+        self.mark_others_ran(&mut state);
+        self.run_next_member(state)
     }
 
     /// Tests whether any inert member that is not wakeable is blocked; else all of them have terminated.
-    fn fork_on_blocked(&mut self, mut path: SymbolicState, then: Continuation<'_, 'g, 'p>) -> Result<(), Refusal> {
+    fn fork_on_blocked(&mut self, mut state: SymbolicState, then: Continuation<'_, 'g, 'p>) -> Result<(), Refusal> {
         let inert =
-            path.state.members.iter().filter(|member| member.control == Control::Inert(AwaitedSetId::NOT_WAKEABLE));
+            state.product.members.iter().filter(|member| member.control == Control::Inert(AwaitedSetId::NOT_WAKEABLE));
         let waits: Vec<SymbolicValue> = inert.filter_map(|member| member.blocked_wait).collect();
         if waits.iter().any(|wait| matches!(wait, SymbolicValue::Constant(id) if *id != 0)) {
-            path.state.any_blocked = Some(true);
-            return then(self, path);
+            state.product.any_blocked = Some(true);
+            return then(self, state);
         }
         let unknown = waits.into_iter().filter_map(|wait| match wait {
             SymbolicValue::Residual(id) => Some(id),
@@ -149,41 +152,41 @@ impl<'g, 'p> Explorer<'g, 'p> {
         });
         let union = unknown.reduce(|a, b| {
             let union = self.out.create_value(TypeTable::U32, None);
-            self.out.emit(path.block, Some(union), Op::Binary(BinaryOp::BitOr, a, b), Location::default());
+            self.out.emit(state.block, Some(union), Op::Binary(BinaryOp::BitOr, a, b), Location::default());
             union
         });
         let Some(union) = union else {
-            path.state.any_blocked = Some(false);
-            return then(self, path);
+            state.product.any_blocked = Some(false);
+            return then(self, state);
         };
-        let zero = self.materialize(&mut path, SymbolicValue::Constant(0), TypeTable::U32);
+        let zero = self.materialize(&mut state, SymbolicValue::Constant(0), TypeTable::U32);
         let is_any = self.out.create_value(TypeTable::BOOL, None);
-        self.out.emit(path.block, Some(is_any), Op::Binary(BinaryOp::NotEqual, union, zero), Location::default());
-        self.fork_on_residual(path, is_any, Location::default(), &mut |explorer, mut path, holds| {
-            path.state.any_blocked = Some(holds);
-            then(explorer, path)
+        self.out.emit(state.block, Some(is_any), Op::Binary(BinaryOp::NotEqual, union, zero), Location::default());
+        self.fork_on_residual(state, is_any, Location::default(), &mut |explorer, mut state, holds| {
+            state.product.any_blocked = Some(holds);
+            then(explorer, state)
         })
     }
 
     /// The members, not at idle points, that no behaviour of the environment can wake: waiting ones, and inert ones
     /// with an awaited set. The wakeable members are the least set that contains the members that wait for the
     /// environment, and those that await an operation whose other end is in the code of a wakeable member.
-    fn unwakeable_members(&self, path: &SymbolicState) -> Vec<usize> {
+    fn unwakeable_members(&self, state: &SymbolicState) -> Vec<usize> {
         let count = self.group.members.len();
         let mut wakeable: Vec<bool> =
-            (0..count).map(|member| !self.environment_branches(path, member).is_empty()).collect();
+            (0..count).map(|member| !self.environment_branches(state, member).is_empty()).collect();
         let has_operation = |member: usize, channel, direction: Direction| {
-            path.state.members[member].control != Control::Terminated && self.has_site(member, channel, direction)
+            state.product.members[member].control != Control::Terminated && self.has_site(member, channel, direction)
         };
         let has_partner = |member: usize, wakeable: &[bool], (channel, direction): (ChannelId, Direction)| {
             let mut others = (0..count).filter(|partner| *partner != member && wakeable[*partner]);
             self.group.is_internal(channel) && others.any(|partner| has_operation(partner, channel, direction.other()))
         };
-        let is_wakeable = |member: usize, wakeable: &[bool]| match path.state.members[member].control {
+        let is_wakeable = |member: usize, wakeable: &[bool]| match state.product.members[member].control {
             Control::Waiting(block) => {
                 let branches = self.group.wait(member, block).branches.iter();
                 let mut open =
-                    branches.filter(|branch| self.guard_value(path, member, branch.guard) != GuardValue::False);
+                    branches.filter(|branch| self.guard_value(state, member, branch.guard) != GuardValue::False);
                 open.any(|branch| match branch.operation.channel_end() {
                     Some(operation) => has_partner(member, wakeable, operation),
                     None => true,
@@ -198,7 +201,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         while let Some(member) = next(&wakeable) {
             wakeable[member] = true;
         }
-        let is_no_idle_point = |member: &usize| match path.state.members[*member].control {
+        let is_no_idle_point = |member: &usize| match state.product.members[*member].control {
             Control::Waiting(block) => self.group.wait(*member, block).blocking == Blocking::Deadlock,
             Control::Inert(awaited_set) => awaited_set != AwaitedSetId::NOT_WAKEABLE,
             Control::Running(_) | Control::Yielded(..) | Control::Terminated => false,
@@ -209,80 +212,81 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// Takes one of these branches if the environment is ready for it, else continues.
     pub(super) fn poll_environment(
         &mut self,
-        mut path: SymbolicState,
+        mut state: SymbolicState,
         branches: Vec<(usize, u32)>,
         otherwise: Continuation<'_, 'g, 'p>,
     ) -> Result<(), Refusal> {
         if branches.is_empty() {
-            return otherwise(self, path);
+            return otherwise(self, state);
         }
-        let waiting = path.clone();
-        path.block = self.out.create_block(Vec::new());
-        self.emit_environment_wait(waiting, branches.clone(), Some(path.block))?;
-        path.state.polled.extend(branches.iter().map(|(member, _)| *member));
+        let waiting = state.clone();
+        state.block = self.out.create_block(Vec::new());
+        self.emit_environment_wait(waiting, branches.clone(), Some(state.block))?;
+        state.product.polled.extend(branches.iter().map(|(member, _)| *member));
         // The state before the wait continues: constants that were materialized for the wait are not known in it.
-        otherwise(self, path)
+        otherwise(self, state)
     }
 
     /// Waits for one of these branches, or polls if there is a block to continue in otherwise.
     fn emit_environment_wait(
         &mut self,
-        mut path: SymbolicState,
+        mut state: SymbolicState,
         branches: Vec<(usize, u32)>,
         otherwise: Option<BlockId>,
     ) -> Result<(), Refusal> {
-        let order = self.wait_order(&path, &branches)?;
-        let all_idle =
-            path.state.members.iter().enumerate().all(|(member, state)| match self.current_wait(&path, member) {
-                Some((_, wait)) => wait.blocking == Blocking::MayBlockForever,
-                None => {
-                    !matches!(state.control, Control::Inert(awaited_set) if awaited_set != AwaitedSetId::NOT_WAKEABLE)
-                }
-            });
+        let order = self.wait_order(&state, &branches)?;
+        let is_idle = |(member, member_state): (usize, &MemberState)| match self.current_wait(&state, member) {
+            Some((_, wait)) => wait.blocking == Blocking::MayBlockForever,
+            None => match member_state.control {
+                Control::Inert(awaited_set) => awaited_set == AwaitedSetId::NOT_WAKEABLE,
+                Control::Running(_) | Control::Waiting(_) | Control::Yielded(..) | Control::Terminated => true,
+            },
+        };
+        let all_idle = state.product.members.iter().enumerate().all(is_idle);
         let mut awaited = Vec::new();
         let mut emitted = Vec::new();
         for (member, branch) in branches {
-            let (operation, continuation) = self.emit_branch(&mut path, member, branch);
+            let (operation, continuation) = self.emit_branch(&mut state, member, branch);
             awaited.push(operation);
             emitted.push(continuation);
         }
         let location = awaited.last().map(|branch: &Branch| branch.location).unwrap_or_default();
-        let blocking = if all_idle && path.state.any_blocked != Some(true) {
+        let blocking = if all_idle && state.product.any_blocked != Some(true) {
             Blocking::MayBlockForever
         } else {
             Blocking::Deadlock
         };
         let is_reported = |member: &usize| {
-            self.current_wait(&path, *member).is_some_and(|(_, wait)| wait.blocking == Blocking::Deadlock)
+            self.current_wait(&state, *member).is_some_and(|(_, wait)| wait.blocking == Blocking::Deadlock)
         };
         let waiting: Vec<usize> = (0..self.group.members.len()).filter(is_reported).collect();
         let wait = Wait { order, blocking, branches: awaited, otherwise, observed: Vec::new(), members: Vec::new() };
         // A poll does not block, and a fast path exits before a deadlock.
         if otherwise.is_none() && self.schedule.is_none() {
-            self.defer_deadlock_report(&path, wait, (&waiting, &[]), location);
+            self.defer_deadlock_report(&state, wait, (&waiting, &[]), location);
         } else {
-            self.out.finish(path.block, Terminator::Wait(wait), location);
+            self.out.finish(state.block, Terminator::Wait(wait), location);
         }
         for branch in emitted {
-            self.continue_branch(&path, &branch)?;
+            self.continue_branch(&state, &branch)?;
         }
         Ok(())
     }
 
     /// A branch of a wait for the environment, and where it continues.
-    fn emit_branch(&mut self, path: &mut SymbolicState, member: usize, number: u32) -> (Branch, EmittedBranch) {
-        let (_, wait) = self.current_wait(path, member).expect("a member with an operation for the environment waits");
+    fn emit_branch(&mut self, state: &mut SymbolicState, member: usize, number: u32) -> (Branch, EmittedBranch) {
+        let (_, wait) = self.current_wait(state, member).expect("a member with an operation for the environment waits");
         let branch = &wait.branches[number as usize];
-        path.state.polled.insert(member);
+        state.product.polled.insert(member);
         let guard = match branch.guard {
             Guard::Open => Guard::Open,
-            Guard::Value(value) => match self.symbolic_value(path, member, value) {
+            Guard::Value(value) => match self.symbolic_value(state, member, value) {
                 SymbolicValue::Constant(_) => Guard::Open,
                 SymbolicValue::Residual(value) => Guard::Value(value),
             },
             Guard::Region(_) => unreachable!("groups have no guards that ask `free`"),
         };
-        let operation = self.residual_operation(path, member, &branch.operation);
+        let operation = self.residual_operation(state, member, &branch.operation);
         let body = self.group.members[member].body;
         let parameters = body.blocks[branch.then.0 as usize].parameters.iter().map(|parameter| {
             let data = &body.values[parameter.0 as usize];
@@ -295,17 +299,18 @@ impl<'g, 'p> Explorer<'g, 'p> {
     }
 
     /// Continues in a branch that the environment has taken.
-    fn continue_branch(&mut self, path: &SymbolicState, emitted: &EmittedBranch) -> Result<(), Refusal> {
+    fn continue_branch(&mut self, state: &SymbolicState, emitted: &EmittedBranch) -> Result<(), Refusal> {
         let EmittedBranch { member, branch: number, then, ref parameters } = *emitted;
-        let mut path = path.clone();
-        path.block = then;
-        let (_, wait) = self.current_wait(&path, member).expect("a member with an operation for the environment waits");
+        let mut state = state.clone();
+        state.block = then;
+        let (_, wait) =
+            self.current_wait(&state, member).expect("a member with an operation for the environment waits");
         let branch = &wait.branches[number as usize];
         if let Operation::In { patterns, .. } = &branch.operation {
             let mut slots = Vec::new();
             patterns.iter().for_each(|pattern| bound_slots(pattern, &mut |slot| slots.push(slot)));
             for slot in slots {
-                path.state.forget_tags(SlotId(slot.0 + self.group.members[member].first_slot), &[]);
+                state.product.forget_tags(SlotId(slot.0 + self.group.members[member].first_slot), &[]);
             }
         }
         let bindings: Vec<_> = parameters
@@ -313,24 +318,24 @@ impl<'g, 'p> Explorer<'g, 'p> {
             .map(|value| (SymbolicValue::Residual(*value), self.out.body.values[value.0 as usize].ty))
             .collect();
         if let Guard::Value(value) = branch.guard
-            && let SymbolicValue::Residual(guard) = self.symbolic_value(&path, member, value)
+            && let SymbolicValue::Residual(guard) = self.symbolic_value(&state, member, value)
         {
-            path.state.assume_condition(self.group, guard, true);
+            state.product.assume_condition(self.group, guard, true);
         }
-        self.set_parameters(&mut path, member, branch.then, &bindings);
+        self.set_parameters(&mut state, member, branch.then, &bindings);
         if let (Some(_), Some(site)) = (self.schedule, operation_site(&branch.operation)) {
-            self.advance_automaton(&mut path, member, site);
+            self.advance_automaton(&mut state, member, site);
         }
-        self.leave_wait(&mut path, member, BranchChoice::with_environment(number));
-        self.run_next_member(path)
+        self.leave_wait(&mut state, member, BranchChoice::with_environment(number));
+        self.run_next_member(state)
     }
 
     /// The order in which the environment chooses: a `pri alt` keeps its order if no other member waits.
-    fn wait_order(&self, path: &SymbolicState, branches: &[(usize, u32)]) -> Result<AltOrder, Refusal> {
+    fn wait_order(&self, state: &SymbolicState, branches: &[(usize, u32)]) -> Result<AltOrder, Refusal> {
         let mut order = AltOrder::Fair;
         for (member, _) in branches {
             let (block, wait) =
-                self.current_wait(path, *member).expect("a member with an operation for the environment waits");
+                self.current_wait(state, *member).expect("a member with an operation for the environment waits");
             let own = branches.iter().filter(|(other, _)| other == member).count();
             if wait.order == AltOrder::Priority && own > 1 {
                 if own < branches.len() {

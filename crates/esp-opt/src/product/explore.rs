@@ -169,8 +169,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let entry = self.out.create_block(Vec::new());
         let member =
             MemberState { control: Control::Running(BlockId(0)), last_choice: SmallMap::new(), blocked_wait: None };
-        let state = ProductState::new(vec![member; self.group.members.len()]);
-        let mut start = self.transition(SymbolicState { block: entry, state });
+        let product = ProductState::new(vec![member; self.group.members.len()]);
+        let mut start = self.transition(SymbolicState { block: entry, product });
         loop {
             self.run_to_fixpoint(&mut start)?;
             if self.needs_restart {
@@ -267,8 +267,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
             None => {
                 self.round.emitted_before = self.out.size;
                 self.effects = NodeEffects::default();
-                let path = self.entry_state(node);
-                self.execute_node(path)?;
+                let state = self.entry_state(node);
+                self.execute_node(state)?;
                 (std::mem::take(&mut self.effects), self.out.size - self.round.emitted_before)
             }
         };
@@ -303,7 +303,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         for (member, blocked_wait) in &node.inert {
             members[*member].blocked_wait = Some(SymbolicValue::Residual(*blocked_wait));
         }
-        let state = ProductState {
+        let product = ProductState {
             values: node.values.clone(),
             node_facts: node.facts.clone(),
             tags: node.state.tags.clone(),
@@ -312,49 +312,49 @@ impl<'g, 'p> Explorer<'g, 'p> {
             iteration_count: node.iteration_count,
             ..ProductState::new(members)
         };
-        SymbolicState { block: node.block, state }
+        SymbolicState { block: node.block, product }
     }
 
     /// Executes a node: the runnable member furthest downstream proceeds; if all wait, a rendezvous happens.
-    fn execute_node(&mut self, path: SymbolicState) -> Result<(), Refusal> {
+    fn execute_node(&mut self, state: SymbolicState) -> Result<(), Refusal> {
         if self.schedule.is_some() {
-            return self.run_scheduled(path);
+            return self.run_scheduled(state);
         }
-        match next_runnable(&path.state) {
-            Some((member, block)) => self.run_member(path, member, block),
+        match next_runnable(&state.product) {
+            Some((member, block)) => self.run_member(state, member, block),
             None => {
                 for member in 0..self.group.members.len() {
-                    if !self.environment_branches(&path, member).is_empty() {
+                    if !self.environment_branches(&state, member).is_empty() {
                         self.effects.environment_waiters.insert(member);
                     }
                 }
-                self.step_all_waiting(path)
+                self.step_all_waiting(state)
             }
         }
     }
 
     /// Continues after a member has reached a wait, a `yield` or its end. A new node begins where all members wait.
-    pub(super) fn run_next_member(&mut self, path: SymbolicState) -> Result<(), Refusal> {
+    pub(super) fn run_next_member(&mut self, state: SymbolicState) -> Result<(), Refusal> {
         if self.schedule.is_some() {
-            return self.run_scheduled(path);
+            return self.run_scheduled(state);
         }
-        match next_runnable(&path.state) {
-            Some((member, block)) => self.run_member(path, member, block),
-            None => self.end_at_node(path),
+        match next_runnable(&state.product) {
+            Some((member, block)) => self.run_member(state, member, block),
+            None => self.end_at_node(state),
         }
     }
 
     /// Ends a path of the symbolic execution at the node of its state.
-    pub(super) fn end_at_node(&mut self, path: SymbolicState) -> Result<(), Refusal> {
-        let transition = self.transition(path);
+    pub(super) fn end_at_node(&mut self, state: SymbolicState) -> Result<(), Refusal> {
+        let transition = self.transition(state);
         self.effects.transitions.push(transition);
         Ok(())
     }
 
-    pub(super) fn transition(&mut self, mut path: SymbolicState) -> Transition {
-        self.drop_inert_members(&mut path.state);
-        let partition = self.partition_of(&path.state);
-        Transition { path, partition, target: None, size: 0 }
+    pub(super) fn transition(&mut self, mut state: SymbolicState) -> Transition {
+        self.drop_inert_members(&mut state.product);
+        let partition = self.partition_of(&state.product);
+        Transition { state, partition, target: None, size: 0 }
     }
 
     /// The number of the partition of a state's location vector.
@@ -391,26 +391,26 @@ impl<'g, 'p> Explorer<'g, 'p> {
         {
             return node;
         }
-        let mut state = transition.path.state.abstraction(self.group, transition.partition, *precision);
+        let mut abstraction = transition.state.product.abstraction(self.group, transition.partition, *precision);
         match precision {
-            Precision::Full => self.apply_widening(&mut state),
+            Precision::Full => self.apply_widening(&mut abstraction),
             Precision::Flags | Precision::NoFacts => {
-                let origins = transition.path.state.values.keys().copied();
+                let origins = transition.state.product.values.keys().copied();
                 let origins = origins.filter(|origin| self.is_joined(transition.partition, *origin)).collect();
-                self.join_into_widened(&mut state, origins);
+                self.join_into_widened(&mut abstraction, origins);
             }
         }
-        let node = match self.node_numbers.get(&state) {
+        let node = match self.node_numbers.get(&abstraction) {
             Some(node) => *node,
-            None => self.new_node(&transition.path.state, state),
+            None => self.new_node(&transition.state.product, abstraction),
         };
         transition.target = Some((node, self.partitions[transition.partition].revision));
-        let state = &transition.path.state;
-        let arguments = self.nodes[node].values.iter().zip(state.values.iter());
+        let product = &transition.state.product;
+        let arguments = self.nodes[node].values.iter().zip(product.values.iter());
         let is_constant =
             |((_, at_node), (_, value)): &((&MemberValue, &SymbolicValue), (&MemberValue, &SymbolicValue))| {
                 matches!(
-                    (at_node, state.fold_constant(**value)),
+                    (at_node, product.fold_constant(**value)),
                     (SymbolicValue::Residual(_), SymbolicValue::Constant(_))
                 )
             };
@@ -487,21 +487,21 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 reports.extend(effects.reports);
             }
         }
-        for Transition { mut path, target, .. } in transitions {
+        for Transition { mut state, target, .. } in transitions {
             let (node, _) = target.expect("every transition of the last round has been resolved");
             let block = self.nodes[node].block;
             let origins: Vec<MemberValue> = parameters(&self.nodes[node].values).map(|(origin, _)| origin).collect();
             let mut arguments: Vec<Value> =
-                origins.into_iter().map(|(member, value)| self.residual_value(&mut path, member, value)).collect();
-            for member in 0..path.state.members.len() {
-                if let Some(blocked_wait) = path.state.members[member].blocked_wait {
-                    arguments.push(self.materialize(&mut path, blocked_wait, TypeTable::U32));
+                origins.into_iter().map(|(member, value)| self.residual_value(&mut state, member, value)).collect();
+            for member in 0..state.product.members.len() {
+                if let Some(blocked_wait) = state.product.members[member].blocked_wait {
+                    arguments.push(self.materialize(&mut state, blocked_wait, TypeTable::U32));
                 }
             }
-            arguments.extend(path.state.iteration_count);
+            arguments.extend(state.product.iteration_count);
             let edge = Edge { to: block, arguments };
             let jump = if yield_points.contains(&node) { Terminator::Yield(edge) } else { Terminator::Jump(edge) };
-            self.out.finish(path.block, jump, Location::default());
+            self.out.finish(state.block, jump, Location::default());
         }
         reports.extend(std::mem::take(&mut self.deadlock_blocks).into_values().map(|(_, report)| report));
         for report in reports {

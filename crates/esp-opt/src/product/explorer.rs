@@ -126,7 +126,7 @@ pub(super) struct NodeEffects {
 /// changes.
 pub(super) struct Transition {
     /// The block that ends in the jump, and the state there.
-    pub(super) path: SymbolicState,
+    pub(super) state: SymbolicState,
     pub(super) partition: usize,
     /// The target, and the revision of the partition for which it was resolved.
     pub(super) target: Option<(usize, usize)>,

@@ -15,7 +15,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// Matches the patterns that are still unmatched, the last first, and continues with whether all match.
     pub(super) fn match_patterns(
         &mut self,
-        mut path: SymbolicState,
+        mut state: SymbolicState,
         receiver: usize,
         location: Location,
         mut unmatched: Vec<(&'p Pattern, SymbolicOperand)>,
@@ -24,19 +24,19 @@ impl<'g, 'p> Explorer<'g, 'p> {
         while let Some((pattern, operand)) = unmatched.pop() {
             let test = match pattern {
                 Pattern::Any | Pattern::Bind(_) => continue,
-                Pattern::Constant(value) => self.equals_constant(&mut path, &operand, *value, location),
+                Pattern::Constant(value) => self.equals_constant(&mut state, &operand, *value, location),
                 Pattern::OwnId => {
                     let instance = i128::from(self.group.members[receiver].instance);
-                    self.equals_constant(&mut path, &operand, instance, location)
+                    self.equals_constant(&mut state, &operand, instance, location)
                 }
-                Pattern::Bytes(bytes) => self.equals_bytes(&mut path, &operand, bytes, location),
+                Pattern::Bytes(bytes) => self.equals_bytes(&mut state, &operand, bytes, location),
                 Pattern::Equal(expected) => {
-                    let expected = self.symbolic_operand(&path, receiver, expected);
-                    self.equals_operand(&mut path, &operand, &expected, location)
+                    let expected = self.symbolic_operand(&state, receiver, expected);
+                    self.equals_operand(&mut state, &operand, &expected, location)
                 }
                 Pattern::Tag(tag, part) => {
-                    let (place, ty) = self.content_place(&mut path, &operand, location);
-                    let test = self.has_tag(&mut path, &place, *tag, location);
+                    let (place, ty) = self.content_place(&mut state, &operand, location);
+                    let test = self.has_tag(&mut state, &place, *tag, location);
                     if let Some(part) = part {
                         let part_operand = self.component(place, ty, Projection::Payload(*tag));
                         unmatched.push((part, part_operand));
@@ -44,7 +44,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                     test
                 }
                 Pattern::Record(parts) => {
-                    let (place, ty) = self.content_place(&mut path, &operand, location);
+                    let (place, ty) = self.content_place(&mut state, &operand, location);
                     for (field, part) in parts.iter().enumerate().rev() {
                         let operand = self.component(place.clone(), ty, Projection::Field(field as u32));
                         unmatched.push((part, operand));
@@ -52,9 +52,10 @@ impl<'g, 'p> Explorer<'g, 'p> {
                     continue;
                 }
                 Pattern::Array(parts) => {
-                    let (place, ty) = self.content_place(&mut path, &operand, location);
+                    let (place, ty) = self.content_place(&mut state, &operand, location);
                     for (index, part) in parts.iter().enumerate().rev() {
-                        let index = self.materialize(&mut path, SymbolicValue::Constant(index as i128), TypeTable::I32);
+                        let index =
+                            self.materialize(&mut state, SymbolicValue::Constant(index as i128), TypeTable::I32);
                         let operand = self.component(place.clone(), ty, Projection::Element(index));
                         unmatched.push((part, operand));
                     }
@@ -62,39 +63,39 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 }
             };
             match test {
-                SymbolicValue::Constant(0) => return then(self, path, false),
+                SymbolicValue::Constant(0) => return then(self, state, false),
                 SymbolicValue::Constant(_) => {}
                 SymbolicValue::Residual(test) => {
-                    return self.fork_on_residual(path, test, location, &mut |explorer, path, holds| {
+                    return self.fork_on_residual(state, test, location, &mut |explorer, state, holds| {
                         if holds {
-                            explorer.match_patterns(path, receiver, location, unmatched.clone(), then)
+                            explorer.match_patterns(state, receiver, location, unmatched.clone(), then)
                         } else {
-                            then(explorer, path, false)
+                            then(explorer, state, false)
                         }
                     });
                 }
             }
         }
-        then(self, path, true)
+        then(self, state, true)
     }
 
     fn equals_bytes(
         &mut self,
-        path: &mut SymbolicState,
+        state: &mut SymbolicState,
         operand: &SymbolicOperand,
         bytes: &[u8],
         location: Location,
     ) -> SymbolicValue {
-        let (place, ty) = self.content_place(path, operand, location);
+        let (place, ty) = self.content_place(state, operand, location);
         let slot = self.out.create_slot(ty);
         let literal = Place { base: Base::Slot(slot), path: Vec::new() };
-        self.out.emit(path.block, None, Op::SetBytes(literal.clone(), bytes.to_vec()), location);
-        self.emit_test(path, Op::Equal(Operand::Place(place), Operand::Place(literal)), location)
+        self.out.emit(state.block, None, Op::SetBytes(literal.clone(), bytes.to_vec()), location);
+        self.emit_test(state, Op::Equal(Operand::Place(place), Operand::Place(literal)), location)
     }
 
     fn equals_operand(
         &mut self,
-        path: &mut SymbolicState,
+        state: &mut SymbolicState,
         operand: &SymbolicOperand,
         expected: &SymbolicOperand,
         location: Location,
@@ -103,57 +104,57 @@ impl<'g, 'p> Explorer<'g, 'p> {
             (SymbolicOperand::Value(_, ty), SymbolicOperand::Value(expected, _))
                 if !holds_boxed(self.group.types(), *ty) =>
             {
-                let scalar = self.load_scalar(path, operand, location);
-                self.compare(path, scalar, *expected, *ty, location)
+                let scalar = self.load_scalar(state, operand, location);
+                self.compare(state, scalar, *expected, *ty, location)
             }
             (
                 SymbolicOperand::Value(..) | SymbolicOperand::Place(..),
                 SymbolicOperand::Value(..) | SymbolicOperand::Place(..),
             ) => {
-                let a = self.residual_operand(path, operand);
-                let b = self.residual_operand(path, expected);
-                self.emit_test(path, Op::Equal(a, b), location)
+                let a = self.residual_operand(state, operand);
+                let b = self.residual_operand(state, expected);
+                self.emit_test(state, Op::Equal(a, b), location)
             }
         }
     }
 
     fn equals_constant(
         &mut self,
-        path: &mut SymbolicState,
+        state: &mut SymbolicState,
         operand: &SymbolicOperand,
         value: i128,
         location: Location,
     ) -> SymbolicValue {
         let ty = operand.ty();
-        let scalar = self.load_scalar(path, operand, location);
-        self.compare(path, scalar, SymbolicValue::Constant(value), ty, location)
+        let scalar = self.load_scalar(state, operand, location);
+        self.compare(state, scalar, SymbolicValue::Constant(value), ty, location)
     }
 
     fn compare(
         &mut self,
-        path: &mut SymbolicState,
+        state: &mut SymbolicState,
         a: SymbolicValue,
         b: SymbolicValue,
         ty: TypeId,
         location: Location,
     ) -> SymbolicValue {
-        let (fact_a, fact_b) = (path.state.fact(self.group, a, ty), path.state.fact(self.group, b, ty));
+        let (fact_a, fact_b) = (state.product.fact(self.group, a, ty), state.product.fact(self.group, b, ty));
         let fact = crate::facts::binary(self.group.types(), TypeTable::BOOL, BinaryOp::Equal, ty, &fact_a, &fact_b);
         if let Some(truth) = fact.as_constant() {
             return SymbolicValue::Constant(truth);
         }
-        let left = self.materialize(path, a, ty);
-        let right = self.materialize(path, b, ty);
-        let result = self.emit_test(path, Op::Binary(BinaryOp::Equal, left, right), location);
+        let left = self.materialize(state, a, ty);
+        let right = self.materialize(state, b, ty);
+        let result = self.emit_test(state, Op::Binary(BinaryOp::Equal, left, right), location);
         if let SymbolicValue::Residual(value) = result {
-            path.state.conditions.insert(value, Condition::Compare(BinaryOp::Equal, a, b, ty));
+            state.product.conditions.insert(value, Condition::Compare(BinaryOp::Equal, a, b, ty));
         }
         result
     }
 
-    fn has_tag(&mut self, path: &mut SymbolicState, place: &Place, tag: u32, location: Location) -> SymbolicValue {
+    fn has_tag(&mut self, state: &mut SymbolicState, place: &Place, tag: u32, location: Location) -> SymbolicValue {
         let steps = tag_steps(place);
-        if let Some(fact) = steps.as_ref().and_then(|steps| path.state.tags.get(steps)) {
+        if let Some(fact) = steps.as_ref().and_then(|steps| state.product.tags.get(steps)) {
             if !fact.admits(i128::from(tag)) {
                 return SymbolicValue::Constant(0);
             }
@@ -162,15 +163,15 @@ impl<'g, 'p> Explorer<'g, 'p> {
             }
         }
         let read = self.out.create_value(TypeTable::U32, None);
-        self.out.emit(path.block, Some(read), Op::Tag(place.clone()), location);
+        self.out.emit(state.block, Some(read), Op::Tag(place.clone()), location);
         if let Some(steps) = steps {
-            if let Some(fact) = path.state.tags.get(&steps) {
-                path.state.facts.insert(read, fact.clone());
+            if let Some(fact) = state.product.tags.get(&steps) {
+                state.product.facts.insert(read, fact.clone());
             }
-            path.state.tag_reads.insert(read, steps);
+            state.product.tag_reads.insert(read, steps);
         }
         self.compare(
-            path,
+            state,
             SymbolicValue::Residual(read),
             SymbolicValue::Constant(i128::from(tag)),
             TypeTable::U32,
@@ -178,16 +179,16 @@ impl<'g, 'p> Explorer<'g, 'p> {
         )
     }
 
-    fn emit_test(&mut self, path: &mut SymbolicState, op: Op, location: Location) -> SymbolicValue {
+    fn emit_test(&mut self, state: &mut SymbolicState, op: Op, location: Location) -> SymbolicValue {
         let value = self.out.create_value(TypeTable::BOOL, None);
-        self.out.emit(path.block, Some(value), op, location);
+        self.out.emit(state.block, Some(value), op, location);
         SymbolicValue::Residual(value)
     }
 
     /// The scalar or reference that an operand is; a place is loaded.
     fn load_scalar(
         &mut self,
-        path: &mut SymbolicState,
+        state: &mut SymbolicState,
         operand: &SymbolicOperand,
         location: Location,
     ) -> SymbolicValue {
@@ -195,7 +196,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             SymbolicOperand::Value(known, _) => *known,
             SymbolicOperand::Place(place, ty) => {
                 let value = self.out.create_value(*ty, None);
-                self.out.emit(path.block, Some(value), Op::Load(place.clone()), location);
+                self.out.emit(state.block, Some(value), Op::Load(place.clone()), location);
                 SymbolicValue::Residual(value)
             }
         }
@@ -204,15 +205,15 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// The memory that a pattern destructures: that of the operand, or the content of the object that it refers to.
     fn content_place(
         &mut self,
-        path: &mut SymbolicState,
+        state: &mut SymbolicState,
         operand: &SymbolicOperand,
         location: Location,
     ) -> (Place, TypeId) {
         let ty = operand.ty();
         match self.group.types().get(ty) {
             Type::Boxed(pool) => {
-                let reference = self.load_scalar(path, operand, location);
-                let reference = self.materialize(path, reference, ty);
+                let reference = self.load_scalar(state, operand, location);
+                let reference = self.materialize(state, reference, ty);
                 let content = self.group.types().pool(*pool).content;
                 (Place { base: Base::Object(reference), path: Vec::new() }, content)
             }
@@ -237,9 +238,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
     }
 
     /// The operand of the residue for a symbolic one.
-    pub(super) fn residual_operand(&mut self, path: &mut SymbolicState, operand: &SymbolicOperand) -> Operand {
+    pub(super) fn residual_operand(&mut self, state: &mut SymbolicState, operand: &SymbolicOperand) -> Operand {
         match operand {
-            SymbolicOperand::Value(known, ty) => Operand::Value(self.materialize(path, *known, *ty)),
+            SymbolicOperand::Value(known, ty) => Operand::Value(self.materialize(state, *known, *ty)),
             SymbolicOperand::Place(place, _) => Operand::Place(place.clone()),
         }
     }
@@ -247,7 +248,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// Binds the variables of patterns: slots are written, the values of parameters are returned in order.
     pub(super) fn bind_patterns(
         &mut self,
-        path: &mut SymbolicState,
+        state: &mut SymbolicState,
         receiver: usize,
         patterns: &'p [Pattern],
         message: &[(SymbolicOperand, Passed)],
@@ -266,7 +267,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 | Pattern::Tag(_, None) => {}
                 Pattern::Bind(Bind::Parameter(number)) => {
                     let ty = operand.ty();
-                    let known = self.load_scalar(path, &operand, location);
+                    let known = self.load_scalar(state, &operand, location);
                     bindings.push((*number, known, ty));
                 }
                 Pattern::Bind(Bind::Slot(slot)) => {
@@ -275,25 +276,25 @@ impl<'g, 'p> Explorer<'g, 'p> {
                     };
                     let slot = SlotId(slot.0 + self.group.members[receiver].first_slot);
                     let op = Op::Copy { to: Place { base: Base::Slot(slot), path: Vec::new() }, from };
-                    self.record_writes(path, &op);
-                    self.out.emit(path.block, None, op, location);
+                    self.record_writes(state, &op);
+                    self.out.emit(state.block, None, op, location);
                 }
                 Pattern::Tag(tag, Some(part)) => {
-                    let (place, ty) = self.content_place(path, &operand, location);
+                    let (place, ty) = self.content_place(state, &operand, location);
                     let operand = self.component(place, ty, Projection::Payload(*tag));
                     unmatched.push((part, operand));
                 }
                 Pattern::Record(parts) => {
-                    let (place, ty) = self.content_place(path, &operand, location);
+                    let (place, ty) = self.content_place(state, &operand, location);
                     for (field, part) in parts.iter().enumerate() {
                         let operand = self.component(place.clone(), ty, Projection::Field(field as u32));
                         unmatched.push((part, operand));
                     }
                 }
                 Pattern::Array(parts) => {
-                    let (place, ty) = self.content_place(path, &operand, location);
+                    let (place, ty) = self.content_place(state, &operand, location);
                     for (index, part) in parts.iter().enumerate() {
-                        let index = self.materialize(path, SymbolicValue::Constant(index as i128), TypeTable::I32);
+                        let index = self.materialize(state, SymbolicValue::Constant(index as i128), TypeTable::I32);
                         let operand = self.component(place.clone(), ty, Projection::Element(index));
                         unmatched.push((part, operand));
                     }
@@ -307,14 +308,14 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// Binds the parameters of a block of a member.
     pub(super) fn set_parameters(
         &self,
-        path: &mut SymbolicState,
+        state: &mut SymbolicState,
         member: usize,
         block: BlockId,
         bindings: &[(SymbolicValue, TypeId)],
     ) {
         let parameters = &self.group.members[member].body.blocks[block.0 as usize].parameters;
         for (parameter, (value, _)) in parameters.iter().zip(bindings) {
-            path.state.values.insert((member, *parameter), *value);
+            state.product.values.insert((member, *parameter), *value);
         }
     }
 }

@@ -44,7 +44,7 @@ pub(super) enum MemberFate {
 
 /// A wait that reports members that are blocked forever.
 pub(super) struct PendingReport {
-    pub(super) path: SymbolicState,
+    pub(super) state: SymbolicState,
     pub(super) wait: Wait,
     /// Members that wait here.
     pub(super) waiting: Vec<usize>,

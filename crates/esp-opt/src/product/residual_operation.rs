@@ -14,7 +14,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// The operation of the residue for one of a member.
     pub(super) fn residual_operation(
         &mut self,
-        path: &mut SymbolicState,
+        state: &mut SymbolicState,
         member: usize,
         operation: &Operation,
     ) -> Operation {
@@ -23,36 +23,36 @@ impl<'g, 'p> Explorer<'g, 'p> {
             Operation::In { site, channel, patterns, condition } => Operation::In {
                 site: SiteId(site.0 + first_site),
                 channel: *channel,
-                patterns: patterns.iter().map(|pattern| self.residual_pattern(path, member, pattern)).collect(),
-                condition: condition.map(|entry| self.copy_region(path, member, entry)),
+                patterns: patterns.iter().map(|pattern| self.residual_pattern(state, member, pattern)).collect(),
+                condition: condition.map(|entry| self.copy_region(state, member, entry)),
             },
             Operation::Out { site, channel, payload } => Operation::Out {
                 site: SiteId(site.0 + first_site),
                 channel: *channel,
                 payload: match payload {
-                    Payload::Ready(passed) => Payload::Ready(self.residual_message(path, member, passed)),
-                    Payload::Region(entry) => Payload::Region(self.copy_region(path, member, *entry)),
+                    Payload::Ready(passed) => Payload::Ready(self.residual_message(state, member, passed)),
+                    Payload::Region(entry) => Payload::Region(self.copy_region(state, member, *entry)),
                 },
             },
             Operation::After { amount, unit } => {
-                Operation::After { amount: self.residual_value(path, member, *amount), unit: *unit }
+                Operation::After { amount: self.residual_value(state, member, *amount), unit: *unit }
             }
         }
     }
 
-    fn residual_message(&mut self, path: &mut SymbolicState, member: usize, passed: &[Passed]) -> Vec<Passed> {
+    fn residual_message(&mut self, state: &mut SymbolicState, member: usize, passed: &[Passed]) -> Vec<Passed> {
         let renumbered = passed.iter().map(|Passed { operand, transfer }| {
-            let operand = self.symbolic_operand(path, member, operand);
-            Passed { operand: self.residual_operand(path, &operand), transfer: *transfer }
+            let operand = self.symbolic_operand(state, member, operand);
+            Passed { operand: self.residual_operand(state, &operand), transfer: *transfer }
         });
         renumbered.collect()
     }
 
-    fn residual_pattern(&mut self, path: &mut SymbolicState, member: usize, pattern: &Pattern) -> Pattern {
+    fn residual_pattern(&mut self, state: &mut SymbolicState, member: usize, pattern: &Pattern) -> Pattern {
         let mut renumbered = pattern.clone();
         pattern_operands_mut(&mut renumbered, &mut |operand| {
-            let symbolic = self.symbolic_operand(path, member, operand);
-            *operand = self.residual_operand(path, &symbolic);
+            let symbolic = self.symbolic_operand(state, member, operand);
+            *operand = self.residual_operand(state, &symbolic);
         });
         let first_slot = self.group.members[member].first_slot;
         renumber_bindings(&mut renumbered, first_slot, i128::from(self.group.members[member].instance));
@@ -60,7 +60,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     }
 
     /// Copies a region into the residue; values of the member outside of it are those of the present state.
-    fn copy_region(&mut self, path: &mut SymbolicState, member: usize, entry: BlockId) -> BlockId {
+    fn copy_region(&mut self, state: &mut SymbolicState, member: usize, entry: BlockId) -> BlockId {
         let body = self.group.members[member].body;
         let first_slot = self.group.members[member].first_slot;
         let mut blocks: FxHashMap<BlockId, BlockId> = FxHashMap::default();
@@ -90,7 +90,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             let mut renumber = |explorer: &mut Self, value: &mut Value| {
                 *value = match values.get(value) {
                     Some(copy) => *copy,
-                    None => explorer.residual_value(path, member, *value),
+                    None => explorer.residual_value(state, member, *value),
                 };
             };
             for instruction in &source.instructions {

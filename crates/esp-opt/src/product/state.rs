@@ -15,7 +15,7 @@ use std::rc::Rc;
 #[derive(Clone)]
 pub(super) struct SymbolicState {
     pub(super) block: BlockId,
-    pub(super) state: ProductState,
+    pub(super) product: ProductState,
 }
 
 /// The state of all members at a point of a path, with what is known of their values.

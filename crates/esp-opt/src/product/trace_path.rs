@@ -124,31 +124,31 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let entry = self.out.create_block(parameters);
         let initial_count = self.out.create_value(TypeTable::U32, None);
         self.out.emit(entry, Some(initial_count), Op::Constant(0), Location::default());
-        let state = ProductState {
+        let product = ProductState {
             path_progress: PathProgress::new(members.len()),
             values,
             facts,
             iteration_count: Some(initial_count),
             ..ProductState::new(members)
         };
-        let start = self.transition(SymbolicState { block: entry, state });
+        let start = self.transition(SymbolicState { block: entry, product });
         PathEntry { start, initial_count, entry_facts }
     }
 
     /// The exit at a node that is taken when the iteration limit is reached there.
     fn limit_exit(&mut self, node: usize, initial_count: Value) -> LimitExit {
-        let mut path = self.entry_state(node);
-        path.block = self.out.create_block(Vec::new());
-        let order: Vec<usize> = path.state.path_progress.resume_order(self.group.members.len());
-        let at = self.locations(&path);
-        let distance = self.distance_to_start(&path);
-        let terminator = self.exit_terminator(&mut path, &order);
-        self.out.finish(path.block, terminator, Location::default());
+        let mut state = self.entry_state(node);
+        state.block = self.out.create_block(Vec::new());
+        let order: Vec<usize> = state.product.path_progress.resume_order(self.group.members.len());
+        let at = self.locations(&state);
+        let distance = self.distance_to_start(&state);
+        let terminator = self.exit_terminator(&mut state, &order);
+        self.out.finish(state.block, terminator, Location::default());
         let node = &self.nodes[node];
         LimitExit {
             block: node.block,
             iteration_count: node.iteration_count.expect("nodes of a path count iterations"),
-            stub: path.block,
+            stub: state.block,
             initial_count,
             at,
             distance,
@@ -162,26 +162,26 @@ impl<'g, 'p> Explorer<'g, 'p> {
 
     /// Continues along the path: the running member proceeds, or the next one of the queue. If there is none the path
     /// exits.
-    pub(super) fn run_scheduled(&mut self, mut path: SymbolicState) -> Result<(), Refusal> {
+    pub(super) fn run_scheduled(&mut self, mut state: SymbolicState) -> Result<(), Refusal> {
         self.check_size()?;
-        self.effects.locations.insert(self.locations(&path));
+        self.effects.locations.insert(self.locations(&state));
         let ranks = &self.schedule.expect("a path has a schedule").ranks;
-        let Some(member) = path.state.path_progress.schedule_next(ranks) else {
+        let Some(member) = state.product.path_progress.schedule_next(ranks) else {
             let has_ended = |(number, progress): (usize, &MemberProgress)| {
-                let control = path.state.members[number].control;
+                let control = state.product.members[number].control;
                 progress.is_parked || !progress.has_started || control == Control::Terminated
             };
-            let have_all_ended = path.state.path_progress.members.iter().enumerate().all(has_ended);
+            let have_all_ended = state.product.path_progress.members.iter().enumerate().all(has_ended);
             let reason = if have_all_ended { ExitReason::Normal } else { ExitReason::NoneRunnable };
-            return self.exit_path(path, reason);
+            return self.exit_path(state, reason);
         };
-        match path.state.members[member].control {
-            Control::Running(block) => self.run_member(path, member, block),
-            Control::Waiting(block) => self.arrive_at_wait(path, member, block),
+        match state.product.members[member].control {
+            Control::Running(block) => self.run_member(state, member, block),
+            Control::Waiting(block) => self.arrive_at_wait(state, member, block),
             Control::Yielded(..) => unreachable!("a path exits before a `yield`"),
             Control::Terminated | Control::Inert(_) => {
-                path.state.path_progress.running = None;
-                self.run_scheduled(path)
+                state.product.path_progress.running = None;
+                self.run_scheduled(state)
             }
         }
     }
@@ -191,40 +191,40 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// (`path::split`), so that the first instruction decides.
     pub(super) fn enter_block(
         &mut self,
-        mut path: SymbolicState,
+        mut state: SymbolicState,
         member: usize,
         block: BlockId,
     ) -> Result<Option<SymbolicState>, Refusal> {
-        path.state.members[member].control = Control::Running(block);
+        state.product.members[member].control = Control::Running(block);
         if self.is_forced() {
-            return self.exit_path(path, ExitReason::Forced(member)).map(|()| None);
+            return self.exit_path(state, ExitReason::Forced(member)).map(|()| None);
         }
         let source = &self.group.members[member].body.blocks[block.0 as usize];
         if let Some(first) = source.instructions.first() {
             if let Op::Mark(label) = first.op {
                 let statement = PathStatement::Label(label);
-                match self.advance_at_label(&mut path, member, statement) {
+                match self.advance_at_label(&mut state, member, statement) {
                     StatementEffect::Continue => {}
                     StatementEffect::Deviate => {
-                        return self.exit_path(path, ExitReason::Deviation(member)).map(|()| None);
+                        return self.exit_path(state, ExitReason::Deviation(member)).map(|()| None);
                     }
                     StatementEffect::End
                         if member > 0 && self.member_schedule(member).falls_through_to_start[block.0 as usize] =>
                     {
-                        path.state.path_progress.members[member] = MemberProgress::default();
+                        state.product.path_progress.members[member] = MemberProgress::default();
                     }
                     StatementEffect::End => {
-                        path.state.path_progress.members[member].is_parked = true;
-                        path.state.path_progress.running = None;
-                        return self.run_scheduled(path).map(|()| None);
+                        state.product.path_progress.members[member].is_parked = true;
+                        state.product.path_progress.running = None;
+                        return self.run_scheduled(state).map(|()| None);
                     }
                 }
             }
-            return self.check_faults(path, member, first);
+            return self.check_faults(state, member, first);
         }
         match &source.terminator {
             Terminator::Yield(_) | Terminator::Exit(_) | Terminator::End | Terminator::Fault(_) => {
-                self.exit_path(path, ExitReason::NotExecutable(member)).map(|()| None)
+                self.exit_path(state, ExitReason::NotExecutable(member)).map(|()| None)
             }
             Terminator::Jump(_)
             | Terminator::Branch { .. }
@@ -233,7 +233,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             | Terminator::Return(_)
             | Terminator::Result(_)
             | Terminator::Enter(_)
-            | Terminator::Leave(_) => Ok(Some(path)),
+            | Terminator::Leave(_) => Ok(Some(state)),
         }
     }
 
@@ -250,12 +250,12 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// Advances the automaton of a member at a label, if it can.
     fn advance_at_label(
         &mut self,
-        path: &mut SymbolicState,
+        state: &mut SymbolicState,
         member: usize,
         statement: PathStatement,
     ) -> StatementEffect {
         let schedule = self.member_schedule(member);
-        let progress = &mut path.state.path_progress.members[member];
+        let progress = &mut state.product.path_progress.members[member];
         let evaluated = std::mem::take(&mut progress.evaluated_predicates);
         if !schedule.is_in_alphabet(statement) {
             progress.evaluated_predicates = evaluated;
@@ -277,9 +277,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
     }
 
     /// Whether the path of a member can continue with an operation, with this partner if it has one.
-    fn is_allowed(&self, path: &SymbolicState, member: usize, site: SiteId, partner: Option<(usize, SiteId)>) -> bool {
+    fn is_allowed(&self, state: &SymbolicState, member: usize, site: SiteId, partner: Option<(usize, SiteId)>) -> bool {
         let schedule = self.member_schedule(member);
-        let progress = &path.state.path_progress.members[member];
+        let progress = &state.product.path_progress.members[member];
         let admits = |element: &PathElement| {
             let peer = match (element.peer, partner) {
                 (Some(wanted), Some(partner)) => wanted == partner,
@@ -303,9 +303,14 @@ impl<'g, 'p> Explorer<'g, 'p> {
 
     /// Advances the automaton of a member past an operation. Returns the member that runs next, if the specification
     /// names one.
-    pub(super) fn advance_automaton(&mut self, path: &mut SymbolicState, member: usize, site: SiteId) -> Option<usize> {
+    pub(super) fn advance_automaton(
+        &mut self,
+        state: &mut SymbolicState,
+        member: usize,
+        site: SiteId,
+    ) -> Option<usize> {
         let schedule = self.member_schedule(member);
-        let progress = &mut path.state.path_progress.members[member];
+        let progress = &mut state.product.path_progress.members[member];
         let evaluated = std::mem::take(&mut progress.evaluated_predicates);
         if !progress.has_started {
             progress.has_started = true;
@@ -338,7 +343,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// Forks on a predicate of a member that has been computed, if the path depends on it.
     pub(super) fn fork_on_predicate(
         &mut self,
-        path: SymbolicState,
+        state: SymbolicState,
         member: usize,
         predicate: u32,
         holds: Value,
@@ -353,14 +358,14 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 .chain(&schedule.automaton.elements)
                 .any(|element| element.predicate == Some(predicate));
         if !is_relevant {
-            return then(self, path, None);
+            return then(self, state, None);
         }
-        self.fork_on(path, member, holds, location, &mut |explorer, mut path, holds| {
+        self.fork_on(state, member, holds, location, &mut |explorer, mut state, holds| {
             let schedule = explorer.member_schedule(member);
-            let progress = &mut path.state.path_progress.members[member];
+            let progress = &mut state.product.path_progress.members[member];
             if schedule.start.predicate == Some(predicate) && progress.is_start_pending {
                 progress.is_start_pending = false;
-                return then(explorer, path, (!holds).then_some(ExitReason::PredicateFalse(member)));
+                return then(explorer, state, (!holds).then_some(ExitReason::PredicateFalse(member)));
             }
             let has_predicate =
                 |position: &u32| schedule.automaton.elements[*position as usize].predicate == Some(predicate);
@@ -372,10 +377,10 @@ impl<'g, 'p> Explorer<'g, 'p> {
                     progress.positions.extend(decided);
                 }
                 let is_false = progress.positions.is_rejected() && progress.pending_positions.is_empty();
-                return then(explorer, path, is_false.then_some(ExitReason::PredicateFalse(member)));
+                return then(explorer, state, is_false.then_some(ExitReason::PredicateFalse(member)));
             }
             progress.evaluated_predicates.push((predicate, holds));
-            then(explorer, path, None)
+            then(explorer, state, None)
         })
     }
 
@@ -383,20 +388,20 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// the next member of the queue runs.
     pub(super) fn arrive_at_wait(
         &mut self,
-        mut path: SymbolicState,
+        mut state: SymbolicState,
         member: usize,
         block: BlockId,
     ) -> Result<(), Refusal> {
-        path.state.members[member].control = Control::Waiting(block);
-        path.state.prune(self.group, member);
+        state.product.members[member].control = Control::Waiting(block);
+        state.product.prune(self.group, member);
         if self.is_forced() {
-            return self.exit_path(path, ExitReason::Forced(member));
+            return self.exit_path(state, ExitReason::Forced(member));
         }
         let wait = self.group.wait(member, block);
         let schedule = self.member_schedule(member);
-        if path.state.path_progress.members[member].has_started {
+        if state.product.path_progress.members[member].has_started {
             let sites = || wait.branches.iter().filter_map(|branch| operation_site(&branch.operation));
-            let evaluated = &path.state.path_progress.members[member].evaluated_predicates;
+            let evaluated = &state.product.path_progress.members[member].evaluated_predicates;
             let ends = |exit: &PathElement| {
                 exit.predicate.is_none_or(|predicate| evaluated.contains(&(predicate, true)))
                     && sites().any(|site| exit.statement == PathStatement::Site(site))
@@ -406,40 +411,40 @@ impl<'g, 'p> Explorer<'g, 'p> {
             if !ended.is_empty() {
                 self.effects.ended.extend(ended.into_iter().map(|statement| (member, statement)));
                 if member > 0 && block == schedule.first {
-                    path.state.path_progress.members[member] = MemberProgress::default();
+                    state.product.path_progress.members[member] = MemberProgress::default();
                 } else {
-                    path.state.path_progress.members[member].is_parked = true;
-                    path.state.path_progress.running = None;
-                    return self.run_scheduled(path);
+                    state.product.path_progress.members[member].is_parked = true;
+                    state.product.path_progress.running = None;
+                    return self.run_scheduled(state);
                 }
             }
         }
         if wait.order == AltOrder::Priority && wait.branches.len() > 1 || wait.otherwise.is_some() {
-            return self.exit_path(path, ExitReason::NotExecutable(member));
+            return self.exit_path(state, ExitReason::NotExecutable(member));
         }
         let branches: Vec<u32> =
-            (0..wait.branches.len() as u32).filter(|branch| self.may_take_branch(&path, member, *branch)).collect();
+            (0..wait.branches.len() as u32).filter(|branch| self.may_take_branch(&state, member, *branch)).collect();
         self.effects.has_choice |= branches.len() > 1;
         if branches.is_empty() {
-            return self.exit_path(path, ExitReason::Deviation(member));
+            return self.exit_path(state, ExitReason::Deviation(member));
         }
-        self.try_branches(path, member, wait, branches)
+        self.try_branches(state, member, wait, branches)
     }
 
     /// Whether the path can continue with a branch: its guard may hold, and the automaton advances.
-    fn may_take_branch(&self, path: &SymbolicState, member: usize, branch: u32) -> bool {
-        let Some((_, wait)) = self.current_wait(path, member) else { return false };
+    fn may_take_branch(&self, state: &SymbolicState, member: usize, branch: u32) -> bool {
+        let Some((_, wait)) = self.current_wait(state, member) else { return false };
         let Some(site) = operation_site(&wait.branches[branch as usize].operation) else { return false };
         let guard = wait.branches[branch as usize].guard;
         !matches!(guard, Guard::Region(_))
-            && self.guard_value(path, member, guard) != GuardValue::False
-            && self.is_allowed(path, member, site, None)
+            && self.guard_value(state, member, guard) != GuardValue::False
+            && self.is_allowed(state, member, site, None)
     }
 
     /// Tries the branches of a member's wait, in source order.
     fn try_branches(
         &mut self,
-        mut path: SymbolicState,
+        mut state: SymbolicState,
         member: usize,
         wait: &'p Wait,
         branches: Vec<u32>,
@@ -449,12 +454,12 @@ impl<'g, 'p> Explorer<'g, 'p> {
         for (position, number) in branches.iter().enumerate() {
             let branch = &wait.branches[*number as usize];
             if let (GuardValue::Unknown, Guard::Value(guard)) =
-                (self.guard_value(&path, member, branch.guard), branch.guard)
+                (self.guard_value(&state, member, branch.guard), branch.guard)
             {
                 let rest = branches[position..].to_vec();
-                return self.fork_on(path, member, guard, branch.location, &mut |explorer, path, holds| {
+                return self.fork_on(state, member, guard, branch.location, &mut |explorer, state, holds| {
                     let rest = if holds { rest.clone() } else { rest[1..].to_vec() };
-                    explorer.try_branches(path, member, wait, rest)
+                    explorer.try_branches(state, member, wait, rest)
                 });
             }
             let (channel, direction) = match &branch.operation {
@@ -465,38 +470,40 @@ impl<'g, 'p> Explorer<'g, 'p> {
             if !self.group.is_internal(channel) {
                 let rest = branches[position + 1..].to_vec();
                 let is_last = rest.is_empty() && !waits_for_members;
-                return self.poll_environment(path, vec![(member, *number)], &mut |explorer, path| {
+                return self.poll_environment(state, vec![(member, *number)], &mut |explorer, state| {
                     if is_last {
-                        return explorer.exit_path(path, ExitReason::EnvironmentNotReady(member));
+                        return explorer.exit_path(state, ExitReason::EnvironmentNotReady(member));
                     }
-                    explorer.try_branches(path, member, wait, rest.clone())
+                    explorer.try_branches(state, member, wait, rest.clone())
                 });
             }
             waits_for_members = true;
-            if let Some(rendezvous) = self.find_partner(&path, member, *number, direction) {
-                return self.attempt_rendezvous(path, rendezvous);
+            if let Some(rendezvous) = self.find_partner(&state, member, *number, direction) {
+                return self.attempt_rendezvous(state, rendezvous);
             }
         }
-        path.state.path_progress.running = None;
-        self.run_scheduled(path)
+        state.product.path_progress.running = None;
+        self.run_scheduled(state)
     }
 
     /// The first rendezvous of a branch with a member that waits, with which both can continue.
     fn find_partner(
         &mut self,
-        path: &SymbolicState,
+        state: &SymbolicState,
         member: usize,
         number: u32,
         direction: Direction,
     ) -> Option<Rendezvous> {
-        let (_, wait) = self.current_wait(path, member)?;
+        let (_, wait) = self.current_wait(state, member)?;
         let own = operation_site(&wait.branches[number as usize].operation)?;
         let mut found = Vec::new();
         for other in (0..self.group.members.len()).filter(|other| *other != member) {
-            if path.state.path_progress.members[other].is_parked || path.state.path_progress.queue.contains(&other) {
+            if state.product.path_progress.members[other].is_parked
+                || state.product.path_progress.queue.contains(&other)
+            {
                 continue;
             }
-            let Some((_, wait)) = self.current_wait(path, other) else { continue };
+            let Some((_, wait)) = self.current_wait(state, other) else { continue };
             for branch in 0..wait.branches.len() as u32 {
                 let Some(theirs) = operation_site(&wait.branches[branch as usize].operation) else { continue };
                 let (own_end, other_end) = ((member, number), (other, branch));
@@ -505,11 +512,11 @@ impl<'g, 'p> Explorer<'g, 'p> {
                     Direction::Out => (own_end, other_end),
                 };
                 let rendezvous = Rendezvous { sender, sender_branch, receiver, receiver_branch };
-                let is_start = !path.state.path_progress.members[other].has_started;
-                if self.is_possible(path, rendezvous)
-                    && (is_start || self.may_take_branch(path, other, branch))
-                    && self.is_allowed(path, other, theirs, Some((member, own)))
-                    && self.is_allowed(path, member, own, Some((other, theirs)))
+                let is_start = !state.product.path_progress.members[other].has_started;
+                if self.is_possible(state, rendezvous)
+                    && (is_start || self.may_take_branch(state, other, branch))
+                    && self.is_allowed(state, other, theirs, Some((member, own)))
+                    && self.is_allowed(state, member, own, Some((other, theirs)))
                 {
                     found.push(rendezvous);
                 }
@@ -523,7 +530,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// to another member.
     pub(super) fn schedule_after_rendezvous(
         &mut self,
-        mut path: SymbolicState,
+        mut state: SymbolicState,
         rendezvous: Rendezvous,
         sites: (Option<SiteId>, Option<SiteId>),
     ) -> Result<(), Refusal> {
@@ -531,10 +538,10 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let Rendezvous { sender, receiver, .. } = rendezvous;
         for (member, site) in [(sender, sites.0), (receiver, sites.1)] {
             if let Some(site) = site {
-                yield_to = self.advance_automaton(&mut path, member, site).map(|to| (member, to)).or(yield_to);
+                yield_to = self.advance_automaton(&mut state, member, site).map(|to| (member, to)).or(yield_to);
             }
         }
-        let progress = &mut path.state.path_progress;
+        let progress = &mut state.product.path_progress;
         progress.enqueue(sender);
         progress.running = Some(receiver);
         if let Some((_, to)) = yield_to.filter(|(_, to)| *to != receiver) {
@@ -544,40 +551,40 @@ impl<'g, 'p> Explorer<'g, 'p> {
                     progress.enqueue(receiver);
                     progress.running = Some(to);
                 }
-                None => return self.exit_path(path, ExitReason::NoneRunnable),
+                None => return self.exit_path(state, ExitReason::NoneRunnable),
             }
         }
-        self.run_scheduled(path)
+        self.run_scheduled(state)
     }
 
     /// Ends the path in an exit, which restores the state of the members.
-    pub(super) fn exit_path(&mut self, mut path: SymbolicState, reason: ExitReason) -> Result<(), Refusal> {
-        let order = path.state.path_progress.resume_order(self.group.members.len());
-        let at = self.locations(&path);
+    pub(super) fn exit_path(&mut self, mut state: SymbolicState, reason: ExitReason) -> Result<(), Refusal> {
+        let order = state.product.path_progress.resume_order(self.group.members.len());
+        let at = self.locations(&state);
         self.effects.locations.insert(at.clone());
         let exit = PathExit { reason, at };
         self.effects.exits.insert(exit.clone());
-        let iteration_count = path.state.iteration_count.expect("a path counts iterations");
-        self.effects.exit_blocks.push(ExitBlock { block: path.block, iteration_count, exit });
-        let terminator = self.exit_terminator(&mut path, &order);
-        self.out.finish(path.block, terminator, Location::default());
+        let iteration_count = state.product.iteration_count.expect("a path counts iterations");
+        self.effects.exit_blocks.push(ExitBlock { block: state.block, iteration_count, exit });
+        let terminator = self.exit_terminator(&mut state, &order);
+        self.out.finish(state.block, terminator, Location::default());
         Ok(())
     }
 
     /// The terminator of an exit: each member resumes at its location, with the current symbolic values of its live
     /// values.
-    pub(super) fn exit_terminator(&mut self, path: &mut SymbolicState, order: &[usize]) -> Terminator {
+    pub(super) fn exit_terminator(&mut self, state: &mut SymbolicState, order: &[usize]) -> Terminator {
         let mut trigger = None;
         let mut members = Vec::new();
         for member in order {
-            let block = match path.state.members[*member].control {
+            let block = match state.product.members[*member].control {
                 Control::Running(block) | Control::Waiting(block) => block,
                 Control::Yielded(..) | Control::Terminated | Control::Inert(_) => {
                     unreachable!("a path exits before a `yield` and an end")
                 }
             };
             let live: Vec<Value> = self.group.members[*member].live[block.0 as usize].values.iter().copied().collect();
-            let values = live.into_iter().map(|value| (value, self.residual_value(path, *member, value))).collect();
+            let values = live.into_iter().map(|value| (value, self.residual_value(state, *member, value))).collect();
             let resume = Resume { to: block, values };
             match member.checked_sub(1) {
                 None => trigger = Some(resume),
@@ -591,9 +598,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
 
     /// How far the members are from their starts. A member that does not reach its start next counts more than all
     /// members that only have to run to it.
-    pub(super) fn distance_to_start(&self, path: &SymbolicState) -> usize {
+    pub(super) fn distance_to_start(&self, state: &SymbolicState) -> usize {
         let count = self.group.members.len();
-        let distance = |member: usize| match path.state.members[member].control {
+        let distance = |member: usize| match state.product.members[member].control {
             Control::Waiting(block) | Control::Running(block) if block == self.member_schedule(member).first => 0,
             Control::Waiting(block) | Control::Running(block)
                 if self.member_schedule(member).reaches_start[block.0 as usize] =>
@@ -610,14 +617,14 @@ impl<'g, 'p> Explorer<'g, 'p> {
     }
 
     /// The source locations of the members.
-    pub(super) fn locations(&self, path: &SymbolicState) -> Vec<Location> {
-        (0..self.group.members.len()).map(|member| self.location_of(path, member)).collect()
+    pub(super) fn locations(&self, state: &SymbolicState) -> Vec<Location> {
+        (0..self.group.members.len()).map(|member| self.location_of(state, member)).collect()
     }
 
     /// The source location of a member.
-    fn location_of(&self, path: &SymbolicState, member: usize) -> Location {
+    fn location_of(&self, state: &SymbolicState, member: usize) -> Location {
         let body = self.group.members[member].body;
-        let mut block = match path.state.members[member].control {
+        let mut block = match state.product.members[member].control {
             Control::Running(block) | Control::Waiting(block) => block,
             Control::Yielded(..) | Control::Terminated | Control::Inert(_) => return Location::default(),
         };

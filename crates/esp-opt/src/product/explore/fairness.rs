@@ -31,7 +31,7 @@ impl Explorer<'_, '_> {
     fn successors(&self, node: usize) -> impl Iterator<Item = (&ProductState, usize)> {
         self.nodes[node].effects().transitions.iter().map(|transition| {
             let (to, _) = transition.target.expect("every transition of a round has been resolved");
-            (&transition.path.state, self.nodes[to].position)
+            (&transition.state.product, self.nodes[to].position)
         })
     }
 

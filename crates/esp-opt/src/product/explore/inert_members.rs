@@ -109,8 +109,8 @@ impl Explorer<'_, '_> {
         let effects = || self.round.reached.iter().map(|node| self.nodes[*node].effects());
         let mut reached = vec![BTreeSet::new(); self.group.members.len()];
         for transition in effects().flat_map(|effects| &effects.transitions).chain([start]) {
-            for (member, state) in transition.path.state.members.iter().enumerate() {
-                if let Some(SymbolicValue::Constant(id)) = state.blocked_wait {
+            for (member, member_state) in transition.state.product.members.iter().enumerate() {
+                if let Some(SymbolicValue::Constant(id)) = member_state.blocked_wait {
                     reached[member].insert(BlockedWaitId(id as u32));
                 }
             }
