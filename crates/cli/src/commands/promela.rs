@@ -4,7 +4,6 @@ use super::verify::models::{choose_model_help, open_models};
 use crate::arguments::Build;
 use crate::terminal::{CliError, Status, Terminal, write_output};
 use quaject_esp::{LoweredModels, ModelSelection};
-use quaject_esp_exec::observer::Observer;
 use quaject_esp_exec::step::Checks;
 use quaject_esp_gen::promela;
 use quaject_esp_ir::model::ModelProgram;
@@ -21,7 +20,13 @@ pub(crate) fn emit_promela(terminal: &Terminal, arguments: &Build, checks: Check
             HostError::usage(HostCode::Choice, "the program has several models").help(choose_model_help(models)),
         ));
     };
-    let Some(text) = generate(terminal, &modelled, model, checks, None) else { return Ok(Status::Failed) };
+    let text = match promela::generate(model, checks, None) {
+        Ok(text) => text,
+        Err(refusals) => {
+            print_inexpressible(terminal, &modelled, model, &refusals);
+            return Ok(Status::Failed);
+        }
+    };
     write_output(arguments.output.as_deref(), &text.text)?;
     for approximation in &text.approximations {
         let place = location_text(&model.program, approximation.location);
@@ -30,22 +35,14 @@ pub(crate) fn emit_promela(terminal: &Terminal, arguments: &Build, checks: Check
     Ok(Status::Done)
 }
 
-/// The model's text, with an observer in product if there is one; none if Promela cannot express the model, which is
-/// reported.
-pub(super) fn generate(
+/// Prints what Promela cannot express of a model.
+pub(super) fn print_inexpressible(
     terminal: &Terminal,
     modelled: &LoweredModels,
     model: &ModelProgram,
-    checks: Checks,
-    observer: Option<&Observer>,
-) -> Option<promela::Model> {
-    match promela::generate(model, checks, observer) {
-        Ok(text) => Some(text),
-        Err(refusals) => {
-            let diagnostic = |refusal| quaject_esp::inexpressible(modelled, model, refusal);
-            let diagnostics: Vec<_> = refusals.iter().map(diagnostic).collect();
-            terminal.print_diagnostics(&modelled.sources, &diagnostics);
-            None
-        }
-    }
+    refusals: &[promela::Refusal],
+) {
+    let diagnostics: Vec<_> =
+        refusals.iter().map(|refusal| quaject_esp::inexpressible(modelled, model, refusal)).collect();
+    terminal.print_diagnostics(&modelled.sources, &diagnostics);
 }

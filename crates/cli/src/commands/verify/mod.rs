@@ -8,7 +8,6 @@ pub(crate) mod replay;
 mod report;
 mod search;
 mod spin;
-mod spin_refinement;
 mod stepper;
 
 use crate::arguments::{Verify, VerifyEngine};

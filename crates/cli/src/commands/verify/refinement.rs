@@ -3,7 +3,7 @@
 use super::models::unknown_name;
 use super::report::print_record;
 use super::search::{unwrap_or_report, with_progress};
-use super::{spin_refinement, verify_each};
+use super::{spin, verify_each};
 use crate::arguments::{Verify, VerifyEngine};
 use crate::terminal::{CliError, Status, Terminal, print_verdict};
 use quaject_esp::{Limits, LoweredModels, ModelSelection, RefinementModel, refinement_models};
@@ -76,6 +76,6 @@ fn verify_model(
                 RefinementVerdict::Violated(_) => Status::Failed,
             })
         }
-        VerifyEngine::Spin => spin_refinement::verify_model(terminal, modelled, input, options, arguments),
+        VerifyEngine::Spin => spin::verify_refinement(terminal, modelled, input, options, arguments),
     }
 }

@@ -39,20 +39,32 @@ pub(super) fn unwrap_or_report<T>(
 ) -> Result<Option<T>, CliError> {
     match checked {
         Ok(report) => Ok(Some(report)),
-        Err(Refusal::TooLarge(error)) => Err(CliError::from(
+        Err(refusal) => report_refusal(terminal, modelled, model, refusal).map(|()| None),
+    }
+}
+
+/// Prints the diagnostics of an incomplete model or a malformed property; an error if the model is too large.
+pub(super) fn report_refusal(
+    terminal: &Terminal,
+    modelled: &LoweredModels,
+    model: &ModelProgram,
+    refusal: Refusal,
+) -> Result<(), CliError> {
+    match refusal {
+        Refusal::TooLarge(error) => Err(CliError::from(
             HostError::new(HostCode::Size, error.to_string())
                 .help("make its arrays, messages, pools or replicas smaller in the model, or allow it: `--max-memory`"),
         )),
-        Err(Refusal::TooMany(instances)) => Err(CliError::from(too_many_instances(instances))),
-        Err(Refusal::Property(bad)) => {
+        Refusal::TooMany(instances) => Err(CliError::from(too_many_instances(instances))),
+        Refusal::Property(bad) => {
             let program = modelled.program.as_ref().expect("there are models of it");
             terminal.print_diagnostics(&modelled.sources, &[quaject_esp::invalid_property(program, model, &bad)]);
-            Ok(None)
+            Ok(())
         }
-        Err(Refusal::Unbounded(missing)) => {
+        Refusal::Unbounded(missing) => {
             let program = modelled.program.as_ref().expect("there are models of it");
             terminal.print_diagnostics(&modelled.sources, &quaject_esp::missing_ranges(program, model, &missing));
-            Ok(None)
+            Ok(())
         }
     }
 }

@@ -1,9 +1,26 @@
 //! Runs Spin on a model: generates the verifier, compiles it, searches, and reads the result and its counterexample.
-//! Works in a temporary folder. Does not know the meaning of a model.
+//! Works in a temporary folder.
+//!
+//! ```text
+//!   mod         a search of Spin's model, and its outcome
+//!   verdict     the verdict on a program: searches for each question, and the trail replayed on the program
+//!   refinement  the verdict on the trace refinement of a program with fast paths
+//! ```
+
+mod error;
+mod refinement;
+#[cfg(test)]
+mod tests;
+mod verdict;
+
+pub use error::VerifyError;
+pub use refinement::{SpinRefinement, SpinRefinementVerdict};
+pub use verdict::{ReplayFailure, SpinReport, UnreproducedTrail};
 
 use crate::compiler::{BuildDirectory, compiler};
 use crate::error::{HostCode, HostError, reason};
 use crate::system;
+use quaject_esp_check::{Limit, Unfinished};
 use quaject_esp_gen::promela::trail::{self, Trail, VerifierFiles};
 use quaject_esp_gen::promela::{Line, Mark, Model, Property, Reduction, STUTTER};
 use std::ffi::OsString;
@@ -106,6 +123,18 @@ impl Incomplete {
             Incomplete::Broken(said) => format!("the verifier broke off: {said}"),
         }
     }
+
+    /// The reason in the terms of every engine.
+    pub fn unfinished(&self) -> Unfinished {
+        match self {
+            Incomplete::Time => Unfinished::Limit(Limit::Time),
+            Incomplete::Memory => Unfinished::Limit(Limit::Memory),
+            Incomplete::Depth => Unfinished::Limit(Limit::Depth),
+            Incomplete::Interrupted => Unfinished::Limit(Limit::Interrupted),
+            Incomplete::Exits => Unfinished::EngineIncomplete,
+            Incomplete::Broken(_) => Unfinished::EngineFailed,
+        }
+    }
 }
 
 /// A search.
@@ -142,6 +171,11 @@ impl Search {
             compiling,
             searching: Duration::ZERO,
         }
+    }
+
+    /// The time to make the verifier and of the search.
+    pub fn elapsed(&self) -> Duration {
+        self.compiling + self.searching
     }
 }
 
