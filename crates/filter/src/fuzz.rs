@@ -2,6 +2,8 @@
 //! generated code, the interpreter of tables, one at a time and in batches, before and after removals. Packets end at a
 //! guard page, so that a read beyond one faults.
 
+#[cfg(feature = "pcap")]
+mod collection;
 mod corpus;
 mod filters;
 mod guard;
@@ -9,6 +11,8 @@ mod kernel;
 mod packets;
 mod random;
 
+#[cfg(feature = "pcap")]
+pub use collection::{Corpus, CorpusComparison, CorpusDisagreement};
 pub use corpus::{Captured, Written, corpus};
 pub use guard::Guard;
 pub use kernel::Kernel;

@@ -3,7 +3,7 @@
 
 use quaject_filter::Packet;
 use quaject_filter::bpf::Program;
-use quaject_filter::fuzz::{Counts, Guard, Kernel, Oracle, one_program, round};
+use quaject_filter::fuzz::{Captured, Corpus, CorpusComparison, Counts, Guard, Kernel, Oracle, one_program, round};
 use quaject_test_support::Effort;
 use system::pcap;
 
@@ -54,4 +54,28 @@ fn the_kernel_says_the_same_of_random_programs() {
     assert!(kernel.verdicts() * 2 > counts.evaluations, "{} {counts:?}", kernel.verdicts());
     assert!(counts.matches * 20 > counts.evaluations, "{counts:?}");
     println!("{} verdicts of the kernel; {counts:?}", kernel.verdicts());
+}
+
+#[test]
+fn a_corpus_is_compared_per_link_type_without_equal_programs() {
+    let Some(pcap) = pcap() else { return };
+    let mut guard = Guard::new().expect("the system gives pages");
+    let mut corpus = Corpus::default();
+    corpus.add_rules("(ip)\n");
+    corpus.add_text("expr => 'tcp port 80',\nip\n");
+    assert_eq!((corpus.expressions(), corpus.has_packets()), (3, false));
+    let mut ethernet = vec![0; 60];
+    ethernet[12..14].copy_from_slice(&[8, 0]);
+    let raw = [&[0x45][..], &[0; 39]].concat();
+    for (link_type, data) in [(1, ethernet), (12, raw)] {
+        let wire_length = data.len() as u32;
+        corpus.add_packet(link_type, Captured { place: format!("link type {link_type}"), data, wire_length });
+    }
+    let comparison = CorpusComparison { pcap: &pcap, kernel: None, sets: 2, seed: 1 };
+    let mut link_types = Vec::new();
+    let total = comparison.run(&corpus, &mut guard, |link_type, counts| link_types.push((link_type, counts.filters)));
+    let total = total.unwrap_or_else(|error| panic!("{error}: {}", error.disagreement));
+    // `ip` and `(ip)` are one program.
+    assert_eq!(link_types, [(1, 2), (12, 2)]);
+    assert_eq!((total.packets, total.evaluations, total.matches, total.rounds), (2, 4, 2, 4));
 }

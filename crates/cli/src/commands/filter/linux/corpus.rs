@@ -1,5 +1,5 @@
-//! `qj filter corpus`: applies the filters of a folder to the packets of its captures, and compares every engine with
-//! the others and with `bpf_filter`.
+//! `qj filter corpus`: reads the captures and expressions of a folder, on which the library compares every engine with
+//! the others, with `bpf_filter` and with the kernel.
 
 use super::guard;
 use crate::arguments::FilterCorpus;
@@ -7,94 +7,62 @@ use crate::commands::filter::capture::read_capture;
 use crate::commands::filter::sources::load;
 use crate::terminal::{CliError, Status, Terminal, print_verdict};
 use quaject_esp_run::{HostCode, HostError};
-use quaject_filter::Packet;
-use quaject_filter::bpf::Program;
-use quaject_filter::candidates::candidates;
 use quaject_filter::capture::{data_link, is_capture};
-use quaject_filter::fuzz::{self, Captured, Counts, Kernel, Oracle, Random, Written};
-use quaject_filter::pcap::Pcap;
-use quaject_filter::rules::read;
-use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet};
+use quaject_filter::fuzz::{Captured, Corpus, CorpusComparison, Counts, Kernel};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The approximate limit on packets per filter for the kernel, which takes twenty times as long as the other engines.
-const MAX_KERNEL_PACKETS: usize = 500;
 /// The limit on the part of a text file that is searched.
 const MAX_TEXT_BYTES: u64 = 1 << 24;
 
 /// The captures and expressions of a folder.
 #[derive(Default)]
-struct Corpus {
+struct FolderContents {
     captures: usize,
     /// Captures that are truncated or damaged; their packets before the error are used.
     broken: usize,
-    /// By link type, in the numbering of libpcap.
-    packets: BTreeMap<i32, Vec<Captured>>,
-    expressions: BTreeSet<String>,
+    corpus: Corpus,
 }
 
 pub(crate) fn corpus(terminal: &Terminal, arguments: &FilterCorpus) -> Result<Status, CliError> {
     let pcap = load()?;
     let mut guard = guard()?;
-    let mut found = Corpus::default();
+    let mut found = FolderContents::default();
     for file in files(&arguments.folder)? {
         found.add(&file)?;
     }
-    if found.packets.is_empty() || found.expressions.is_empty() {
-        let missing = if found.packets.is_empty() { "packet" } else { "expression" };
+    let FolderContents { captures, broken, corpus } = found;
+    if !corpus.has_packets() || corpus.expressions() == 0 {
+        let missing = if corpus.has_packets() { "expression" } else { "packet" };
         let error =
             HostError::new(HostCode::Empty, format!("no file in `{}` has a {missing}", arguments.folder.display()));
         return Err(CliError::from(error.help("captures are pcap or pcapng files; see `qj help filter corpus`")));
     }
-    let Corpus { captures, broken, packets, expressions } = found;
     terminal.print_status(format!(
         "{captures} captures ({broken} broken), {} expressions; {}",
-        expressions.len(),
+        corpus.expressions(),
         pcap.version()
     ));
-    let disagrees = |program: &Program, packet: Packet<'_>, verdict: u32| {
-        Some(pcap.prepare(program)?.run(packet)).filter(|other| *other != verdict)
-    };
     let kernel =
         Kernel::new().map_err(|error| terminal.print_warning(format!("the kernel is not compared: {error}"))).ok();
-    let (turn, interval) = (Cell::new(0_usize), Cell::new(1_usize));
-    let kernel_disagrees = |program: &Program, packet: Packet<'_>, verdict: u32| {
-        turn.set(turn.get().wrapping_add(1));
-        let is_sampled = turn.get().is_multiple_of(interval.get());
-        kernel.as_ref().filter(|_| is_sampled)?.disagrees(program, packet, verdict)
-    };
-    let oracles = [
-        Oracle { name: "bpf_filter", disagrees: &disagrees },
-        Oracle { name: "the kernel", disagrees: &kernel_disagrees },
-    ];
-    let mut random = Random::new(arguments.seed);
-    let mut total = Counts::default();
-    for (link_type, packets) in &packets {
-        let filters = compile(&pcap, &expressions, *link_type);
-        interval.set(packets.len().div_ceil(MAX_KERNEL_PACKETS));
-        match fuzz::corpus(&filters, packets, arguments.sets, &mut guard, &mut random, &oracles) {
-            Ok(counts) => {
-                let Counts { filters, packets, evaluations, .. } = counts;
-                terminal.print_status(format!(
-                    "link type {link_type}: {packets} packets, {filters} filters, {evaluations} evaluations"
-                ));
-                total += counts;
-            }
-            Err(disagreement) => {
-                terminal.print_error(&HostError::new(
-                    HostCode::Defect,
-                    format!("engines disagree on packets of link type {link_type}"),
-                ));
-                print_verdict(disagreement.to_string().as_bytes())?;
-                return Ok(Status::Fault);
-            }
+    let comparison =
+        CorpusComparison { pcap: &pcap, kernel: kernel.as_ref(), sets: arguments.sets, seed: arguments.seed };
+    let compared = comparison.run(&corpus, &mut guard, |link_type, counts| {
+        let Counts { filters, packets, evaluations, .. } = counts;
+        terminal.print_status(format!(
+            "link type {link_type}: {packets} packets, {filters} filters, {evaluations} evaluations"
+        ));
+    });
+    let Counts { rounds, filters, packets, evaluations, matches } = match compared {
+        Ok(total) => total,
+        Err(error) => {
+            terminal.print_error(&HostError::new(HostCode::Defect, error.to_string()));
+            print_verdict(error.disagreement.to_string().as_bytes())?;
+            return Ok(Status::Fault);
         }
-    }
+    };
     terminal.print_status(format!("{} verdicts of the kernel", kernel.as_ref().map_or(0, Kernel::verdicts)));
-    let Counts { rounds, filters, packets, evaluations, matches } = total;
     let text = format!(
         "{packets} packets, {filters} filters, {evaluations} evaluations, {matches} matches, {rounds} merged sets, \
          0 differences\n"
@@ -123,18 +91,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, CliError> {
     Ok(all)
 }
 
-/// The expressions that libpcap can compile, without those of equal programs.
-fn compile(pcap: &Pcap, expressions: &BTreeSet<String>, link_type: i32) -> Vec<Written> {
-    let mut seen = BTreeSet::new();
-    let programs = expressions.iter().filter_map(|text| Some((text, pcap.compile(text, link_type).ok()?)));
-    let new = programs.filter(|(_, program)| {
-        let words = program.instructions().into_iter().map(|own| (own.code, own.jt, own.jf, own.k));
-        seen.insert(words.collect::<Vec<_>>())
-    });
-    new.map(|(text, program)| Written { name: text.clone(), program }).collect()
-}
-
-impl Corpus {
+impl FolderContents {
     /// Adds the packets or expressions of a file.
     fn add(&mut self, path: &Path) -> Result<(), CliError> {
         let error = |error: std::io::Error| CliError::from(HostError::file("read", path.display(), &error));
@@ -149,9 +106,9 @@ impl Corpus {
         file.take(MAX_TEXT_BYTES).read_to_end(&mut text).map_err(error)?;
         let Ok(text) = String::from_utf8(text) else { return Ok(()) };
         if path.extension().is_some_and(|ending| ending == "rules") {
-            self.expressions.extend(read(&text).0.into_iter().map(|rule| rule.expression));
+            self.corpus.add_rules(&text);
         } else {
-            self.expressions.extend(candidates(&text));
+            self.corpus.add_text(&text);
         }
         Ok(())
     }
@@ -161,7 +118,7 @@ impl Corpus {
         let outcome = read_capture(path, |packet| {
             let place = format!("{}, packet {}", path.display(), packet.number);
             let captured = Captured { place, data: packet.data.to_vec(), wire_length: packet.wire_length };
-            self.packets.entry(data_link(packet.link_type)).or_default().push(captured);
+            self.corpus.add_packet(data_link(packet.link_type), captured);
             Ok(())
         });
         self.broken += usize::from(outcome.is_err());
