@@ -266,7 +266,7 @@ fn a_violation_of_an_over_approximation_is_no_verdict() {
     };
     let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("it is JSON");
     let (exact, doubtful) = (json(&said("--json", 0)), json(&said("--json --engine spin", 4)));
-    assert!(said("--engine spin", 4).starts_with("NOT VERIFIED: what Spin has found is spurious"));
+    assert!(said("--engine spin", 4).starts_with("NOT VERIFIED: Spin's counterexample is spurious"));
     assert_eq!((&doubtful["verdict"], &doubtful["spuriousness"]), (&"unfinished".into(), &"spurious".into()));
     assert_eq!(doubtful["causes"][0], "p.esp:3:13: `pri alt` takes any branch");
     let keys = |json: &serde_json::Value| json.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();

@@ -68,10 +68,9 @@ const MAX_STATE_BYTES: u32 = 1 << 16;
 pub enum SpinProperty<'a> {
     /// Faults and deadlocks.
     Safety,
-    /// Whether the model has a behaviour that the observer of its specification cannot follow. A run may end in any
-    /// state.
+    /// Whether the model has a run that the observer of its specification does not accept. A run may end in any state.
     Refinement,
-    /// Whether a property holds under weak fairness: no instance that can run is passed over forever.
+    /// Whether a property holds under weak fairness: each continuously enabled instance eventually moves.
     Ltl(&'a Property),
 }
 
@@ -82,7 +81,7 @@ pub enum SpinOutcome {
     NoViolation,
     /// No violation, but the search is incomplete.
     Unfinished(Incomplete),
-    /// A state without a transition in which a process is not at rest.
+    /// An invalid end state: no transition is enabled, and some process is not at an `end` label.
     Deadlock(Trail),
     /// A fault.
     Fault(Trail),
@@ -112,15 +111,15 @@ impl Incomplete {
     /// The reason as text.
     pub fn text(&self) -> String {
         match self {
-            Incomplete::Time => "the time was up".to_string(),
-            Incomplete::Memory => "the memory was used up".to_string(),
-            Incomplete::Depth => "some runs are longer than the search follows".to_string(),
+            Incomplete::Time => "the time limit was reached".to_string(),
+            Incomplete::Memory => "the memory limit was reached".to_string(),
+            Incomplete::Depth => "some runs exceed the depth limit".to_string(),
             Incomplete::Interrupted => "interrupted".to_string(),
             Incomplete::Exits => {
-                "it does not look at all runs that `exit` ends; the built-in engine, without `--engine spin`, does"
+                "Spin omits some runs that `exit` ends; the built-in engine, without `--engine spin`, explores them"
                     .to_string()
             }
-            Incomplete::Broken(said) => format!("the verifier broke off: {said}"),
+            Incomplete::Broken(output) => format!("the verifier failed: {output}"),
         }
     }
 
@@ -220,20 +219,20 @@ impl Spin {
         }
         made?;
         let start = Instant::now();
-        let said = self.pan(&directory, property)?;
+        let output = self.pan(&directory, property)?;
         let searching = start.elapsed();
         let mut search = Search {
             outcome: SpinOutcome::NoViolation,
-            states: number_before(&said.text, " states, stored"),
-            transitions: number_before(&said.text, " transitions"),
-            depth: number_after(&said.text, "depth reached ") as u32,
-            state_bytes: number_before(&said.text, " byte, depth"),
-            entered: if property == SpinProperty::Refinement { entered(model, &said.text) } else { Vec::new() },
+            states: number_before(&output.text, " states, stored"),
+            transitions: number_before(&output.text, " transitions"),
+            depth: number_after(&output.text, "depth reached ") as u32,
+            state_bytes: number_before(&output.text, " byte, depth"),
+            entered: if property == SpinProperty::Refinement { entered(model, &output.text) } else { Vec::new() },
             compiling,
             searching,
         };
-        let Some(what) = violation(&said.text) else {
-            search.outcome = match incomplete(&said) {
+        let Some(what) = violation(&output.text) else {
+            search.outcome = match incomplete(&output) {
                 Some(why) => SpinOutcome::Unfinished(why),
                 None if matches!(property, SpinProperty::Ltl(_)) && model.reduction == Reduction::Off => {
                     SpinOutcome::Unfinished(Incomplete::Exits)
@@ -245,7 +244,7 @@ impl Spin {
         if property == SpinProperty::Safety {
             // The first counterexample may be long; a breadth-first search finds a shortest one. It may exceed the
             // memory limit: the first one is used then.
-            let longer = self.trail(&directory, model, instances, &said)?;
+            let longer = self.trail(&directory, model, instances, &output)?;
             let again = self
                 .compile(&directory, model, instances, property, Order::Breadth)
                 .and_then(|()| self.pan(&directory, property));
@@ -267,7 +266,7 @@ impl Spin {
             };
             return Ok(search);
         }
-        let trail = self.trail(&directory, model, instances, &said)?;
+        let trail = self.trail(&directory, model, instances, &output)?;
         search.outcome = match what {
             Violation::Assertion if trail.fault.is_some() => SpinOutcome::Fault(trail),
             Violation::Assertion | Violation::Claim | Violation::Cycle => SpinOutcome::Property(trail),
@@ -290,18 +289,18 @@ impl Spin {
             }
         }
         command.args(["-a", MODEL]).current_dir(directory.path(""));
-        let said = self.run(&mut command, MAKING).map_err(|error| {
+        let output = self.run(&mut command, MAKING).map_err(|error| {
             HostError::new(HostCode::Tool, format!("cannot run `spin`: {}", reason(&error))).help(
                 "install it, as in `apt install spin`, or leave out `--engine spin`: the built-in one needs nothing",
             )
         })?;
         // Spin reports errors on its standard output.
-        if said.ending == PanExit::Success && !said.text.contains("rror:") {
+        if output.ending == PanExit::Success && !output.text.contains("rror:") {
             return Ok(());
         }
         Err(HostError::new(
             HostCode::ToolFailure,
-            format!("`spin` does not accept the model:\n{}{}", said.text.trim_end(), said.errors.trim_end()),
+            format!("`spin` does not accept the model:\n{}{}", output.text.trim_end(), output.errors.trim_end()),
         ))
     }
 
@@ -341,17 +340,17 @@ impl Spin {
                 command.arg("-DBFS");
             }
         }
-        let said = self.run(&mut command, MAKING).map_err(|error| {
+        let output = self.run(&mut command, MAKING).map_err(|error| {
             HostError::new(
                 HostCode::Tool,
                 format!("cannot run the C compiler `{}`: {}", program.display(), reason(&error)),
             )
             .help("Spin needs one: install it, as in `apt install gcc`, or name yours in the variable CC")
         })?;
-        if said.ending == PanExit::Success {
+        if output.ending == PanExit::Success {
             return Ok(());
         }
-        let errors = said.errors.trim_end();
+        let errors = output.errors.trim_end();
         Err(HostError::new(
             HostCode::ToolFailure,
             format!("the C compiler `{}` failed on Spin's verifier:\n{errors}", program.display()),
@@ -427,14 +426,14 @@ impl Spin {
         directory: &BuildDirectory,
         model: &Model,
         instances: u32,
-        said: &PanOutput,
+        output: &PanOutput,
     ) -> Result<Trail, HostError> {
         let read = |name: &str| {
             let path = directory.path(name);
             std::fs::read_to_string(&path).map_err(|error| HostError::file("read", path.display(), &error))
         };
         let (transitions, cases, trail) = (read("pan.t")?, read("pan.m")?, read("model.pml.trail")?);
-        let written = VerifierFiles { transitions: &transitions, cases: &cases, trail: &trail, output: &said.text };
+        let written = VerifierFiles { transitions: &transitions, cases: &cases, trail: &trail, output: &output.text };
         Ok(trail::read(&model.lines, instances, written))
     }
 }
@@ -446,8 +445,8 @@ fn fairness_bytes(instances: u32) -> u32 {
 }
 
 /// The fast paths whose entries the verifier does not list among what is never reached.
-fn entered(model: &Model, said: &str) -> Vec<u32> {
-    let never = |line: usize| said.contains(&format!("{MODEL}:{}, state", line + 1));
+fn entered(model: &Model, output: &str) -> Vec<u32> {
+    let never = |line: usize| output.contains(&format!("{MODEL}:{}, state", line + 1));
     let entry = |(number, line): (usize, &Line)| match line.mark {
         Mark::Enter { path } => Some((path, number)),
         _ => None,
@@ -497,20 +496,23 @@ fn violation(text: &str) -> Option<Violation> {
 }
 
 /// Why a search without a violation is incomplete.
-fn incomplete(said: &PanOutput) -> Option<Incomplete> {
-    match said.ending {
+fn incomplete(output: &PanOutput) -> Option<Incomplete> {
+    match output.ending {
         PanExit::Stopped(Stop::Time) => return Some(Incomplete::Time),
         PanExit::Stopped(Stop::Interrupt) => return Some(Incomplete::Interrupted),
         PanExit::Success | PanExit::Failure => {}
     }
-    if said.text.contains("max search depth too small") {
+    if output.text.contains("max search depth too small") {
         return Some(Incomplete::Depth);
     }
-    if said.text.contains("MEMLIM") || said.text.contains("out of memory") || said.errors.contains("out of memory") {
+    if output.text.contains("MEMLIM")
+        || output.text.contains("out of memory")
+        || output.errors.contains("out of memory")
+    {
         return Some(Incomplete::Memory);
     }
-    if said.ending != PanExit::Success || !said.text.contains("errors: 0") {
-        return Some(Incomplete::Broken(format!("{}{}", said.text.trim_end(), said.errors.trim_end())));
+    if output.ending != PanExit::Success || !output.text.contains("errors: 0") {
+        return Some(Incomplete::Broken(format!("{}{}", output.text.trim_end(), output.errors.trim_end())));
     }
     None
 }

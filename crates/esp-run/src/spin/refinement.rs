@@ -185,7 +185,7 @@ impl SpinRefinement {
             SpinRefinementVerdict::PossiblySpurious => {
                 let approximations: String =
                     self.approximation_texts().iter().map(|line| format!("{line}\n")).collect();
-                format!("NOT VERIFIED: what Spin has found may be spurious\n{approximations}")
+                format!("NOT VERIFIED: Spin's counterexample may be spurious\n{approximations}")
             }
             SpinRefinementVerdict::Unfinished(incomplete) => {
                 format!("NOT VERIFIED: Spin has not compared all of {subject}: {}\n", incomplete.text())

@@ -78,14 +78,14 @@ fn a_trail_that_is_not_reproduced_leaves_the_verdict_open() {
             Limits::default(),
             ReplayFailure::Infeasible,
             "spurious",
-            "NOT VERIFIED: what Spin has found is spurious: the program has no such run",
+            "NOT VERIFIED: Spin's counterexample is spurious: the program has no such run",
         ),
         (
             vec![Step::Local { instance: 0 }],
             interrupted,
             ReplayFailure::Undecided,
             "unknown",
-            "NOT VERIFIED: what Spin has found may be spurious: it was not replayed to its end on the program",
+            "NOT VERIFIED: Spin's counterexample may be spurious: it was not replayed to its end on the program",
         ),
     ] {
         let report = conclude(&model, fault(steps), limits);
@@ -124,7 +124,7 @@ fn a_report_covers_what_spin_was_asked_for() {
     let model = model("process p { }\n");
     let report = conclude(&model, SpinOutcome::NoViolation, Limits::default());
     assert_eq!(report.options.reduction, Reduction::On);
-    let wanted = "no errors in 1 process\n7 states (reduced), 9 transitions, depth 5, 0.750 s, 0.0 MB\n\
+    let wanted = "no errors in 1 process\n7 states (partial-order reduction), 9 transitions, depth 5, 0.750 s, 0.0 MB\n\
                   covered: deadlock, assertions, bounds, division, overflow, ranges, pools, memory\n";
     assert_eq!(report.text(&model), wanted);
 }
@@ -170,7 +170,7 @@ fn refinement_is_reported_with_its_coverage() {
         ),
         (
             SpinRefinementVerdict::PossiblySpurious,
-            "NOT VERIFIED: what Spin has found may be spurious\n\
+            "NOT VERIFIED: Spin's counterexample may be spurious\n\
              the model over-approximates the program at main.esp:3:13: `pri alt` takes any branch\n",
             "",
             "unfinished",
@@ -178,7 +178,7 @@ fn refinement_is_reported_with_its_coverage() {
         ),
         (
             SpinRefinementVerdict::Unfinished(Incomplete::Time),
-            "NOT VERIFIED: Spin has not compared all of 1 process: the time was up\n",
+            "NOT VERIFIED: Spin has not compared all of 1 process: the time limit was reached\n",
             "",
             "unfinished",
             Some("time"),

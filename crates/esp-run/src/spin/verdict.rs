@@ -215,7 +215,7 @@ impl UnreproducedTrail {
             ReplayFailure::Infeasible => "is spurious: the program has no such run",
             ReplayFailure::Undecided => "may be spurious: it was not replayed to its end on the program",
         };
-        let mut text = format!("NOT VERIFIED: what Spin has found {reason}\n");
+        let mut text = format!("NOT VERIFIED: Spin's counterexample {reason}\n");
         for approximation in &self.approximations {
             text.push_str(&approximation_text(approximation));
             text.push('\n');
