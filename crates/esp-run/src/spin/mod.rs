@@ -304,6 +304,14 @@ impl Spin {
         ))
     }
 
+    /// The reduction of a search. A search for a violation of LTL has none: weak fairness with rendezvous excludes it.
+    fn reduction_of(&self, model: &Model, is_ltl: bool) -> Reduction {
+        match (model.reduction, self.reduction) {
+            (Reduction::On, Reduction::On) if !is_ltl => Reduction::On,
+            (Reduction::On | Reduction::Off, Reduction::On | Reduction::Off) => Reduction::Off,
+        }
+    }
+
     fn compile(
         &self,
         directory: &BuildDirectory,
@@ -326,13 +334,13 @@ impl Spin {
         command.arg(format!("-DMEMLIM={}", self.memory_mib)).arg(format!("-DVECTORSZ={MAX_STATE_BYTES}"));
         match property {
             SpinProperty::Safety | SpinProperty::Refinement => command.args(["-DSAFETY", "-DNOCLAIM", "-DNOFAIR"]),
-            // Fairness with rendezvous is not compatible with reduction.
-            SpinProperty::Ltl(_) => command.arg("-DNOREDUCE").arg(format!("-DNFAIR={}", fairness_bytes(instances))),
+            SpinProperty::Ltl(_) => command.arg(format!("-DNFAIR={}", fairness_bytes(instances))),
         };
-        if !matches!(property, SpinProperty::Ltl(_))
-            && (model.reduction, self.reduction) != (Reduction::On, Reduction::On)
-        {
-            command.arg("-DNOREDUCE");
+        match self.reduction_of(model, matches!(property, SpinProperty::Ltl(_))) {
+            Reduction::On => {}
+            Reduction::Off => {
+                command.arg("-DNOREDUCE");
+            }
         }
         match order {
             Order::Depth => {}

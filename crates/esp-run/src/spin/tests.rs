@@ -129,6 +129,15 @@ fn a_report_covers_what_spin_was_asked_for() {
     assert_eq!(report.text(&model), wanted);
 }
 
+#[test]
+fn a_search_for_a_violation_of_ltl_is_reported_without_reduction() {
+    let model = model("process p { }\n");
+    let text = promela::generate(&model, Checks::On, None).expect("Promela can express the model");
+    let searches = Searches { search: search(SpinOutcome::NoViolation), property: Some(0), properties: Vec::new() };
+    let report = Spin::default().conclude(&model, &text, searches, &Options::default()).expect("no trail is replayed");
+    assert_eq!(report.options.reduction, Reduction::Off);
+}
+
 fn refinement(verdict: SpinRefinementVerdict) -> SpinRefinement {
     let path = |name: &str, is_entered| PathRecord { name: name.to_string(), is_entered, exits: None };
     SpinRefinement {

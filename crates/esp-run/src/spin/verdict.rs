@@ -70,9 +70,9 @@ impl Spin {
     ) -> Result<SpinReport, Refusal> {
         let Searches { search, property, properties } = searches;
         let (verdict, failure) = judge(model, &search.outcome, property, &options.limits)?;
-        let reduction = match (text.reduction, self.reduction) {
-            (promela::Reduction::On, promela::Reduction::On) => Reduction::On,
-            (promela::Reduction::Off, _) | (_, promela::Reduction::Off) => Reduction::Off,
+        let reduction = match self.reduction_of(text, property.is_some()) {
+            promela::Reduction::On => Reduction::On,
+            promela::Reduction::Off => Reduction::Off,
         };
         let report = Report {
             verdict,
