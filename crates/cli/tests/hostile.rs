@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use quaject_test_support::hostile::{CLOSEST, PATTERNS};
-use quaject_test_support::{Effort, Random};
+use quaject_test_support::{Effort, Random, quick_run};
 use wait4::Wait4;
 
 /// Seconds after which a run counts as hanging.
@@ -203,6 +203,9 @@ fn scratch(name: &str) -> PathBuf {
 
 #[test]
 fn hostile_programs_end() {
+    if quick_run("hostile programs") {
+        return;
+    }
     let _turn = turn();
     let folder = scratch("hostile");
     for (name, make) in hostile() {
@@ -244,6 +247,9 @@ fn types_that_share_parts_are_not_unfolded() {
 /// takes more there: its `fmt` reads again what it wrote.
 #[test]
 fn patterns_take_little_memory() {
+    if quick_run("the memory of patterns") {
+        return;
+    }
     let _turn = turn();
     let folder = scratch("patterns");
     let quick = Effort::wanted() == Effort::Quick;

@@ -2,7 +2,7 @@
 
 mod support;
 
-use quaject_test_support::HANG_TIMEOUT;
+use quaject_test_support::{HANG_TIMEOUT, quick_run};
 use std::process::Output;
 use support::Folder;
 
@@ -542,6 +542,9 @@ fn unreachable_statements_of_a_fast_path_are_named() {
 /// Programs of thousands of processes, and budgets of zero: compilation has bounded work and preserves the program.
 #[test]
 fn thousands_of_processes_and_no_budget_are_answered() {
+    if quick_run("programs of a thousand processes") {
+        return;
+    }
     let count = 1_000;
     let channels: String = (0..=count).map(|number| format!("channel c{number}(int);\n")).collect();
     let middle: String = (0..count)

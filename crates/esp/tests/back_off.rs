@@ -12,7 +12,7 @@ use quaject_esp_gen::{RUNTIME_HEADER, c};
 use quaject_esp_ir::ir::Program;
 use quaject_esp_syntax::span::FileId;
 use quaject_test_environment::Script;
-use quaject_test_support::tool;
+use quaject_test_support::{quick_run, tool};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -123,6 +123,9 @@ fn instructions(program: &str, mode: Mode) -> f64 {
 
 #[test]
 fn repeated_side_exits_cost_little_and_back_off_costs_nothing_without_them() {
+    if quick_run("the cost of side exits") {
+        return;
+    }
     if tool(&["valgrind"]).is_none() || tool(&["gcc"]).is_none() {
         return;
     }

@@ -19,7 +19,7 @@ use quaject_esp_ir::verify::verify;
 use quaject_esp_run::monotonic_time;
 use quaject_esp_run::spin::{Spin, SpinOutcome, SpinProperty};
 use quaject_esp_syntax::span::FileId;
-use quaject_test_support::{Effort, tool};
+use quaject_test_support::{Effort, quick_run, tool};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -321,6 +321,9 @@ fn found(program: &str, paths: &str, every: usize) -> BTreeMap<&'static str, usi
 
 #[test]
 fn mutants_of_paths_are_found() {
+    if quick_run("mutants of fast paths") {
+        return;
+    }
     let every = Effort::wanted().pick(8, 3, 1);
     let figure = found(FIGURE_2, FIGURE_5, every);
     let filters = found(FILTERS, FILTER_PATH, 2 * every);
@@ -349,6 +352,9 @@ fn search_with_observer(plain: &ModelProgram, split: &Program, fast: &Program) -
 
 #[test]
 fn spin_says_so_of_both() {
+    if quick_run("refinement by Spin") {
+        return;
+    }
     let (Some(_), Some(_)) = (tool(&["tcc"]), tool(&["spin"])) else { return };
     let every = Effort::wanted().pick(16, 8, 1);
     for (program, paths) in [(FIGURE_2, FIGURE_5), (FILTERS, FILTER_PATH)] {

@@ -15,7 +15,7 @@ use quaject_esp_ir::text::print;
 use quaject_esp_ir::verify::verify;
 use quaject_esp_syntax::span::FileId;
 use quaject_test_environment::{Script, act, by_channel};
-use quaject_test_support::Random;
+use quaject_test_support::{Random, quick_run};
 
 const BUDGET: u64 = 1_000_000;
 
@@ -330,6 +330,9 @@ fastpath runs {
 
 #[test]
 fn inner_loops_of_a_path_are_counted_in_their_preheaders() {
+    if quick_run("counts of inner loops") {
+        return;
+    }
     let texts = [
         r"\x00a",
         r"\x01a\x02b",
@@ -568,6 +571,9 @@ fn every_exit_and_abort_is_replayed() {
 
 #[test]
 fn a_path_can_exit_at_every_decision() {
+    if quick_run("side exits at every decision") {
+        return;
+    }
     let rest = "; extern translationUnavailable 0\n; extern translate 7\n; extern preparePacket 9\n";
     let requests = inputs("hostSendRequestC", &["0 4096", "4096 8192", "1 1"], rest);
     let left = left_anywhere(FIGURE_2, FIGURE_5, &requests);

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use quaject_queue::shared::{Message, Ring, bytes_needed, layout};
 use quaject_queue::{Consumer, Mapping, Multi, Producer, Queue, Side, Single, Until, WaitError, Yield};
-use quaject_test_support::{Effort, HANG_TIMEOUT, tool};
+use quaject_test_support::{Effort, HANG_TIMEOUT, quick_run, tool};
 
 /// Compiler, language and the name of what it makes.
 const COMPILERS: &[(&str, &[&str])] = &[
@@ -52,6 +52,9 @@ fn both_languages_have_one_layout() {
 /// The streams of `quaject/ring_stream.h`; the driver `ring:` of `qj run` is tested against them in `quaject-cli`.
 #[test]
 fn streams_end_as_their_writers_do() {
+    if quick_run("ends of streams in C") {
+        return;
+    }
     for (compiler, language) in COMPILERS {
         let Some(program) = compiled(compiler, language, "stream.c") else { continue };
         // A name of a socket is short.

@@ -28,11 +28,17 @@ fn compile(compiler: &str, language: &[&str], flags: &[&str], source: &Path, out
 
 #[test]
 fn figure_1_runs_as_printed() {
+    if quaject_test_support::quick_run("figure 1 of VCODE") {
+        return;
+    }
     run_everywhere("figure1", None);
 }
 
 #[test]
 fn conventions_of_a_client_work_in_c() {
+    if quaject_test_support::quick_run("conventions of clients in C") {
+        return;
+    }
     run_everywhere("conventions", None);
 }
 

@@ -152,12 +152,12 @@ fn compare(seeds: impl IntoIterator<Item = u64>, sample: impl Fn(u64) -> String)
 fn programs_that_end() {
     // Promela replaces one value of the environment by another one where a pattern tests for it.
     let is_closed = |seed: &u64| !generate(*seed).source.contains("external out");
-    let wrong = compare((0..Effort::wanted().pick(400, 1_000, 10_000)).filter(is_closed), |seed| generate(seed).source);
+    let wrong = compare((0..Effort::wanted().pick(100, 1_000, 10_000)).filter(is_closed), |seed| generate(seed).source);
     assert_ne!(wrong, Some(0), "Spin finds nothing in what was made wrong");
 }
 
 /// Few of these mutants are visible.
 #[test]
 fn programs_without_a_common_order() {
-    compare(0..Effort::wanted().pick(250, 1_000, 10_000), talkative::program);
+    compare(0..Effort::wanted().pick(50, 1_000, 10_000), talkative::program);
 }

@@ -21,11 +21,14 @@ pub(crate) struct Program {
     command: Command,
 }
 
+/// The programs whose threads wait for each other in loops. They run before the others and one at a time: a thread that
+/// waits takes the processor from the one that it waits for, and from other programs.
+const SPINNING: [&str; 1] = ["queue queues"];
+
 /// The programs that take minutes, longest first. They are started first, so that none is left to run alone at the end.
-const LONGEST: [&str; 12] = [
+const LONGEST: [&str; 11] = [
     "programs programs",
     "machines machines",
-    "queue queues",
     "ac programs",
     "differential random_programs",
     "queue sanitized",
@@ -37,13 +40,21 @@ const LONGEST: [&str; 12] = [
     "wasm wasm",
 ];
 
+/// The programs that a quick run leaves out: long, and of parts that other programs test in samples.
+const FULL_ONLY: [&str; 3] = ["simulation simulation", "differential models", "wasm wasm"];
+
 /// Builds all test programs of the workspace, in the order in which they are to start. What the compiler says goes to
 /// standard error.
 pub(crate) fn build() -> Result<Vec<Program>, Failure> {
     let mut build = cargo(&["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"]);
     let mut programs = tests_of(build.stderr(Stdio::inherit()))?;
-    if let Some(absent) = LONGEST.iter().find(|name| programs.iter().all(|program| program.name != **name)) {
-        return Err(Failure(format!("no test program is called `{absent}` (`LONGEST` in xtask/src/test/programs.rs)")));
+    if let Some(absent) = SPINNING
+        .iter()
+        .chain(&LONGEST)
+        .chain(&FULL_ONLY)
+        .find(|name| programs.iter().all(|program| program.name != **name))
+    {
+        return Err(Failure(format!("no test program is called `{absent}` (a list of xtask/src/test/programs.rs)")));
     }
     programs.sort_by_key(|program| LONGEST.iter().position(|name| *name == program.name).unwrap_or(LONGEST.len()));
     Ok(programs)
@@ -89,9 +100,26 @@ fn program(message: &Value) -> Option<Program> {
 }
 
 /// Runs them all with so much effort; names those that failed.
-pub(crate) fn run(programs: Vec<Program>, effort: &str) -> Result<(), Failure> {
-    let waiting = Mutex::new(VecDeque::from(programs));
-    let failed = Mutex::new(Vec::new());
+pub(crate) fn run(mut programs: Vec<Program>, effort: &str) -> Result<(), Failure> {
+    if effort == "quick" {
+        programs.retain(|program| {
+            let is_kept = !FULL_ONLY.contains(&program.name.as_str());
+            if !is_kept {
+                eprintln!("skipped in a quick run: {}", program.name);
+            }
+            is_kept
+        });
+    }
+    let (spinning, others): (Vec<Program>, Vec<Program>) =
+        programs.into_iter().partition(|program| SPINNING.contains(&program.name.as_str()));
+    let mut failed = Vec::new();
+    for mut program in spinning {
+        if !program.passes(effort) {
+            failed.push(program.name);
+        }
+    }
+    let failed = Mutex::new(failed);
+    let waiting = Mutex::new(VecDeque::from(others));
     let next = || waiting.lock().expect("no thread panics").pop_front();
     let work = || {
         while let Some(mut program) = next() {
