@@ -9,7 +9,6 @@ use crate::collapse::{ComponentTables, table_of_instances};
 use crate::domain::Unbounded;
 use crate::environment::EnvironmentValues;
 use crate::instance_set::{MAX_SET_INSTANCES, instance_bit};
-use crate::ltl::{Atom, Term};
 use crate::options::Symmetry;
 use crate::static_matching::may_receive;
 use crate::waits::waits;
@@ -19,6 +18,7 @@ use quaject_esp_exec::step::Control;
 use quaject_esp_ir::ir::{
     AltOrder, Body, Boundary, ChannelId, Direction, LabelId, MemoryMode, Op, ProcessId, Program, Terminator, Type, Wait,
 };
+use quaject_esp_ir::ltl::{Proposition, Term};
 use quaject_esp_ir::model::{ModelProgram, Role};
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ pub(crate) struct ExplorationPlan<'m> {
     /// Groups of interchangeable components: their order in a state is irrelevant.
     pub(crate) groups: Vec<std::ops::Range<usize>>,
     /// The atomic propositions of the property.
-    pub(crate) atoms: Vec<Atom>,
+    pub(crate) atoms: Vec<Proposition>,
     /// Per instance: the propositions about its labels, at most 8, each with the label's position in the code.
     pub(crate) label_atoms: Vec<Vec<(usize, usize)>>,
     pub(crate) records_labels: bool,
@@ -188,12 +188,12 @@ impl<'m> ExplorationPlan<'m> {
     }
 
     /// Stores the inputs of these propositions in every state; false if there are too many.
-    pub(crate) fn track_atoms(&mut self, atoms: Vec<Atom>) -> bool {
+    pub(crate) fn track_atoms(&mut self, atoms: Vec<Proposition>) -> bool {
         for (number, atom) in atoms.iter().enumerate() {
             let is_tracked = number < 64
                 && match atom {
-                    Atom::Passed { instance, label } => self.track_label(number, *instance, *label),
-                    Atom::Compares(left, _, right) => {
+                    Proposition::Passed { instance, label, .. } => self.track_label(number, *instance, *label),
+                    Proposition::Compares(left, _, right) => {
                         self.track_variable(left);
                         self.track_variable(right);
                         true
@@ -232,7 +232,7 @@ impl<'m> ExplorationPlan<'m> {
     }
 
     fn track_variable(&mut self, term: &Term) {
-        if let Term::Variable { instance, name } = term
+        if let Term::Variable { instance, name, .. } = term
             && !self.tracked_variables[*instance as usize].contains(name)
         {
             self.tracked_variables[*instance as usize].push(name.clone());

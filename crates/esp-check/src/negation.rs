@@ -3,13 +3,14 @@
 
 use crate::automaton::Automaton;
 use crate::exploration_plan::{ExplorationPlan, SuccessorMode};
-use crate::ltl::{self, Atom, BadProperty};
+use crate::ltl::{self, BadProperty};
 use crate::options::Symmetry;
 use crate::refusal::Refusal;
+use quaject_esp_ir::ltl::Proposition;
 use quaject_esp_ir::model::ModelProgram;
 
 /// For each of a model's properties, the automaton of its negation, with its atomic propositions.
-pub(crate) type Negations = Vec<(Automaton, Vec<Atom>)>;
+pub(crate) type Negations = Vec<(Automaton, Vec<Proposition>)>;
 
 pub(crate) fn negations(model: &ModelProgram) -> Result<Negations, Refusal> {
     let negate = |(number, text): (usize, &String)| {
@@ -22,7 +23,7 @@ pub(crate) fn negations(model: &ModelProgram) -> Result<Negations, Refusal> {
 pub(crate) fn plan_with_atoms(
     model: &ModelProgram,
     number: usize,
-    atoms: Vec<Atom>,
+    atoms: Vec<Proposition>,
 ) -> Result<ExplorationPlan<'_>, Refusal> {
     let mut plan = ExplorationPlan::new(model, SuccessorMode::SingleStep, Symmetry::Off).map_err(Refusal::Unbounded)?;
     if plan.track_atoms(atoms) {

@@ -21,6 +21,7 @@ pub mod ir;
 mod lexer;
 pub mod liveness;
 pub mod loops;
+pub mod ltl;
 pub mod model;
 pub mod pool_recheck;
 pub mod read;

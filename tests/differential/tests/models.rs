@@ -12,11 +12,13 @@ use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::Checks;
 use quaject_esp_gen::promela::{self, Reduction};
 use quaject_esp_ir::ir::{Fault, Program};
+use quaject_esp_ir::ltl::{Formula, Proposition, parse};
 use quaject_esp_run::spin::{Search, Spin, SpinOutcome, SpinProperty};
 use quaject_test_support::{Effort, HANG_TIMEOUT, tool};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// A fast compiler for hundreds of programs, and no reduction, so that states can be counted.
 fn spin() -> Spin {
@@ -284,4 +286,58 @@ fn random_processes() {
     }
     println!("{seen:?}");
     assert!(seen.len() >= 3, "the samples are too much alike: {seen:?}");
+}
+
+/// A formula with parentheses around each operator; its propositions are the labels of one process.
+fn grouped(formula: &Formula) -> String {
+    match formula {
+        Formula::Constant(value) => value.to_string(),
+        Formula::Proposition(Proposition::Passed { label, .. }) => format!("p@L{}", label.0),
+        Formula::Proposition(Proposition::Compares(..)) => unreachable!("the formulas name labels only"),
+        Formula::Prefix(operator, inner) => format!("({} {})", operator.sign(), grouped(inner)),
+        Formula::Binary(operator, left, right) => {
+            format!("({} {} {})", grouped(left), operator.sign(), grouped(right))
+        }
+        Formula::Junction(junction, parts) => {
+            let joined = parts.iter().map(grouped).reduce(|all, part| format!("({all} {} {part})", junction.sign()));
+            joined.expect("a junction has parts")
+        }
+    }
+}
+
+/// A formula of a few operators without parentheses.
+fn flat(rng: &mut fastrand::Rng) -> String {
+    let mut text = String::new();
+    for operand in 0..rng.usize(2..=4) {
+        if operand > 0 {
+            text += ["U", "V", "&&", "||", "->", "<->"][rng.usize(0..6)];
+        }
+        text += [" ", " ", " ! ", " [] ", " <> "][rng.usize(0..5)];
+        text += ["p@L0 ", "p@L1 ", "p@L2 "][rng.usize(0..3)];
+    }
+    text
+}
+
+#[test]
+fn operators_of_properties_group_as_in_spin() {
+    if tool(&["spin"]).is_none() {
+        return;
+    }
+    let labels = "channel c(); process p { while { #0 out(c); #1 out(c); #2 out(c); } } process q { while { in(c); } }";
+    let program = compile(&sample(labels.into())).expect("the program is correct");
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    for seed in 0..Effort::wanted().pick(10, 100, 1_000) {
+        let text = flat(&mut fastrand::Rng::with_seed(seed));
+        let grouped = grouped(&parse(&program, &text).expect("it is a formula"));
+        let model = format!(
+            "active proctype p() {{ L0: skip; L1: skip; L2: skip }}\nltl flat {{ {text} }}\nltl grouped {{ {grouped} }}\n"
+        );
+        std::fs::write(folder.path().join("model.pml"), &model).expect("the folder is writable");
+        // Spin prints each formula as it has grouped it.
+        let output = Command::new("spin").args(["-a", "model.pml"]).current_dir(folder.path()).output();
+        let output = String::from_utf8(output.expect("Spin runs").stdout).expect("Spin prints ASCII");
+        let read = |name: &str| output.lines().find_map(|line| line.strip_prefix(name)).map(str::to_string);
+        assert!(read("ltl flat: ").is_some(), "{model}{output}");
+        assert_eq!(read("ltl flat: "), read("ltl grouped: "), "{model}{output}");
+    }
 }

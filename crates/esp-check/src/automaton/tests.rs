@@ -2,9 +2,10 @@
 //! which an evaluation of the property's text, position by position, is false.
 
 use super::*;
-use crate::ltl::{Atom, negated};
+use crate::ltl::negated;
 use fastrand::Rng;
 use quaject_esp_ir::ir::Program;
+use quaject_esp_ir::ltl::Proposition;
 use quaject_esp_lower::lower_model;
 use quaject_esp_syntax::check::{Loader, analyze};
 use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
@@ -167,10 +168,10 @@ fn accepts(automaton: &mut Automaton, labels: &[u32], run: &Run) -> bool {
     })
 }
 
-fn labels(atoms: &[Atom]) -> Vec<u32> {
-    let label = |atom: &Atom| match atom {
-        Atom::Passed { label, .. } => label.0,
-        Atom::Compares(..) => unreachable!("the properties refer to labels only"),
+fn labels(atoms: &[Proposition]) -> Vec<u32> {
+    let label = |atom: &Proposition| match atom {
+        Proposition::Passed { label, .. } => label.0,
+        Proposition::Compares(..) => unreachable!("the properties refer to labels only"),
     };
     atoms.iter().map(label).collect()
 }

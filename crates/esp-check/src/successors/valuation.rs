@@ -7,9 +7,9 @@
 //! ```
 
 use super::SuccessorGenerator;
-use crate::ltl::{Atom, Term};
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_exec::step::Step;
+use quaject_esp_ir::ltl::{Proposition, Term};
 
 impl SuccessorGenerator<'_> {
     /// Appends the inputs of an instance.
@@ -51,7 +51,7 @@ impl SuccessorGenerator<'_> {
             }
         }
         for (number, atom) in self.plan.atoms.iter().enumerate() {
-            if let Atom::Compares(left, comparison, right) = atom {
+            if let Proposition::Compares(left, comparison, right) = atom {
                 valuation |= u64::from(comparison.holds(self.value(left), self.value(right))) << number;
             }
         }
@@ -61,7 +61,7 @@ impl SuccessorGenerator<'_> {
     fn value(&self, term: &Term) -> i128 {
         match term {
             Term::Constant(value) => *value,
-            Term::Variable { instance, name } => {
+            Term::Variable { instance, name, .. } => {
                 let instance = *instance as usize;
                 let index = self.plan.tracked_variables[instance].iter().position(|known| known == name);
                 index.map_or(0, |index| self.variable_values[instance][index])

@@ -1,5 +1,4 @@
-//! Properties: LTL in Spin's syntax over labels `P@L1` and variables `P:v` of the program, which are replaced by the
-//! names of the model. Knows the tokens of LTL, not its grammar.
+//! Properties: LTL over labels `P@L1` and variables `P:v` of the program, which are replaced by the names of the model.
 
 use super::Refusal;
 use super::label_positions::{LabelPositions, label_positions};
@@ -7,6 +6,7 @@ use super::lines::{Lines, Mark};
 use super::plan::Plan;
 use super::process::ProcessText;
 use quaject_esp_ir::ir::*;
+use quaject_esp_ir::ltl::{Formula, Proposition, Term, parse};
 use quaject_esp_ir::model::Role;
 use quaject_esp_syntax::diagnostics::{Code, nearest};
 
@@ -47,49 +47,43 @@ pub(super) fn write(properties: &[Property], lines: &mut Lines) {
 
 impl Translation<'_, '_> {
     fn text(&self) -> Option<String> {
-        let mut text = String::new();
-        let mut rest = self.source;
-        while let Some(first) = rest.chars().next() {
-            let number = rest.strip_prefix('-').map_or("", |number| word(number));
-            if number.starts_with(|c: char| c.is_ascii_digit()) {
-                // Spin tokenizes the sign separately and then rejects the number.
-                text.push_str(&format!("(0-{number})"));
-                rest = &rest[1 + number.len()..];
-                continue;
+        match parse(self.plan.program, self.source) {
+            Ok(property) => self.formula(&property),
+            Err(error) => {
+                self.refuse(Code::E0802, format!("is malformed: {}", error.message), error.help.unwrap_or_default())
             }
-            if !(first.is_ascii_alphabetic() || first == '_') {
-                text.push(if first.is_whitespace() { ' ' } else { first });
-                rest = &rest[first.len_utf8()..];
-                continue;
-            }
-            let name = word(rest);
-            rest = &rest[name.len()..];
-            let (replica, after) = match rest.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
-                Some((number, after)) if number.trim().parse::<u32>().is_ok() => (number.trim().parse().ok(), after),
-                Some(_) | None => (None, rest),
-            };
-            let separator = after.chars().next().filter(|sign| matches!(sign, '@' | ':'));
-            let (Some(sign), member) = (separator, word(after.get(1..).unwrap_or_default())) else {
-                text.push_str(name);
-                continue;
-            };
-            if member.is_empty() {
-                text.push_str(name);
-                continue;
-            }
-            rest = &after[1 + member.len()..];
-            let (process, instance) = self.process(name, replica)?;
-            text.push_str(&match sign {
-                '@' => self.label(process, instance, member)?,
-                _ => self.variable(process, instance, member)?,
-            });
         }
-        Some(text)
     }
 
-    /// Reports a name in a property that does not exist.
-    fn misses<T>(&self, message: String, help: String) -> Option<T> {
-        self.refuse(Code::E0802, message, help)
+    /// A formula with parentheses around each operator, so that its grouping does not depend on Spin's grammar, which
+    /// differs between `ltl` blocks and `spin -f`.
+    fn formula(&self, formula: &Formula) -> Option<String> {
+        Some(match formula {
+            Formula::Constant(value) => value.to_string(),
+            Formula::Proposition(Proposition::Passed { process, instance, label }) => {
+                self.label(*process, *instance, *label)?
+            }
+            Formula::Proposition(Proposition::Compares(left, comparison, right)) => {
+                format!("({} {} {})", self.term(left)?, comparison.sign(), self.term(right)?)
+            }
+            Formula::Prefix(operator, inner) => format!("({} {})", operator.sign(), self.formula(inner)?),
+            Formula::Binary(operator, left, right) => {
+                format!("({} {} {})", self.formula(left)?, operator.sign(), self.formula(right)?)
+            }
+            Formula::Junction(junction, parts) => {
+                let parts = parts.iter().map(|part| self.formula(part)).collect::<Option<Vec<String>>>()?;
+                format!("({})", parts.join(&format!(" {} ", junction.sign())))
+            }
+        })
+    }
+
+    fn term(&self, term: &Term) -> Option<String> {
+        match term {
+            // Spin tokenizes the sign separately and then rejects the number.
+            Term::Constant(value) if *value < 0 => Some(format!("(0-{})", value.unsigned_abs())),
+            Term::Constant(value) => Some(value.to_string()),
+            Term::Variable { process, instance, name } => self.variable(*process, *instance, name),
+        }
     }
 
     fn refuse<T>(&self, code: Code, message: String, help: String) -> Option<T> {
@@ -98,42 +92,15 @@ impl Translation<'_, '_> {
         None
     }
 
-    fn process(&self, name: &str, replica: Option<u32>) -> Option<(ProcessId, u32)> {
-        let program = self.plan.program;
-        let names = || program.processes.iter().map(|process| process.name.as_str());
-        let Some(index) = names().position(|process| process == name) else {
-            let help = suggestion(nearest(name, names()), "processes are named as in the text");
-            return self.misses(format!("names a process `{name}`, which does not exist"), help);
-        };
-        let process = ProcessId(index as u32);
-        match program.instance(process, i128::from(replica.unwrap_or(0))) {
-            Some(instance) => Some((process, instance)),
-            None => {
-                let count = program.processes[index].replicas;
-                self.misses(
-                    format!("names an instance that does not exist: `{name}` has {count}"),
-                    format!("`{name}[0]` is the first"),
-                )
-            }
-        }
-    }
-
-    fn label(&self, process: ProcessId, instance: u32, name: &str) -> Option<String> {
+    fn label(&self, process: ProcessId, instance: u32, label: LabelId) -> Option<String> {
         let data = &self.plan.program.processes[process.0 as usize];
-        // `#1` is written `L1`, `#retry` is `Lretry`.
-        let plain = name.strip_prefix('L').unwrap_or(name);
-        let Some(label) = data.labels.iter().position(|label| label == plain || label == name) else {
-            let near = nearest(plain, data.labels.iter().map(|label| label.as_str()))
-                .map(|near| format!("{}@L{near}", data.name));
-            let help = suggestion(near.as_deref(), "a label `#1` of `P` is named `P@L1`");
-            return self.misses(format!("names a label `{name}`, which `{}` does not have", data.name), help);
-        };
         let own = match self.plan.model.roles[process.0 as usize] {
             Role::Omitted => return Some("false".to_string()),
             Role::Explored | Role::Environment | Role::OpenStub => &self.written[process.0 as usize].waits,
         };
         // A position in the model's text represents the label, so it must determine whether the label is passed.
-        let message = match label_positions(&data.body, LabelId(label as u32)) {
+        let name = &data.labels[label.0 as usize];
+        let message = match label_positions(&data.body, label) {
             LabelPositions::Waits(waits) => {
                 let proctype = &self.plan.processes[process.0 as usize];
                 let names = waits.iter().filter_map(|wait| own.get(wait));
@@ -142,12 +109,9 @@ impl Translation<'_, '_> {
             }
             LabelPositions::Ambiguous(wait) => {
                 let line = data.body.blocks[wait.0 as usize].location.line;
-                format!(
-                    "asks for `#{plain}` of `{}`, which some paths to line {line} pass and others do not",
-                    data.name
-                )
+                format!("asks for `#{name}` of `{}`, which some paths to line {line} pass and others do not", data.name)
             }
-            LabelPositions::Elsewhere => format!("asks whether `{}` is at `#{plain}`, where it never rests", data.name),
+            LabelPositions::Elsewhere => format!("asks whether `{}` is at `#{name}`, where it never rests", data.name),
         };
         let help = "put the label right before a channel operation, or leave out `--engine spin`".to_string();
         self.refuse(Code::E0804, message, help)
@@ -162,7 +126,7 @@ impl Translation<'_, '_> {
                 let help =
                     suggestion(nearest(name, names.keys().map(String::as_str)), "a variable `v` of `P` is named `P:v`");
                 let message = format!("names a variable `{name}`, which the model of `{}` does not hold", data.name);
-                self.misses(message, help)
+                self.refuse(Code::E0802, message, help)
             }
         }
     }
@@ -170,9 +134,4 @@ impl Translation<'_, '_> {
 
 fn suggestion(near: Option<&str>, otherwise: &str) -> String {
     near.map_or_else(|| otherwise.to_string(), |near| format!("did you mean `{near}`?"))
-}
-
-fn word(text: &str) -> &str {
-    let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(text.len());
-    &text[..end]
 }
