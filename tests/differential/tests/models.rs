@@ -341,3 +341,44 @@ fn operators_of_properties_group_as_in_spin() {
         assert_eq!(read("ltl flat: "), read("ltl grouped: "), "{model}{output}");
     }
 }
+
+/// A random condition on `a`, `b` and `k`, whose code has branches.
+fn nested_condition(rng: &mut fastrand::Rng, depth: u32) -> String {
+    if depth == 0 {
+        return ["a", "b", "!a", "k == 0", "true", "false"][rng.usize(0..6)].to_string();
+    }
+    let mut part = || nested_condition(rng, depth - 1);
+    let (first, second, third) = (part(), part(), part());
+    match rng.u32(0..3) {
+        0 => format!("({first} && {second})"),
+        1 => format!("({first} || {second})"),
+        _ => format!("({first} ? {second} : {third})"),
+    }
+}
+
+/// A message of an `alt` with guards is computed before it has a reader. Its reader compares it with the same condition
+/// as computed by itself, or with the opposite.
+#[test]
+fn messages_that_are_computed_ahead_have_their_values() {
+    if tool(&["spin"]).is_none() {
+        return;
+    }
+    for seed in 0..Effort::wanted().pick(10, 60, 3_000) {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let depth = rng.u32(1..=3);
+        let condition = nested_condition(&mut rng, depth);
+        for (sign, is_fine) in [("==", true), ("!=", false)] {
+            let program = format!(
+                "channel c(pid(q), bool, bool, int, bool);\n\
+                 process p {{ var a = false, b = false, k = 0; while {{ alt {{\n\
+                 when (k < 2) out(c, @q[k], a, b, k, {condition}) {{ b = a != b; a = !a; k = 1 - k; }}\n\
+                 when (k == 2) after (1 ms) {{ }} }} }} }}\n\
+                 process q[2] {{ while {{ idle in(c, @, $a, $b, $k, $x); assert(x {sign} ({condition})); }} }}\n"
+            );
+            let program = compile(&sample(program.clone())).unwrap_or_else(|error| panic!("{program}{error}"));
+            let (search, _) = ask(&program).unwrap_or_else(|refusal| panic!("{condition}: {refusal}"));
+            let is_found = matches!(search.outcome, SpinOutcome::Fault(_));
+            assert_eq!((search.outcome == SpinOutcome::NoViolation, is_found), (is_fine, !is_fine), "{condition}");
+        }
+    }
+}

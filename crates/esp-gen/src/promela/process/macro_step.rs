@@ -34,6 +34,8 @@ pub(super) struct MacroStep<'q, 'a> {
     returns: Returns<'q>,
     /// The first block.
     entry: BlockId,
+    /// The label after the code, for results of an expression from which other blocks follow in the text.
+    end: Option<String>,
 }
 
 /// Writes the code from a block on. `dirty` is the storage that may differ from zero before it.
@@ -53,6 +55,7 @@ pub(super) fn write<'a>(
         dirty: BTreeMap::new(),
         returns,
         entry,
+        end: None,
     };
     step.prepare(dirty);
     if let Some(label) = step.labels.get(&entry) {
@@ -65,6 +68,10 @@ pub(super) fn write<'a>(
         let text = format!("{}:", step.labels[&block]);
         lines.plain(text);
         step.block(block, lines);
+    }
+    if let Some(end) = step.end {
+        lines.plain(format!("{end}:"));
+        lines.plain("skip;");
     }
 }
 
@@ -245,7 +252,7 @@ impl<'a> MacroStep<'_, 'a> {
             Terminator::Enter(enter) => self.enter(enter, location, lines),
             Terminator::Leave(leave) => self.leave(leave, location, lines),
             Terminator::Return(operand) => self.return_to(operand, location, lines),
-            Terminator::Result(_) => {}
+            Terminator::Result(_) => self.end_expression(location, lines),
             Terminator::Exit(_) => {
                 lines.push(Mark::Local, location, "over = _pid + 1;");
                 lines.push(Mark::Local, location, "goto end_exited;");
@@ -258,6 +265,19 @@ impl<'a> MacroStep<'_, 'a> {
                 lines.push(Mark::Fault(*fault), location, format!("assert(false); /* {} */", fault_name(*fault)));
             }
         }
+    }
+
+    /// Continues after the code of an expression: labelled blocks may follow in the text.
+    fn end_expression(&mut self, location: Location, lines: &mut Lines) {
+        if self.labels.is_empty() {
+            return;
+        }
+        let end = match self.end.take() {
+            Some(end) => end,
+            None => self.process.label("computed"),
+        };
+        lines.push(Mark::Local, location, format!("goto {end};"));
+        self.end = Some(end);
     }
 
     /// The fault of an edge that does nothing else.
