@@ -40,8 +40,15 @@ const LONGEST: [&str; 11] = [
     "wasm wasm",
 ];
 
-/// The programs that a quick run leaves out: long, and of parts that other programs test in samples.
-const FULL_ONLY: [&str; 3] = ["simulation simulation", "differential models", "wasm wasm"];
+/// The programs that a quick run leaves out: long, and of parts that others test in samples or that few commits touch.
+const FULL_ONLY: [&str; 6] = [
+    "programs programs",
+    "ac programs",
+    "drivers drivers",
+    "simulation simulation",
+    "differential models",
+    "wasm wasm",
+];
 
 /// Builds all test programs of the workspace, in the order in which they are to start. What the compiler says goes to
 /// standard error.
