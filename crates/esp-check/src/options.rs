@@ -142,6 +142,8 @@ pub enum Limit {
     Interrupted,
     /// The length of runs that the engine follows.
     Depth,
+    /// The number of IR steps of one instance between two operations.
+    LocalSteps,
 }
 
 impl Limit {
@@ -153,6 +155,7 @@ impl Limit {
             Limit::Time => "time",
             Limit::Interrupted => "interrupted",
             Limit::Depth => "depth",
+            Limit::LocalSteps => "local-steps",
         }
     }
 }

@@ -18,6 +18,7 @@ use smol_str::SmolStr;
 mod arithmetic;
 mod bytes;
 mod calls;
+mod repetition;
 
 /// Whether arithmetic that loses bits faults.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -89,6 +90,9 @@ pub(crate) struct Scratch {
     /// The fuel limit of one region, and whether a region has reached it since it was last set.
     pub(crate) region_fuel_limit: u64,
     pub(crate) region_fuel_exhausted: bool,
+    /// Whether local code is searched for repetitions, and whether one was found since the fuel limit was last set.
+    pub(crate) detects_repetition: bool,
+    pub(crate) has_repetition: bool,
     /// The instructions executed so far, if coverage is recorded.
     pub(crate) coverage: Option<Box<Coverage>>,
     /// The machine code of the processes, if there is any.
@@ -124,6 +128,8 @@ impl Scratch {
             executed: 0,
             region_fuel_limit: u64::MAX,
             region_fuel_exhausted: false,
+            detects_repetition: false,
+            has_repetition: false,
             coverage: None,
             native: None,
         }
@@ -132,6 +138,7 @@ impl Scratch {
     /// Limits the fuel of each region from now on, and resets the fuel of calls.
     pub(crate) fn set_region_fuel_limit(&mut self, max_steps: u64) {
         (self.region_fuel_limit, self.region_fuel_exhausted, self.allowance) = (max_steps, false, CALL_ALLOWANCE);
+        self.has_repetition = false;
     }
 
     /// The coverage of a process, if it is recorded.
@@ -222,13 +229,13 @@ impl<'a> LocalContext<'a> {
         release_all(self.program, &self.code.layouts, self.pools, &references)
     }
 
-    /// Runs `body` from `pc` until it stops or `fuel` is used up.
+    /// Runs `body` from `pc` until it stops, `fuel` is used up, or its state is found to repeat.
     pub(crate) fn run(&mut self, body: &'a BodyCode, frame: &mut Frame, pc: Pc, fuel: &mut u64) -> StopReason {
         let before = *fuel;
         let executed = body.process.and_then(|process| self.scratch.executed_of(process));
         let stop = match (executed.map(std::mem::take), self.scratch.native.take(), body.process) {
             (Some(mut recorded), native, Some(process)) => {
-                let stop = self.run_steps(body, frame, pc, fuel, &mut recorded);
+                let stop = self.run_interpreted(body, frame, pc, fuel, &mut recorded);
                 self.scratch.native = native;
                 if let Some(executed) = self.scratch.executed_of(process) {
                     *executed = recorded;
@@ -242,11 +249,26 @@ impl<'a> LocalContext<'a> {
             }
             (_, native, _) => {
                 self.scratch.native = native;
-                self.run_steps(body, frame, pc, fuel, &mut NoHook)
+                self.run_interpreted(body, frame, pc, fuel, &mut NoHook)
             }
         };
         self.scratch.executed += before - *fuel;
         stop
+    }
+
+    fn run_interpreted<W: ExecutionHook>(
+        &mut self,
+        body: &'a BodyCode,
+        frame: &mut Frame,
+        pc: Pc,
+        fuel: &mut u64,
+        hook: &mut W,
+    ) -> StopReason {
+        if self.scratch.detects_repetition {
+            self.run_until_repetition(body, frame, pc, fuel, hook)
+        } else {
+            self.run_steps(body, frame, pc, fuel, hook)
+        }
     }
 
     /// Alternates between machine code, from its entries on, and the interpreter, from its exits on.

@@ -24,6 +24,7 @@ pub(super) fn replay(
 ) -> Result<Result<Counterexample, ParseError>, TooLarge> {
     let mut machine = Machine::new(&model.program, Checks::On)?;
     machine.set_fuel_limit(MAX_FUEL);
+    machine.detect_repetition();
     let mut state = machine.start();
     for instance in 0..state.instances() {
         if model.role(instance) == Role::Omitted {
@@ -116,6 +117,9 @@ impl Replay<'_> {
             Effect::Faulted(report) => {
                 counterexample.violation = ViolationKind::Fault(report);
                 Ok(ControlFlow::Break(()))
+            }
+            Effect::Unfinished if !machine.has_repetition() => {
+                Err(format!("after `{step}` the process takes more than {MAX_FUEL} steps without an operation"))
             }
             Effect::Unfinished => {
                 counterexample.violation =

@@ -3,6 +3,7 @@
 use super::{Answer, Deadlocks, Leaks, Report, Verdict};
 use crate::options::{Compaction, Limit, Options, Reduction, Symmetry, Unfinished, omission_bound};
 use crate::spuriousness::{Concretization, Spuriousness};
+use crate::successors::{MAX_CHOICES, MAX_FUEL};
 use quaject_esp_ir::ir::{Location, ProcessId, Program};
 use quaject_esp_ir::model::{ModelProgram, Role, Scope};
 use quaject_esp_ir::text::counted;
@@ -130,6 +131,12 @@ pub fn unfinished_text(subject: &str, unfinished: Unfinished) -> String {
         Unfinished::Limit(Limit::Time) => format!("{subject} exceeds the time limit"),
         Unfinished::Limit(Limit::Interrupted) => format!("interrupted before all states of {subject} were visited"),
         Unfinished::Limit(Limit::Depth) => format!("some runs of {subject} are longer than the engine follows"),
+        Unfinished::Limit(Limit::LocalSteps) => {
+            format!(
+                "a process of {subject} computes too long between two operations: more than {MAX_FUEL} steps, or more \
+                 than {MAX_CHOICES} results of the environment"
+            )
+        }
         Unfinished::EngineFailed => format!("the engine failed on {subject}"),
         Unfinished::EngineIncomplete => format!("the engine does not explore all runs of {subject}"),
     };

@@ -14,7 +14,7 @@ mod valuation;
 
 pub(crate) use partial_order_reduction::waits_for_environment;
 pub(crate) use transition::{CachedDelta, Transition, TransitionId, TransitionOutcome};
-pub(crate) use transition_cache::MAX_FUEL;
+pub(crate) use transition_cache::{MAX_CHOICES, MAX_FUEL};
 
 use crate::collapse::ComponentId;
 use crate::environment::{OpenEnvironment, QuiescenceProbe};
@@ -82,6 +82,7 @@ impl<'m> SuccessorGenerator<'m> {
         let mut machine = Machine::new(&plan.model.program, Checks::On)?;
         machine.record_coverage();
         machine.set_fuel_limit(MAX_FUEL);
+        machine.detect_repetition();
         let mut state = machine.start();
         for instance in 0..plan.instances as u32 {
             if plan.is_omitted(instance) {

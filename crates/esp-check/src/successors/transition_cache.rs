@@ -12,13 +12,14 @@ use quaject_esp_ir::ir::{AltOrder, ChannelId};
 use std::ops::Range;
 use std::time::Duration;
 
-/// The maximum number of IR steps between two operations; local code that takes more counts as non-terminating.
+/// The maximum number of IR steps between two operations. Local code that takes more ends the search at a limit, unless
+/// its state repeats, which proves that it need not terminate.
 pub(crate) const MAX_FUEL: u64 = 1 << 26;
 /// The first fuel limit. It doubles as long as the deadline allows.
 const INITIAL_FUEL: u64 = 1 << 20;
 /// The maximum number of nondeterministic choices in an attempt that ran out of fuel. Each choice branches; beyond it
-/// the step counts as non-terminating and is not repeated.
-const MAX_CHOICES: usize = 1 << 14;
+/// the step is not repeated.
+pub(crate) const MAX_CHOICES: usize = 1 << 14;
 
 /// The local transitions of one instance in one component state.
 #[derive(Debug)]
@@ -239,15 +240,20 @@ impl<'m> SuccessorGenerator<'m> {
         self.environment.offer(None);
     }
 
-    /// Fires a step in the state that `restore` loads; none if the deadline does not allow it.
+    /// Fires a step in the state that `restore` loads; none at a limit. An unfinished step has a state that repeats.
     fn fire(&mut self, step: Step, restore: &dyn Fn(&mut SuccessorGenerator<'m>)) -> Option<Effect> {
-        self.with_growing_fuel(|generator, mut fuel| {
+        let effect = self.with_growing_fuel(|generator, mut fuel| {
             restore(generator);
             generator.environment.rewind();
             generator.begin_label_recording();
             let effect = generator.machine.step(step, &mut generator.state, &mut generator.environment, &mut fuel);
             if generator.machine.fuel_exhausted() { Effect::Unfinished } else { effect }
-        })
+        })?;
+        if effect == Effect::Unfinished && !self.machine.has_repetition() {
+            self.limit_reached = Some(Limit::LocalSteps);
+            return None;
+        }
+        Some(effect)
     }
 
     /// Runs an attempt with a fuel limit, and again with twice as much while fuel runs out, up to [`MAX_FUEL`]. None if
@@ -266,6 +272,7 @@ impl<'m> SuccessorGenerator<'m> {
             let result = attempt(self, fuel_limit);
             let has_too_many_choices = self.environment.choices().len() > MAX_CHOICES;
             if !result.ran_out_of_fuel() && !self.machine.fuel_exhausted()
+                || self.machine.has_repetition()
                 || fuel_limit == MAX_FUEL
                 || has_too_many_choices
             {

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
+/// It terminates, after more steps than the checker takes.
+const LONG: &str = "process p { var n: u32 = 0, s: u32 = 1; while (n < 40000000) { s = s * 1664525 + n; n += 1; } }";
 const NON_TERMINATING: &str = "process p { var n: u64 = 1; while (n > 0) { n = n | 1; } }";
 
 fn now() -> Duration {
@@ -23,19 +25,48 @@ fn within_10_ms(text: &str) -> Verdict {
 }
 
 #[test]
-fn a_non_terminating_computation_is_found_or_ends_at_a_limit() {
+fn a_non_terminating_computation_is_found() {
     let Verdict::Violated(found) = within(NON_TERMINATING, Limits::default()).verdict else {
         panic!("it does not end")
     };
     assert!(matches!(found.violation, ViolationKind::NonTermination { instance: 0, .. }), "{:?}", found.violation);
-    assert_eq!(within_10_ms(NON_TERMINATING), Verdict::Unfinished(Limit::Time.into()));
 }
 
 #[test]
-fn a_non_terminating_condition_is_found_or_ends_at_a_limit() {
-    if quick_run("conditions that do not terminate") {
+fn long_computations_and_conditions_end_at_the_time_limit() {
+    let condition = "channel c(u64); fn f(x: u64) -> u64 { var n = x; while (n < 40000000) { n += 1; } return n; }
+        process p { out(c, 1); } process q { in(c, $x if f(x) > 0); }";
+    for text in [LONG, condition] {
+        assert_eq!(within_10_ms(text), Verdict::Unfinished(Limit::Time.into()));
+    }
+}
+
+/// A computation that does not repeat a state may terminate.
+#[test]
+fn a_long_computation_is_no_violation() {
+    if quick_run("67 million steps of local code") {
         return;
     }
+    assert_eq!(within(LONG, Limits::default()).verdict, Verdict::Unfinished(Limit::LocalSteps.into()));
+}
+
+/// Objects are part of the state: here they alone change.
+#[test]
+fn a_state_does_not_repeat_while_an_object_changes() {
+    let text = "type cellT = array[1] of u32; pool cellT 2;
+        process p { var c: #cellT = #[0]; while (c[0] < 200000) { c[0] = c[0] + 1; } }";
+    assert_eq!(within(text, Limits::default()).verdict, Verdict::Holds);
+}
+
+#[test]
+fn a_state_repeats_after_a_long_period() {
+    let text = "process p { var n: u16 = 0; while { n = n + 1; } }";
+    let Verdict::Violated(found) = within(text, Limits::default()).verdict else { panic!("it does not end") };
+    assert!(matches!(found.violation, ViolationKind::NonTermination { .. }), "{:?}", found.violation);
+}
+
+#[test]
+fn a_non_terminating_condition_is_found() {
     let text = "channel c(u64); fn f(x: u64) -> u64 { var n = x; while (n > 0) { n = n | 1; } return n; }
         process p { out(c, 1); } process q { in(c, $x if f(x) > 0); }";
     for reduction in [Reduction::On, Reduction::Communications, Reduction::Off] {
@@ -43,7 +74,6 @@ fn a_non_terminating_condition_is_found_or_ends_at_a_limit() {
         let Verdict::Violated(found) = explore(&model(text, None), &options).verdict else { panic!("it does not end") };
         assert!(matches!(found.violation, ViolationKind::NonTermination { .. }), "{:?}", found.violation);
     }
-    assert_eq!(within_10_ms(text), Verdict::Unfinished(Limit::Time.into()));
 }
 
 #[test]

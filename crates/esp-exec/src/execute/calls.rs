@@ -35,13 +35,13 @@ impl<'a> LocalContext<'a> {
         // Functions are not recursive, so that no other call needs the coverage taken out here.
         let stop = match self.scratch.called_of(function).map(std::mem::take) {
             Some(mut recorded) => {
-                let stop = self.run_steps(body, &mut callee, 0, &mut left, &mut recorded);
+                let stop = self.run_interpreted(body, &mut callee, 0, &mut left, &mut recorded);
                 if let Some(executed) = self.scratch.called_of(function) {
                     *executed = recorded;
                 }
                 stop
             }
-            None => self.run_steps(body, &mut callee, 0, &mut left, &mut NoHook),
+            None => self.run_interpreted(body, &mut callee, 0, &mut left, &mut NoHook),
         };
         *fuel = fuel.saturating_sub(before - left);
         let outcome = match stop {

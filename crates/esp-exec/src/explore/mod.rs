@@ -207,6 +207,17 @@ impl Machine<'_> {
         self.work.scratch.region_fuel_exhausted
     }
 
+    /// Searches the states of local code for repetitions from now on.
+    pub fn detect_repetition(&mut self) {
+        self.work.scratch.detects_repetition = true;
+    }
+
+    /// Whether local code has reached one position twice with the same state since [`Machine::set_fuel_limit`] was last
+    /// called. It has then stopped as if its fuel were used up.
+    pub fn has_repetition(&self) -> bool {
+        self.work.scratch.has_repetition
+    }
+
     /// Records coverage from now on.
     pub fn record_coverage(&mut self) {
         self.work.scratch.coverage = Some(Box::new(Coverage::new(self.program())));
