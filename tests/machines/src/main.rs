@@ -102,7 +102,7 @@ fn rounds() -> usize {
     if is_quick() { 2 } else { 10 }
 }
 
-/// Whether a quick run leaves out the machine: it tests the one that it runs on.
+/// Whether a quick run leaves out the machine: it tests those that need no emulator.
 fn is_left_out(tools: &Tools) -> bool {
     is_quick() && tools.qemu.is_some()
 }

@@ -4,7 +4,7 @@
 
 use super::names::Checker;
 use crate::diagnostics::{Code, Diagnostic};
-use crate::hir::{self, ChannelId, Operation, PatternKind, ProcessId};
+use crate::hir::{self, ChannelId, ExprKind, Operation, PatternKind, ProcessId};
 use crate::span::Span;
 use crate::types::{AggregateId, Type, TypeId, TypeTable};
 use std::collections::BTreeMap;
@@ -134,6 +134,56 @@ impl Checker<'_> {
             PatternKind::Record(parts) | PatternKind::Array(parts) => {
                 Static::Product(parts.iter().map(|part| self.static_part(part, own)).collect())
             }
+        }
+    }
+
+    /// What is known of an expression's value in a process without running the program.
+    pub(super) fn static_value(&self, expr: &hir::Expr, own: ProcessId) -> Static {
+        let instances = |process: ProcessId| {
+            let entry = &self.processes[process.0 as usize];
+            let first = i128::from(entry.first_instance);
+            Static::Range(first, first + i128::from(entry.replicas))
+        };
+        match &expr.kind {
+            ExprKind::Constant(value) => Static::Range(*value, value + 1),
+            ExprKind::Bytes(bytes) => Static::Bytes(bytes.clone()),
+            ExprKind::OwnId => instances(own),
+            ExprKind::InstanceOf(process, _) => instances(*process),
+            ExprKind::Union(tag, payload) => {
+                Static::Tag(*tag, payload.as_ref().map(|payload| Box::new(self.static_value(payload, own))))
+            }
+            ExprKind::Record(fields) => {
+                let mut fields: Vec<(u32, Static)> =
+                    fields.iter().map(|(field, value)| (*field, self.static_value(value, own))).collect();
+                fields.sort_by_key(|(field, _)| *field);
+                Static::Product(fields.into_iter().map(|(_, value)| value).collect())
+            }
+            ExprKind::Array(elements) => {
+                Static::Product(elements.iter().map(|element| self.static_value(element, own)).collect())
+            }
+            ExprKind::Box(content) | ExprKind::WidenPid(content) => self.static_value(content, own),
+            ExprKind::Local(_)
+            | ExprKind::Repeat(_)
+            | ExprKind::Content(_)
+            | ExprKind::Field(..)
+            | ExprKind::Index(..)
+            | ExprKind::Length(_)
+            | ExprKind::Slice(..)
+            | ExprKind::Concatenate(..)
+            | ExprKind::Fit(_)
+            | ExprKind::Number { .. }
+            | ExprKind::LayoutField { .. }
+            | ExprKind::Convert(_)
+            | ExprKind::Test(_)
+            | ExprKind::Unary(..)
+            | ExprKind::Binary(..)
+            | ExprKind::Conditional(..)
+            | ExprKind::CallFn(..)
+            | ExprKind::CallExtern(..)
+            | ExprKind::Freeze(_)
+            | ExprKind::Thaw(_)
+            | ExprKind::ReplicaNumber(_)
+            | ExprKind::FreeObjects(_) => Static::Any,
         }
     }
 

@@ -1,5 +1,5 @@
 //! Ports (reference, section 5): the patterns of different instances are disjoint, all together cover the type of the
-//! channel, and no instance can only communicate with itself.
+//! channel, each has a writer, and no instance can only communicate with itself.
 
 use super::coverage::{ANY, Static, TooComplex, Witness, message_witness, too_complex};
 use super::load::Integrity;
@@ -15,6 +15,9 @@ use std::hash::BuildHasher;
 /// Up to this number, the replicas of a process whose pattern has `@` twice are checked one by one.
 const MAX_EXPANDED_REPLICAS: u32 = 256;
 
+/// Up to this number of pairs, each reader of a channel is compared with each writer.
+const MAX_COMPARED_ENDS: usize = 1 << 18;
+
 /// One `in` on a channel.
 struct Reader {
     process: ProcessId,
@@ -26,11 +29,19 @@ struct Reader {
     span: Span,
 }
 
+/// One `out` on a channel.
+struct Writer {
+    process: ProcessId,
+    /// What is known of the message without running the program.
+    message: Vec<Static>,
+    span: Span,
+}
+
 /// Everything that is done on a channel.
 #[derive(Default)]
 struct Traffic {
     readers: Vec<Reader>,
-    writers: Vec<(ProcessId, Span)>,
+    writers: Vec<Writer>,
 }
 
 /// Checks the ports of every channel.
@@ -50,6 +61,7 @@ pub(super) fn check(checker: &mut Checker) {
             check_disjoint(checker, id, &traffic.readers);
         }
         check_covered(checker, id, &traffic.readers);
+        check_written(checker, id, traffic);
     }
 }
 
@@ -76,8 +88,9 @@ fn collect(checker: &Checker, process: ProcessId, traffic: &mut [Traffic]) {
                     let reader = Reader { process, patterns: parts, own_ids, original, span: branch.span };
                     readers.push(reader);
                 }
-                Operation::Out(_, channel, _) => {
-                    traffic[channel.0 as usize].writers.push((process, branch.span));
+                Operation::Out(_, channel, message) => {
+                    let message = message.iter().map(|part| checker.static_value(part, process)).collect();
+                    traffic[channel.0 as usize].writers.push(Writer { process, message, span: branch.span });
                 }
                 Operation::After(..) => {}
             }
@@ -124,9 +137,9 @@ fn check_ends(checker: &mut Checker, id: ChannelId, traffic: &Traffic) {
     if boundary != Boundary::Internal {
         return;
     }
-    let Some((writer, first)) = traffic.writers.first() else { return };
+    let Some(Writer { process: writer, span: first, .. }) = traffic.writers.first() else { return };
     let entry = &checker.processes[writer.0 as usize];
-    let alone = entry.replicas == 1 && traffic.writers.iter().all(|(process, _)| process == writer);
+    let alone = entry.replicas == 1 && traffic.writers.iter().all(|other| other.process == *writer);
     if !alone {
         return;
     }
@@ -350,6 +363,32 @@ fn check_covered(checker: &mut Checker, id: ChannelId, readers: &[Reader]) {
             checker.report(diagnostic.help("add an `in` that takes it, so that its writer does not wait forever"));
         }
         Err(TooComplex) => too_complex(checker, Code::E0406, span),
+    }
+}
+
+/// W0903: each process that reads a channel takes a message that is written on it.
+fn check_written(checker: &mut Checker, id: ChannelId, traffic: &Traffic) {
+    let entry = &checker.channels[id.0 as usize];
+    let (types, name) = (entry.hir.payload.clone(), entry.hir.name.clone());
+    let is_known = entry.hir.boundary == Boundary::Internal && checker.integrity == Integrity::Whole;
+    if !is_known || checker.unknown_channels || checker.errors > 0 || traffic.writers.is_empty() {
+        return;
+    }
+    if traffic.readers.len() * traffic.writers.len() > MAX_COMPARED_ENDS {
+        return;
+    }
+    let is_served = |reader: &Reader| {
+        traffic.writers.iter().any(|writer| {
+            let mut parts = writer.message.iter().zip(&reader.patterns).zip(&types);
+            parts.all(|((sent, taken), ty)| checker.shared(sent, taken, *ty).is_some())
+        })
+    };
+    let mut served: FxHashSet<ProcessId> = FxHashSet::default();
+    served.extend(traffic.readers.iter().filter(|reader| is_served(reader)).map(|reader| reader.process));
+    for reader in traffic.readers.iter().filter(|reader| !served.contains(&reader.process)) {
+        let message = format!("nothing writes a message on `{name}` that this takes");
+        let help = "it waits forever: correct the pattern, or add the `out`";
+        checker.report(Diagnostic::new(Code::W0903, reader.span, message).help(help));
     }
 }
 

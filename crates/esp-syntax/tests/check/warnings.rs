@@ -26,6 +26,34 @@ process P { in(a, _); out(b, 1); }
 }
 
 #[test]
+fn w0903_of_a_port() {
+    check(
+        r##"
+type m = union of { a: int, b: bool };
+channel c(bool, int); channel d(m); channel e(pid(P, R), int);
+process P { var x = 0; out(c, false, 1); out(d, a |> x); in(e, @, _); }
+process Q { alt { in(c, true, 1) { } in(c, true, _) { } } in(d, b |> $y); out(e, @R[1], int(y)); }
+process S { in(c, false, _); in(d, a |> _); }
+process R[2] { while { idle in(e, @, _); } }
+"##,
+        expect![[r#"
+            warning[W0903]: nothing writes a message on `e` that this takes
+              at 4:58 `in(e, @, _)`
+              help: it waits forever: correct the pattern, or add the `out`
+            warning[W0903]: nothing writes a message on `c` that this takes
+              at 5:19 `in(c, true, 1)`
+              help: it waits forever: correct the pattern, or add the `out`
+            warning[W0903]: nothing writes a message on `c` that this takes
+              at 5:38 `in(c, true, _)`
+              help: it waits forever: correct the pattern, or add the `out`
+            warning[W0903]: nothing writes a message on `d` that this takes
+              at 5:59 `in(d, b |> $y)`
+              help: it waits forever: correct the pattern, or add the `out`
+        "#]],
+    );
+}
+
+#[test]
 fn w0904() {
     check(
         r##"
