@@ -15,7 +15,8 @@ use crate::{portable, tools};
 /// How much to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Suite {
-    /// Small samples; the tests read `QJ_TEST=quick` through `quaject-test-support`.
+    /// Small samples, without documentation tests and the longest programs; the tests read `QJ_TEST=quick` through
+    /// `quaject-test-support`.
     Quick,
     /// Everything.
     Full,

@@ -1,5 +1,6 @@
 //! The flow IR of ESP programs: one control-flow graph per process, channel operations as terminators. Its text form
-//! and reader, verifier, visitors, and analyses of its graphs. Executes nothing, knows no front end and does no I/O.
+//! and reader, verifier, visitors, and analyses of its graphs; models of programs and the syntax of their properties.
+//! Executes nothing, knows no front end and does no I/O.
 #![forbid(unsafe_code)]
 
 /// The examples of the README are tests.

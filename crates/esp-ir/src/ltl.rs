@@ -87,7 +87,7 @@ pub enum Proposition {
 pub enum Term {
     /// A constant; of `bool`s, 1 and 0.
     Constant(i128),
-    /// `P[2]:v`: a variable with its value at the instance's last wait.
+    /// `P[2]:v`: a variable with its value at the instance's last wait; 0 before the first.
     Variable {
         /// The process.
         process: ProcessId,

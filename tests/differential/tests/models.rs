@@ -310,7 +310,7 @@ fn flat(rng: &mut fastrand::Rng) -> String {
     let mut text = String::new();
     for operand in 0..rng.usize(2..=4) {
         if operand > 0 {
-            text += ["U", "V", "&&", "||", "->", "<->"][rng.usize(0..6)];
+            text += ["U", "V", "W", "&&", "||", "->", "<->"][rng.usize(0..7)];
         }
         text += [" ", " ", " ! ", " [] ", " <> "][rng.usize(0..5)];
         text += ["p@L0 ", "p@L1 ", "p@L2 "][rng.usize(0..3)];

@@ -3,7 +3,7 @@
 
 use super::udp::ticks;
 use super::{Running, engines, eventually, qj, text};
-use quaject_test_support::{Effort, quick_run, tool};
+use quaject_test_support::{Effort, tool};
 use std::fs;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -188,9 +188,6 @@ fn a_long_stream_has_equal_bytes() {
 
 #[test]
 fn c_reads_and_writes_the_same_streams() {
-    if quick_run("rings of C programs") {
-        return;
-    }
     for engine in engines() {
         let (one, other, path) = folders();
         let Some(peer) = peer(one.path()) else { return };
@@ -227,9 +224,6 @@ process slow {
 
 #[test]
 fn a_full_ring_is_waited_for_without_the_processor() {
-    if quick_run("full rings") {
-        return;
-    }
     for engine in engines() {
         let (one, other, path) = folders();
         let bind = ["--bind", &format!("ringC=ring:{path},size=256")];
@@ -250,9 +244,6 @@ fn a_full_ring_is_waited_for_without_the_processor() {
 
 #[test]
 fn an_idle_reader_uses_no_processor() {
-    if quick_run("idle readers of rings") {
-        return;
-    }
     for engine in engines() {
         let (one, other, path) = folders();
         let Some(peer) = peer(one.path()) else { return };

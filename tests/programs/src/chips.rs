@@ -2,7 +2,7 @@
 //! serial line, and the Modbus slave, with rmodbus's client.
 
 use quaject_test_support::qj::qj_binary;
-use quaject_test_support::{Effort, HANG_TIMEOUT, quick_run, tool};
+use quaject_test_support::{Effort, HANG_TIMEOUT, tool};
 use rmodbus::ModbusProto;
 use rmodbus::client::ModbusRequest;
 use std::io::{Read, Write};
@@ -283,10 +283,7 @@ fn checksum(path: &Path) -> u32 {
 
 #[test]
 fn boards_give_and_take_64_kib() {
-    if quick_run("64 KiB by TFTP on boards under qemu") {
-        return;
-    }
-    for board in BOARDS {
+    for board in Effort::wanted().pick(&BOARDS[..1], BOARDS, BOARDS) {
         let Some(image) = board.image("tftp", "transfer", "") else { return };
         let folder = tempfile::tempdir().expect("a temporary folder");
         let running = Running::start(board, &image);
@@ -307,10 +304,7 @@ const READ: u16 = 125;
 
 #[test]
 fn boards_keep_64_kib_in_modbus_registers() {
-    if quick_run("64 KiB of Modbus registers on boards under qemu") {
-        return;
-    }
-    for board in BOARDS {
+    for board in Effort::wanted().pick(&BOARDS[1..], BOARDS, BOARDS) {
         let Some(image) = board.image("modbus", "modbus", "") else { return };
         let mut master = Master::of(board, &image);
         let file = image_of_64_kib();

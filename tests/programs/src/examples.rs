@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use quaject_test_support::qj::qj_binary;
-use quaject_test_support::{quick_compiler, quick_run, tool};
+use quaject_test_support::{quick_compiler, tool};
 
 /// Every file of a folder.
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -87,9 +87,6 @@ const MAX_STATES: &str = "100000000";
 /// files in their folder are explored by those: they are too large, or printed as in a paper.
 #[test]
 fn every_example_is_verified() {
-    if quick_run("the verification of the examples") {
-        return;
-    }
     let mut found = Vec::new();
     programs(&examples(), &mut found);
     let is_model = |program: &Path| program.to_string_lossy().ends_with("model.esp");

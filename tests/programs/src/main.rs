@@ -21,16 +21,13 @@ mod uds;
 mod usb;
 
 use quaject_test_support::qj::qj_binary;
-use quaject_test_support::{Effort, quick_compiler, tool};
+use quaject_test_support::{quick_compiler, tool};
 use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// The engines of `qj run` that this machine can use; in a quick run the default one.
+/// The engines of `qj run` that this machine can use.
 fn engines() -> Vec<&'static str> {
-    if Effort::wanted() == Effort::Quick {
-        return vec!["jit"];
-    }
     let mut engines = vec!["interp", "jit"];
     engines.extend(tool(&["cc"]).map(|_| "c"));
     engines

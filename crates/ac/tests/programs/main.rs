@@ -8,7 +8,7 @@ mod mistakes;
 mod servers;
 
 use build::{Program, library, run};
-use quaject_test_support::{Effort, quick_run, tool};
+use quaject_test_support::{Effort, tool};
 
 const C: &[&str] = &[
     "nest",
@@ -30,8 +30,7 @@ const LEVELS: &[&str] = &["-O0", "-O2"];
 /// Every program, both compilers, two levels: the same output.
 #[test]
 fn programs_print_what_they_should() {
-    let compilers: &[&str] = Effort::wanted().pick(&["gcc"], &["gcc", "clang"], &["gcc", "clang"]);
-    for &compiler in compilers {
+    for compiler in ["gcc", "clang"] {
         for level in Effort::wanted().pick(&LEVELS[1..], LEVELS, LEVELS) {
             for name in C {
                 let mut program = Program::new(compiler, name).flags(&[level, "-std=gnu11"]);
@@ -48,9 +47,6 @@ fn programs_print_what_they_should() {
 /// Options that change frames: the copied frame of a body and the switches must not care.
 #[test]
 fn frames_of_every_shape() {
-    if quick_run("frames of every shape") {
-        return;
-    }
     let shapes: &[&[&str]] = &[
         &["-O3", "-march=native"],
         &["-Os", "-fstack-protector-all", "-fno-omit-frame-pointer"],
@@ -72,8 +68,7 @@ fn frames_of_every_shape() {
 
 #[test]
 fn cpp_tasks_and_exceptions() {
-    let compilers: &[&str] = Effort::wanted().pick(&["g++"], &["g++", "clang++"], &["g++", "clang++"]);
-    for compiler in compilers {
+    for compiler in ["g++", "clang++"] {
         for level in Effort::wanted().pick(&LEVELS[1..], LEVELS, LEVELS) {
             Program::new(compiler, "exceptions").flags(&[level, "-std=c++17"]).check();
             Program::new(compiler, "handlers").flags(&[level, "-std=c++17"]).check();
@@ -165,9 +160,6 @@ fn a_body_without_captures_compiles_with_gcc() {
 /// Every object of the library, and every program linked with it, has a stack that is not executable.
 #[test]
 fn no_object_asks_for_an_executable_stack() {
-    if quick_run("the sections of objects") {
-        return;
-    }
     if tool(&["readelf"]).is_none() {
         return;
     }
@@ -245,9 +237,6 @@ fn a_waker_leaves_a_thread_that_ends_alone() {
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn a_malicious_peer_is_survived() {
-    if quick_run("malicious peers") {
-        return;
-    }
     let rounds = Effort::wanted().pick("50", "1000", "100000");
     let flags = ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", machines::NO_NULL];
     let Some(output) = Program::new("gcc", "malicious").flags(&flags).with_sources("x86_64").output(&[rounds]) else {
@@ -260,9 +249,6 @@ fn a_malicious_peer_is_survived() {
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn a_peer_may_die_at_every_store() {
-    if quick_run("the death of a peer at each store") {
-        return;
-    }
     let steps = build::crate_folder().join("tests/c/step.h");
     let steps = steps.to_str().expect("the repository's path is UTF-8");
     Program::new("gcc", "ipc").flags(&["-O2", "-include", steps]).with_sources("x86_64").check();

@@ -250,6 +250,19 @@ fn a_limit_ends_the_work_on_a_step() {
 }
 
 #[test]
+fn a_negated_comparison_needs_parentheses() {
+    let program = program();
+    let errors = |text: &str| negated(&program, &[], 0, text).err().map(|bad| bad.message);
+    let wanted = Some("`!` before `==` can negate the number or the comparison".to_string());
+    for text in ["! 1 == 2", "[] !1==2", "!! 1 == 2", "p@L0 -> ! 1 == 2"] {
+        assert_eq!(errors(text), wanted, "{text}");
+    }
+    for text in ["! (1 == 2)", "!(!(1 == 2))", "! p@L0", "! [] 1 == 2", "! 1"] {
+        assert_eq!(errors(text), None, "{text}");
+    }
+}
+
+#[test]
 fn properties_may_be_long_but_not_deep() {
     let program = program();
     let chain = |sign: &str, count: usize| vec!["[] p@L0"; count].join(sign);

@@ -341,9 +341,6 @@ fn a_run_ended_by_exit_stutters() {
 /// A loop that polls an extern function may never end; each of its choices is as long.
 #[test]
 fn polling_that_never_succeeds_does_not_terminate() {
-    if quaject_test_support::quick_run("polling without end") {
-        return;
-    }
     let model = model("extern fn ready() -> bool; channel c(); process p { while (!ready()) { } out(c); }", None);
     let report = explore(&model, &Options::default());
     let Verdict::Violated(found) = report.verdict else { panic!("{:?}", report.verdict) };

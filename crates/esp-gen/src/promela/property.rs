@@ -6,9 +6,9 @@ use super::lines::{Lines, Mark};
 use super::plan::Plan;
 use super::process::ProcessText;
 use quaject_esp_ir::ir::*;
-use quaject_esp_ir::ltl::{Formula, Proposition, Term, parse};
+use quaject_esp_ir::ltl::{Formula, Proposition, Term, parse, suggestion};
 use quaject_esp_ir::model::Role;
-use quaject_esp_syntax::diagnostics::{Code, nearest};
+use quaject_esp_syntax::diagnostics::Code;
 
 /// A property of a model.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -123,15 +123,11 @@ impl Translation<'_, '_> {
         match names.get(name) {
             Some(variable) => Some(format!("{}[{instance}]:{variable}", self.plan.processes[process.0 as usize])),
             None => {
-                let help =
-                    suggestion(nearest(name, names.keys().map(String::as_str)), "a variable `v` of `P` is named `P:v`");
+                let known: Vec<&str> = names.keys().map(String::as_str).collect();
+                let help = suggestion(name, &known).unwrap_or_else(|| "it has no variable that properties name".into());
                 let message = format!("names a variable `{name}`, which the model of `{}` does not hold", data.name);
                 self.refuse(Code::E0802, message, help)
             }
         }
     }
-}
-
-fn suggestion(near: Option<&str>, otherwise: &str) -> String {
-    near.map_or_else(|| otherwise.to_string(), |near| format!("did you mean `{near}`?"))
 }

@@ -1,5 +1,5 @@
 //! Ports (reference, section 5): the patterns of different instances are disjoint, all together cover the type of the
-//! channel, each has a writer, and no instance can only communicate with itself.
+//! channel, each reading process takes a message that is written, and no instance can only communicate with itself.
 
 use super::coverage::{ANY, Static, TooComplex, Witness, message_witness, too_complex};
 use super::load::Integrity;
