@@ -17,10 +17,11 @@ use crate::published::Published;
 use crate::stage::{Scratch, Snapshot, Wanted};
 use crate::types::{Classify, Engine, Id, Match, Stats};
 use crate::writer::Writer;
+use quaject_vcode::fork::ForkLock;
 use std::fmt;
 use std::ptr;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The state that a classifier and its readers share.
 struct Shared {
@@ -53,6 +54,10 @@ struct Shared {
 /// assert_eq!(reader.pin().classify(Packet::new(&packet)).id(), None);
 /// # Ok::<(), quaject_filter::Error>(())
 /// ```
+///
+/// A forked child has a copy of the classifier and its readers, which it changes independently of its parent (see
+/// [`quaject_vcode::fork`]). A reader that another thread had pinned at the fork stays pinned in the child: filters
+/// that the child removes are not found any more, but their memory is not reused.
 #[derive(Clone)]
 pub struct Classifier {
     shared: Arc<Shared>,
@@ -81,8 +86,10 @@ impl Classifier {
         Classifier { shared: Arc::new(Shared { published: Published::new(), writer: Mutex::new(Writer::new(engine)) }) }
     }
 
-    fn writer(&self) -> MutexGuard<'_, Writer> {
-        self.shared.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Changes the filters. A fork by another thread waits meanwhile, so that the child finds the lock free.
+    fn change<R>(&self, change: impl FnOnce(&mut Writer, &Published) -> R) -> R {
+        let _fork = ForkLock::hold();
+        change(&mut self.shared.writer.lock().unwrap_or_else(PoisonError::into_inner), &self.shared.published)
     }
 
     /// Adds a filter. Of several filters that match a packet, the one with the highest priority is its match; among
@@ -93,7 +100,7 @@ impl Classifier {
     /// [`Error::Full`] at 2^32 - 1 filters; [`Error::Width`] for a field of a width that loads do not have;
     /// [`Error::Shift`] for a base that is shifted by more than 31 bits.
     pub fn insert(&self, filter: &Filter, priority: u32) -> Result<Id, Error> {
-        self.writer().insert(&self.shared.published, filter, priority)
+        self.change(|writer, published| writer.insert(published, filter, priority))
     }
 
     /// Adds many filters with their priorities; their tables are built once.
@@ -101,7 +108,7 @@ impl Classifier {
     /// # Errors
     /// Those of [`Classifier::insert`]; nothing has been added then.
     pub fn insert_all<'f>(&self, filters: impl IntoIterator<Item = (&'f Filter, u32)>) -> Result<Vec<Id>, Error> {
-        self.writer().insert_all(&self.shared.published, filters.into_iter())
+        self.change(|writer, published| writer.insert_all(published, filters.into_iter()))
     }
 
     /// Removes a filter. When this returns, no classification that begins finds it.
@@ -109,11 +116,12 @@ impl Classifier {
     /// # Errors
     /// [`Error::Unknown`] if there is none of this number.
     pub fn remove(&self, id: Id) -> Result<(), Error> {
-        self.writer().remove(&self.shared.published, id)
+        self.change(|writer, published| writer.remove(published, id))
     }
 
     /// A reader: one for each thread that classifies.
     pub fn reader(&self) -> Reader {
+        let _fork = ForkLock::hold();
         Reader {
             pin: self.shared.published.epochs.register(),
             shared: Arc::clone(&self.shared),
@@ -123,12 +131,12 @@ impl Classifier {
 
     /// Counts of filters, groups, chunks and bytes.
     pub fn stats(&self) -> Stats {
-        self.writer().stats(&self.shared.published)
+        self.change(|writer, published| writer.stats(published))
     }
 
     /// How packets are classified: groups with what is compared and hashed, and the generated code.
     pub fn explain(&self) -> String {
-        self.writer().explain()
+        self.change(|writer, _| writer.explain())
     }
 }
 

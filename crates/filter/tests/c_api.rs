@@ -59,6 +59,22 @@ fn c_programs_use_everything() {
     }
 }
 
+/// Children of a program with threads have code of their own.
+#[test]
+fn forked_workers_are_independent() {
+    if quick_run("a static library for C") {
+        return;
+    }
+    let Some(compiler) = tool(&["gcc"]) else { return };
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("filter-fork-{}", std::process::id()));
+    run(Command::new(compiler)
+        .args(["-std=c11", "-g", "-O1", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-I"])
+        .args([&Path::new(SOURCES).join("include"), &Path::new(SOURCES).join("tests/c/fork.c"), library()])
+        .args(["-lgcc_s", "-lpthread", "-lm", "-ldl", "-o"])
+        .arg(&program));
+    assert_eq!(run(&mut Command::new(&program)), "ok\n");
+}
+
 #[test]
 fn the_header_is_one_of_cpp_too() {
     for (compiler, standard) in [("gcc", "-std=c99"), ("g++", "-std=c++11"), ("clang++", "-std=c++17")] {

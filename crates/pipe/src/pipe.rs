@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use quaject_vcode::fork::ForkLock;
 use quaject_vcode::{Features, Installed, Memory, Native};
 
 use crate::compose::{self, Composed, MAX_BYTES, Space};
@@ -44,6 +45,9 @@ pub(crate) enum Engine {
 }
 
 /// Composes pipes. One for a whole program is enough; [`Composer::global`] is that one.
+///
+/// A forked child has a copy of the composer and of all its pipes: it runs those that were composed before, and
+/// composes and drops its own, whatever other threads of the parent did at the fork (see [`quaject_vcode::fork`]).
 ///
 /// On systems without code memory, which are those other than Linux, its pipes run by the [reference
 /// implementation](mod@crate::reference), with the same results.
@@ -110,6 +114,7 @@ impl Composer {
     /// Those of [`Composer::new`], the first time.
     pub fn global() -> Result<&'static Composer, Error> {
         static GLOBAL: OnceLock<Result<Composer, Error>> = OnceLock::new();
+        let _fork = ForkLock::hold();
         GLOBAL.get_or_init(Composer::new).as_ref().map_err(Clone::clone)
     }
 
@@ -261,6 +266,8 @@ impl Pipe {
             return Ok(function);
         }
         let generator = self.composer.inner.generator.as_ref().ok_or(quaject_vcode::Error::NoCodeMemory)?;
+        // A forked child finds the buffer and this cell free.
+        let _fork = ForkLock::hold();
         let own = generator.compose(&self.plan, store)?;
         let kept = place.get_or_init(|| own);
         if kept.installed != own.installed {

@@ -4,6 +4,7 @@
 //! up to fourteen times slower; otherwise they save reading the target and gain a third and more. So the size decides,
 //! or a hint of the caller.
 
+use quaject_vcode::fork::ForkLock;
 use std::sync::OnceLock;
 
 use crate::plan::MAX_MEAN_SUM_BYTES;
@@ -79,6 +80,11 @@ impl Store {
 /// Bytes of the largest cache, as the system reports; 8 MiB if it does not.
 fn last_cache_bytes() -> usize {
     static BYTES: OnceLock<usize> = OnceLock::new();
+    if let Some(bytes) = BYTES.get() {
+        return *bytes;
+    }
+    // A forked child finds the cell free.
+    let _fork = ForkLock::hold();
     *BYTES.get_or_init(|| {
         let read = |index: usize| {
             let text = std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size")).ok()?;

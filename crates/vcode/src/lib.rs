@@ -31,6 +31,8 @@ mod epilogue;
 mod error;
 mod extension;
 mod features;
+#[cfg(all(feature = "std", not(target_os = "none")))]
+pub mod fork;
 mod frame;
 #[rustfmt::skip]
 mod generated;

@@ -43,6 +43,14 @@ fn conventions_of_a_client_work_in_c() {
 }
 
 #[test]
+fn forked_children_have_code_memory_of_their_own() {
+    if quaject_test_support::quick_run("code memory of forked children in C") {
+        return;
+    }
+    run_everywhere("fork", None);
+}
+
+#[test]
 #[cfg(target_arch = "x86_64")]
 fn calls_tables_features_and_vectors_work_in_c() {
     let features = quaject_vcode::Features::detect().bits();

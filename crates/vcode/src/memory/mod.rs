@@ -8,6 +8,8 @@
 //! execute view  r-x                     where they run
 //! ```
 //!
+//! A forked child has code memory of its own: [`fork`](crate::fork).
+//!
 //! The views are the system's: [`linux`], and [`unsupported`] for the systems on which there are none yet.
 
 #[cfg(target_os = "linux")]
@@ -23,9 +25,10 @@ use unsupported::Views;
 use crate::asm::{Code, Region};
 use crate::epilogue::synchronise;
 use crate::error::Error;
+use crate::fork::ForkLock;
 use crate::patch::Placed;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The unit of mappings, in bytes.
 pub(crate) const PAGE: usize = 4096;
@@ -44,13 +47,14 @@ enum Sharing {
 /// Code memory: functions are packed one after the other and freed individually.
 ///
 /// Functions must not be called after their region was freed or the memory dropped. Pages that were never written take
-/// no memory, so it may be as large as the client can ever need. After `fork` both processes see the same bytes.
+/// no memory, so it may be as large as the client can ever need. A forked child has a copy of its own: see
+/// [`fork`](crate::fork).
 ///
 /// Only Linux has code memory. On other systems the constructors return [`Error::NoCodeMemory`], and the client keeps
 /// to its general path.
 #[derive(Debug)]
 pub struct Memory {
-    views: Views,
+    views: Arc<Views>,
     length: usize,
     /// Functions start at multiples of this.
     unit: usize,
@@ -135,7 +139,7 @@ impl Memory {
         if let Some(offset) = execute.checked_sub(self.execute())
             && used < length
         {
-            self.extents().free(offset + used, length - used);
+            self.change(|extents| extents.free(offset + used, length - used));
         }
     }
 
@@ -145,7 +149,7 @@ impl Memory {
         if let Some(offset) = start.checked_sub(self.execute())
             && length > 0
         {
-            self.extents().free(offset, length.next_multiple_of(self.unit));
+            self.change(|extents| extents.free(offset, length.next_multiple_of(self.unit)));
         }
     }
 
@@ -164,7 +168,7 @@ impl Memory {
 
     /// Bytes that are free, in all extents together.
     pub fn available(&self) -> usize {
-        self.extents().available()
+        self.change(|extents| extents.available())
     }
 
     /// The address of the execute view.
@@ -173,15 +177,20 @@ impl Memory {
     }
 
     fn allocate(&self, bytes: usize) -> Result<usize, Error> {
-        let offset = self.extents().allocate(bytes).ok_or(Error::Memory)?;
+        let offset = self.change(|extents| extents.allocate(bytes)).ok_or(Error::Memory)?;
+        if !self.views.use_until(offset + bytes) {
+            return Err(Error::Memory);
+        }
         if self.unit == PAGE {
             self.views.discard_copies(offset, bytes);
         }
         Ok(offset)
     }
 
-    fn extents(&self) -> std::sync::MutexGuard<'_, Extents> {
-        self.extents.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    /// Accesses the free space. A fork waits meanwhile, so that the child finds the lock free.
+    fn change<R>(&self, change: impl FnOnce(&mut Extents) -> R) -> R {
+        let _fork = ForkLock::hold();
+        change(&mut self.extents.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

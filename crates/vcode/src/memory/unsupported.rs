@@ -2,6 +2,7 @@
 
 use super::Sharing;
 use crate::error::Error;
+use std::sync::Arc;
 
 /// Both views; a value does not exist.
 #[derive(Debug)]
@@ -9,7 +10,7 @@ pub(super) enum Views {}
 
 impl Views {
     /// Refuses.
-    pub(super) fn map(_length: usize, _sharing: Sharing) -> Result<Views, Error> {
+    pub(super) fn map(_length: usize, _sharing: Sharing) -> Result<Arc<Views>, Error> {
         Err(Error::NoCodeMemory)
     }
 
@@ -20,6 +21,11 @@ impl Views {
 
     /// The address of the execute view.
     pub(super) fn execute(&self) -> usize {
+        match *self {}
+    }
+
+    /// Bytes up to `end` are used from now on. False if they cannot be.
+    pub(super) fn use_until(&self, _end: usize) -> bool {
         match *self {}
     }
 

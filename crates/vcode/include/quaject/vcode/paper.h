@@ -4,57 +4,7 @@
 #ifndef QUAJECT_VCODE_PAPER_H
 #define QUAJECT_VCODE_PAPER_H
 
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#if defined(__STRICT_ANSI__) && !defined(__cplusplus)
-/* In strict C the system's headers declare them only under feature-test macros, which would have to precede any
- * header. */
-long syscall(long number, ...);
-int ftruncate(int file, off_t length);
-#endif
-
-struct v_code {
-    uint64_t magic;
-    struct v_code *self;
-    uintptr_t execute;
-    size_t length;
-};
-
-#define QJV_MAGIC UINT64_C(0x71756a5f636f6465)
-enum { QJV_PAGE = 4096 };
-
-/* Memory for one function of so many bytes; null if the system refuses. */
-static inline __attribute__((unused)) struct v_code *v_code_new(size_t bytes) {
-    size_t length = (bytes + sizeof(struct v_code) + QJV_PROLOGUE + QJV_SLACK + QJV_PAGE - 1) & ~(size_t)(QJV_PAGE - 1);
-    int file = (int)syscall(SYS_memfd_create, "quaject-code", 1u);
-    void *write = MAP_FAILED, *execute = MAP_FAILED;
-    struct v_code *code;
-    if (file < 0) return 0;
-    if (ftruncate(file, (off_t)length) == 0) {
-        write = mmap(0, length, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-        execute = mmap(0, length, PROT_READ | PROT_EXEC, MAP_SHARED, file, 0);
-    }
-    close(file);
-    if (write == MAP_FAILED || execute == MAP_FAILED) {
-        if (write != MAP_FAILED) munmap(write, length);
-        if (execute != MAP_FAILED) munmap(execute, length);
-        return 0;
-    }
-    code = (struct v_code *)write;
-    code->magic = QJV_MAGIC;
-    code->self = code;
-    code->execute = (uintptr_t)execute;
-    code->length = length;
-    return code;
-}
-
-/* Frees memory from v_code_new; its function must not be called any more. */
-static inline __attribute__((unused)) void v_code_free(struct v_code *code) {
-    munmap((void *)code->execute, code->length);
-    munmap(code, code->length);
-}
+#include "code_memory.h"
 
 #ifdef __cplusplus
 #define QJV_THREAD thread_local
@@ -68,7 +18,7 @@ static QJV_THREAD __attribute__((unused)) qjv_function v_function;
 QJV_COLD void v_open_code(qjv_function *f, const struct v_code *ip) {
     if (ip->magic != QJV_MAGIC) return;
     f->limit = (uint8_t *)ip + ip->length - QJV_SLACK;
-    f->execute = ip->execute + sizeof *ip;
+    f->execute = (uintptr_t)ip->chunk->execute + (uintptr_t)((const uint8_t *)(ip + 1) - ip->chunk->write);
 }
 
 QJV_INLINE void v_begin(const char *types, v_reg *args, int leaf, struct v_code *ip) {
@@ -76,9 +26,8 @@ QJV_INLINE void v_begin(const char *types, v_reg *args, int leaf, struct v_code 
      * reused. */
     qjv_region region = {(uint8_t *)(ip + 1), (uintptr_t)(ip + 1), QJV_NO_LIMIT};
     qjv_open(&v_self, &v_function, region, leaf);
-    /* This much is free in any storage (v_code_new allocates whole pages), so that compilers eliminate the first
-     * checks. */
-    v_self.left = QJV_PAGE - sizeof *ip - QJV_PROLOGUE - QJV_SLACK;
+    /* This much is free in any storage, so that compilers eliminate the first checks. */
+    v_self.left = QJV_WINDOW - sizeof *ip - QJV_PROLOGUE - QJV_SLACK;
     if (__builtin_expect(ip->self == ip, 0)) v_open_code(&v_function, ip);
     qjv_arrive(&v_self, types, args);
 }
