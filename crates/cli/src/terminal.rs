@@ -23,6 +23,8 @@ pub(crate) enum Status {
     Fault,
     /// A limit was reached before the result was known.
     Unfinished,
+    /// The model has a violation that its program does not have.
+    Spurious,
     /// The exit status of the program that `qj` ran.
     Exit(u8),
 }
@@ -35,6 +37,7 @@ impl From<Status> for ExitCode {
             Status::Usage => 2,
             Status::Fault => 3,
             Status::Unfinished => 4,
+            Status::Spurious => 5,
             Status::Exit(status) => status,
         })
     }

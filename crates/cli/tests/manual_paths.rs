@@ -170,7 +170,7 @@ fn without_the_function_the_general_path_runs() {
         run.stdin("1\n2\n").assert().success().stdout_eq("1\n3\n").stderr_eq(note);
     }
     folder.qj("run a.esp").stdin("1\n2\n").assert().success().stdout_eq("1\n3\n").stderr_eq("");
-    folder.qj("verify --fastpath a.esp").assert().code(1).stderr_eq(
+    folder.qj("verify --fastpath a.esp").assert().code(2).stderr_eq(
         "warning: no fast path stream: it is the C function `stream`, which can neither be analysed nor called here\n\
          error[H0204]: no fast path could be formed, so that nothing can be compared\n\
          help: the warnings above give the reasons; `qj build --report` has details\n",

@@ -137,8 +137,8 @@ fn models_beyond_promela_get_a_diagnostic() {
     ] {
         let file = format!("{name}.esp");
         let folder = Folder::with(&[(file.as_str(), program)]);
-        for command in ["build --emit promela", "verify --engine spin"] {
-            let assert = folder.qj(&format!("{command} {file}")).assert().code(1);
+        for (command, status) in [("build --emit promela", 1), ("verify --engine spin", 2)] {
+            let assert = folder.qj(&format!("{command} {file}")).assert().code(status);
             let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
             let wanted =
                 [format!("error[{code}]: "), place.to_string(), "help: ".into(), format!("`qj explain {code}`")];
@@ -243,7 +243,7 @@ fn json_lists_every_question_with_its_answer() {
     let starves = json("verify starving.esp --json --starvation", 1);
     assert_eq!((&starves["starvation_freedom"], &starves["problem"]), (&"violated".into(), &"starvation".into()));
     // The model can wait forever, the program cannot.
-    let spurious = json("verify forgetful.esp --json --progress", 1);
+    let spurious = json("verify forgetful.esp --json --progress", 5);
     assert_eq!((&spurious["starvation_freedom"], &spurious["spuriousness"]), (&"violated".into(), &"spurious".into()));
     let answers = json("verify two.esp --json", 1);
     let answer = |number: usize| answers["properties"][number]["verdict"].clone();
@@ -322,9 +322,9 @@ fn fast_paths_are_compared_with_the_original() {
             "NOT VERIFIED: model `send` (3 processes) exceeds the state limit",
         ),
         (format!("{path} never.esp"), 4, "fast path `demo`: NEVER ENTERED"),
-        (format!("{path} part.esp"), 1, "no fast path demo: the model omits `translateAddress`"),
-        (format!("{path} figure2.esp"), 1, "error[E0801]"),
-        ("verify --fastpath alone.esp".to_string(), 1, "`alone.esp` has no fast paths to compare"),
+        (format!("{path} part.esp"), 2, "no fast path demo: the model omits `translateAddress`"),
+        (format!("{path} figure2.esp"), 2, "error[E0801]"),
+        ("verify --fastpath alone.esp".to_string(), 2, "`alone.esp` has no fast paths to compare"),
         (format!("{path} model.esp --threads 2"), 2, "`--threads` has no effect with `--fastpath`"),
         (format!("{path} model.esp --engine spin --max-states 9"), 2, "`--max-states` has no effect with Spin"),
         (format!("{path} model.esp --slice hostRequest"), 2, "cannot be used with"),
@@ -373,4 +373,84 @@ fn spin_checks_refinement_too() {
         assert_eq!(output.status.code(), Some(status), "{arguments}: {text}");
         assert!(text.contains(said), "{arguments}: {text}");
     }
+}
+
+#[test]
+fn a_spurious_violation_does_not_end_the_search() {
+    let program = "channel c(u8);
+process p { var on = true; while { if (on) out(c, 1); else out(c, 3); } }
+process q { while { in(c, $x); assert(x < 3); } }
+channel d(u8);
+process r { var n: u8 = 0; while (n < 2) { n += 1; out(d, n); } assert(n < 2); }
+process s { while { idle in(d, _); } }
+model m { abstract forget p.on; }
+";
+    let folder = Folder::with(&[("p.esp", program)]);
+    let said = |code: i32| {
+        let assert = folder.qj("verify p.esp").assert().code(code);
+        String::from_utf8_lossy(&assert.get_output().stdout).into_owned()
+    };
+    let text = said(1);
+    assert!(text.contains("fault `assert` in `r` at p.esp:5"), "{text}");
+    std::fs::write(folder.path("p.esp"), program.replace("assert(n < 2)", "assert(n < 3)")).expect("it is writable");
+    let text = said(5);
+    assert!(text.contains("fault `assert` in `q` at p.esp:3"), "{text}");
+    assert!(text.contains("\nbeyond: no errors in model `m` (4 processes)\nSPURIOUS: "), "{text}");
+}
+
+#[test]
+fn statuses_distinguish_verdicts_and_errors() {
+    let endless = "channel c(u64); process p { var n: u64 = 0; while { n = n + 1; out(c, n); } } process q { while { in(c, _); } }";
+    let files = [
+        ("holds.esp", "channel c(); process p { out(c); } process q { in(c); }"),
+        ("violated.esp", "channel c(u8); process p { out(c, 3); } process q { in(c, $x); assert(x < 3); }"),
+        ("wrong.esp", "process p { x = 1; }"),
+        ("property.esp", "channel c(); process p { out(c); } process q { in(c); } model m { ltl \"[] p:x == 1\"; }"),
+        ("endless.esp", endless),
+    ];
+    let folder = Folder::with(&files);
+    for (file, code) in
+        [("holds.esp", 0), ("violated.esp", 1), ("wrong.esp", 2), ("property.esp", 2), ("missing.esp", 2)]
+    {
+        folder.qj(&format!("verify {file}")).assert().code(code);
+    }
+    folder.qj("verify endless.esp --max-states 1000").assert().code(4);
+    folder.qj("verify --nonsense").assert().code(2);
+}
+
+#[test]
+fn an_earlier_counterexample_is_removed() {
+    let violated = "channel c(u8); process p { out(c, 3); } process q { in(c, $x); assert(x < 3); }";
+    let files = [("violated.esp", violated), ("holds.esp", &violated.replace("x < 3", "x < 4")), ("wrong.esp", "x")];
+    let folder = Folder::with(&files);
+    let exists = |name: &str| folder.path(name).exists();
+    for (file, code) in [("holds.esp", 0), ("wrong.esp", 2)] {
+        folder.qj("verify violated.esp --trace run.qjt --chart run.svg").assert().code(1);
+        assert!(exists("run.qjt") && exists("run.svg"));
+        folder.qj(&format!("verify {file} --trace run.qjt --chart run.svg")).assert().code(code);
+        assert!(!exists("run.qjt") && !exists("run.svg"), "{file}");
+    }
+    folder.qj("verify holds.esp --trace violated.esp").assert().code(2);
+    assert!(exists("violated.esp"), "another file is not removed");
+}
+
+#[test]
+fn a_run_that_violates_a_safety_property_ends_at_the_step_that_breaks_it() {
+    let program = "channel c(u8);
+process p { var n: u8 = 0; while (n < 5) { n = n + 1; out(c, n); } }
+process q { while { idle in(c, _); } }
+model m { ltl \"[] (p:n < 3)\"; }
+";
+    let folder = Folder::with(&[("p.esp", program)]);
+    let assert = folder.qj("verify p.esp --trace p.qjt").assert().code(1);
+    let text = String::from_utf8_lossy(&assert.get_output().stdout).into_owned();
+    let run = "   1  p -> q: c(1)  (p.esp:2:55)
+   2  p -> q: c(2)  (p.esp:2:55)
+   3  p  (p.esp:2:55)   <- violates the property
+property `[] (p:n < 3)` is violated here, whatever follows: p:n = 3
+";
+    assert!(text.contains(run), "{text}");
+    assert!(text.contains("with properties: 11 product states, 12 transitions"), "{text}");
+    let assert = folder.qj("replay p.qjt").assert().code(3);
+    assert_eq!(String::from_utf8_lossy(&assert.get_output().stdout), run);
 }

@@ -68,6 +68,11 @@ impl Automaton {
         &self.postponed_sets.sets[postponed_set as usize]
     }
 
+    /// Whether every continuation of a run is accepted from this state on: no obligation remains.
+    pub(crate) fn accepts_all(&self, state: u32) -> bool {
+        self.states.sets[state as usize].is_empty()
+    }
+
     /// Approximate memory.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.bytes

@@ -1,10 +1,11 @@
 //! The driver: checks a model for safety, then its properties, then starvation, and reports the first violation with a
 //! short run that shows it.
 
+use crate::concretize::is_same_violation;
 use crate::counterexample::{Counterexample, ViolationKind};
 use crate::exploration_plan::{ExplorationPlan, SuccessorMode};
 use crate::instance_set::{instance_bit, participant_set};
-use crate::liveness::{self, ForcedPrefix, Goal, LassoOutcome};
+use crate::liveness::{self, ForcedPrefix, Goal, LassoOutcome, ProductStatistics};
 use crate::minimize::minimize;
 use crate::negation::{Negations, negations, plan_with_atoms};
 use crate::options::{Limits, Liveness, Options, Progress, Reduction, Symmetry};
@@ -22,6 +23,23 @@ use quaject_esp_ir::model::ModelProgram;
 
 /// Checks a model. Calls `progress` at intervals with the size of the search so far.
 pub fn check(model: &ModelProgram, options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Report, Refusal> {
+    check_beyond(model, options, &[], progress)
+}
+
+/// As [`check`], for violations other than these, which are known: a fault at the same location, a deadlock of at least
+/// the same instances, a loss from the same pool, the same property. Without partial-order reduction if there are any,
+/// because a known violation ends its run where a reduced graph may have no other run with the same steps.
+pub fn check_beyond(
+    model: &ModelProgram,
+    options: &Options,
+    known: &[ViolationKind],
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Report, Refusal> {
+    let reduction = match options.reduction {
+        Reduction::On if !known.is_empty() => Reduction::Communications,
+        reduction => reduction,
+    };
+    let options = &Options { reduction, ..options.clone() };
     let started = Stopwatch::start(options.limits.timer);
     let bytes = data_bytes(&model.program);
     if let Some(limit) = options.limits.bytes.map(|limit| limit as usize).filter(|limit| bytes > *limit) {
@@ -35,7 +53,8 @@ pub fn check(model: &ModelProgram, options: &Options, progress: &mut dyn FnMut(P
     };
     let plan = ExplorationPlan::new(model, successor_mode, options.symmetry).map_err(Refusal::Unbounded)?;
     let store = Store::new(plan.width, options.compaction, options.threads).limited(options.limits.bytes);
-    let outcome = search::search(&plan, &store, options, &|_| true, progress)?;
+    let is_new = |violation: &SafetyViolation| !known.iter().any(|known| is_same_violation(model, known, violation));
+    let outcome = search::search(&plan, &store, options, &is_new, progress)?;
     let mut verdict = match (&outcome.violation, outcome.limit) {
         (Some(violation), _) => Verdict::Violated(safety_counterexample(&plan, &store, violation)?),
         (None, Some(limit)) => Verdict::Unfinished(limit.into()),
@@ -43,14 +62,20 @@ pub fn check(model: &ModelProgram, options: &Options, progress: &mut dyn FnMut(P
     };
     let mut properties: Vec<(String, Answer)> =
         model.properties.iter().map(|text| (text.clone(), Answer::Open)).collect();
+    let mut product = ProductStatistics::default();
     if verdict == Verdict::Holds {
-        verdict = check_properties(model, options, started, negations, &mut properties, progress)?;
+        verdict =
+            check_properties(model, options, started, (negations, known), &mut properties, &mut product, progress)?;
     }
     let mut starvation_freedom = (options.liveness == Liveness::StarvationFreedom).then_some(Answer::Open);
     if let (Verdict::Holds, Some(answer)) = (&verdict, &mut starvation_freedom) {
         let plan = ExplorationPlan::new(model, SuccessorMode::SingleStep, Symmetry::Off).map_err(Refusal::Unbounded)?;
-        let goal = Goal::Starved(0..plan.instances as u32);
-        verdict = check_liveness(&plan, goal, &options.limits.after(started.elapsed()), "", progress)?;
+        let is_known = |instance: &u32| {
+            let is_it = |known: &ViolationKind| matches!(known, ViolationKind::Starvation { instance: known, .. } if known == instance);
+            known.iter().any(is_it)
+        };
+        let goal = Goal::Starved((0..plan.instances as u32).filter(|instance| !is_known(instance)).collect());
+        verdict = check_liveness(&plan, goal, &options.limits.after(started.elapsed()), "", &mut product, progress)?;
         *answer = Answer::from(&verdict);
     }
     let unreached = match verdict {
@@ -64,6 +89,7 @@ pub fn check(model: &ModelProgram, options: &Options, progress: &mut dyn FnMut(P
         depth: outcome.depth,
         bytes: outcome.memory_bytes as u64,
         elapsed: started.elapsed(),
+        product,
         unreached,
         restrictions: restrictions(model),
         properties,
@@ -78,15 +104,22 @@ fn check_properties(
     model: &ModelProgram,
     options: &Options,
     started: Stopwatch,
-    negations: Negations,
+    (negations, known): (Negations, &[ViolationKind]),
     answers: &mut [(String, Answer)],
+    product: &mut ProductStatistics,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Verdict, Refusal> {
     for (number, (automaton, atoms)) in negations.into_iter().enumerate() {
         let plan = plan_with_atoms(model, number, atoms)?;
         let limits = options.limits.after(started.elapsed());
         let (text, answer) = &mut answers[number];
-        let verdict = check_liveness(&plan, Goal::Accepted(automaton), &limits, text, progress)?;
+        let is_it =
+            |known: &ViolationKind| matches!(known, ViolationKind::Property { property, .. } if property == text);
+        if known.iter().any(is_it) {
+            *answer = Answer::Violated;
+            continue;
+        }
+        let verdict = check_liveness(&plan, Goal::Accepted(automaton), &limits, text, product, progress)?;
         *answer = Answer::from(&verdict);
         if verdict != Verdict::Holds {
             return Ok(verdict);
@@ -100,12 +133,15 @@ fn check_liveness(
     goal: Goal,
     limits: &Limits,
     property: &str,
+    product: &mut ProductStatistics,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Verdict, Refusal> {
     if plan.instances > MAX_CHECKED_INSTANCES {
         return Err(Refusal::TooMany(plan.instances as u32));
     }
-    let lasso = match liveness::search(plan, goal, ForcedPrefix::NONE, limits, progress)? {
+    let (outcome, size) = liveness::search(plan, goal, ForcedPrefix::NONE, limits, progress)?;
+    product.add(size);
+    let lasso = match outcome {
         LassoOutcome::None => return Ok(Verdict::Holds),
         LassoOutcome::Unfinished(limit) => return Ok(Verdict::Unfinished(limit.into())),
         LassoOutcome::Found(lasso) => lasso,
@@ -115,9 +151,9 @@ fn check_liveness(
         Some(instance) => {
             ViolationKind::Starvation { instance, location: location_after(plan, &lasso.steps, instance)? }
         }
-        None => ViolationKind::Property { property: property.to_string() },
+        None => ViolationKind::Property { property: property.to_string(), values: lasso.values },
     };
-    Ok(Verdict::Violated(Counterexample { violation, cycle: Some(lasso.cycle), steps }))
+    Ok(Verdict::Violated(Counterexample { violation, cycle: lasso.cycle, steps }))
 }
 
 /// A short run that ends in a violation of safety.

@@ -45,7 +45,7 @@ pub fn concretize(
         ViolationKind::Fault(_) | ViolationKind::NonTermination { .. } | ViolationKind::Leak { .. } => {
             explore(program_model, counterexample, limits)?
         }
-        ViolationKind::Property { property } => check_property(program_model, property, limits)?,
+        ViolationKind::Property { property, .. } => check_property(program_model, property, limits)?,
         ViolationKind::Starvation { instance, .. } => check_starvation(program_model, *instance, limits)?,
     };
     concretization.decide(match spuriousness {
@@ -97,21 +97,25 @@ fn check_property(program_model: &ModelProgram, property: &str, limits: &Limits)
 fn check_starvation(program_model: &ModelProgram, instance: u32, limits: &Limits) -> Result<Spuriousness, Refusal> {
     let plan =
         ExplorationPlan::new(program_model, SuccessorMode::SingleStep, Symmetry::Off).map_err(Refusal::Unbounded)?;
-    check_liveness(&plan, Goal::Starved(instance..instance + 1), limits)
+    check_liveness(&plan, Goal::Starved(vec![instance]), limits)
 }
 
 fn check_liveness(plan: &ExplorationPlan<'_>, goal: Goal, limits: &Limits) -> Result<Spuriousness, Refusal> {
     if plan.instances > crate::MAX_CHECKED_INSTANCES {
         return Ok(Spuriousness::NotChecked);
     }
-    Ok(match liveness::search(plan, goal, ForcedPrefix::NONE, limits, &mut |_| {})? {
+    Ok(match liveness::search(plan, goal, ForcedPrefix::NONE, limits, &mut |_| {})?.0 {
         LassoOutcome::Found(_) => Spuriousness::Real,
         LassoOutcome::None => Spuriousness::Spurious,
         LassoOutcome::Unfinished(limit) => Spuriousness::Unknown(limit),
     })
 }
 
-fn is_same_violation(program_model: &ModelProgram, kind: &ViolationKind, violation: &SafetyViolation) -> bool {
+pub(crate) fn is_same_violation(
+    program_model: &ModelProgram,
+    kind: &ViolationKind,
+    violation: &SafetyViolation,
+) -> bool {
     match (kind, violation) {
         (ViolationKind::Fault(report), SafetyViolation::Deadlock(other)) => is_same_fault(report, other),
         (ViolationKind::Fault(report), SafetyViolation::Transition(transition)) => match &transition.outcome {

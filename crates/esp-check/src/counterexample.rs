@@ -14,7 +14,7 @@ pub struct Counterexample {
     pub violation: ViolationKind,
     /// Every step. The last one is the violation itself if the violation is a step.
     pub steps: Vec<TraceStep>,
-    /// For an infinite run: the first step of the cycle.
+    /// For an infinite run: the first step of the cycle. None for a run that ends in the violation.
     pub cycle: Option<usize>,
 }
 
@@ -30,10 +30,12 @@ pub enum ViolationKind {
         /// Where its step begins.
         location: Location,
     },
-    /// The run does not satisfy a property.
+    /// The run does not satisfy a property: an infinite run, or one that violates it whatever follows.
     Property {
         /// The property's text.
         property: String,
+        /// Of a run without a cycle: the labels and variables that the property names, with their values at its end.
+        values: Vec<(String, String)>,
     },
     /// An instance waits forever while others continue.
     Starvation {
@@ -81,7 +83,8 @@ impl ViolationKind {
         match self {
             ViolationKind::Fault(report) => report.fault != Fault::Deadlock,
             ViolationKind::NonTermination { .. } => true,
-            ViolationKind::Property { .. } | ViolationKind::Starvation { .. } | ViolationKind::Leak { .. } => false,
+            ViolationKind::Property { values, .. } => !values.is_empty(),
+            ViolationKind::Starvation { .. } | ViolationKind::Leak { .. } => false,
         }
     }
 }

@@ -59,11 +59,12 @@ mod unreached;
 mod waits;
 
 pub use chart::chart;
-pub use check::check;
+pub use check::{check, check_beyond};
 pub use concretize::concretize;
 pub use configuration::{AwaitedEvent, Configuration, InstanceStatus};
 pub use counterexample::{Counterexample, TraceStep, ViolationKind};
 pub use domain::{MAX_VALUES, Unbounded};
+pub use liveness::ProductStatistics;
 pub use ltl::BadProperty;
 pub use options::{
     Compaction, Interrupt, Limit, Limits, Liveness, Options, Progress, Reduction, Symmetry, Unfinished, omission_bound,

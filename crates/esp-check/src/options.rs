@@ -118,7 +118,7 @@ impl Limits {
     }
 
     /// The limits that remain after this time.
-    pub(crate) fn after(&self, used: Duration) -> Limits {
+    pub fn after(&self, used: Duration) -> Limits {
         let left = |timer: Timer| Timer { limit: timer.limit.map(|time| time.saturating_sub(used)), ..timer };
         Limits { timer: self.timer.map(left), ..self.clone() }
     }

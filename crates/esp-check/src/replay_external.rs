@@ -66,16 +66,14 @@ pub fn replay_external_property(
     let plan = plan_with_atoms(model, number, atoms)?;
     let prefix = ForcedPrefix { steps, cycle };
     let limits = Limits { states: Some(limits.states.unwrap_or(u64::from(MAX_ATTEMPTS))), ..limits.clone() };
-    Ok(match liveness::search(&plan, Goal::Accepted(automaton), prefix, &limits, &mut |_| {})? {
+    Ok(match liveness::search(&plan, Goal::Accepted(automaton), prefix, &limits, &mut |_| {})?.0 {
         LassoOutcome::None => ReplayOutcome::Infeasible,
         LassoOutcome::Unfinished(_) => ReplayOutcome::Undecided,
-        LassoOutcome::Found(mut lasso) => {
-            if cycle.is_none() {
-                lasso.steps.truncate(steps.len());
-            }
+        LassoOutcome::Found(lasso) => {
             let steps = annotate(&plan, &lasso.steps)?;
-            let violation = ViolationKind::Property { property: model.properties[number].clone() };
-            ReplayOutcome::Reproduced(Counterexample { violation, steps, cycle: cycle.map(|_| lasso.cycle) })
+            let violation =
+                ViolationKind::Property { property: model.properties[number].clone(), values: lasso.values };
+            ReplayOutcome::Reproduced(Counterexample { violation, steps, cycle: lasso.cycle })
         }
     })
 }

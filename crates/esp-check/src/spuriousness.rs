@@ -54,6 +54,11 @@ impl Concretization {
         }
     }
 
+    /// Whether the program does not have this violation, or at least not this run.
+    pub fn is_spurious(&self) -> bool {
+        matches!(self.spuriousness, Spuriousness::Spurious | Spuriousness::SpuriousRun(_))
+    }
+
     /// A real violation has no cause in the abstraction.
     pub(crate) fn decide(&mut self, spuriousness: Spuriousness) {
         self.spuriousness = spuriousness;

@@ -50,7 +50,9 @@ use clap::{Parser, Subcommand, ValueEnum};
                   1  an error in the program, or a file that cannot be read or written\n  \
                   2  an error in the command line\n  \
                   3  a fault at run time, or an I/O error of the running program\n  \
-                  4  `qj verify` ended at a limit\n\
+                  4  `qj verify` ended at a limit\n  \
+                  5  `qj verify` found spurious violations only\n\
+                  `qj verify` ends with 1 at a violation, and with 2 at an error in its input.\n\
                   `exit(e)` in a program ends `qj run` with status e. At SIGINT and SIGTERM qj writes\n\
                   pending output and dies of the signal: a shell sees status 130 or 143.\n\n\
                   Try:\n  \

@@ -9,6 +9,7 @@
 //!   message 3 -7                    the environment's message in the step before
 //!   call translate 4096             the result of a function in the step before
 //!   cycle                           the steps from here on repeat forever
+//!   value p:n 3                     at the end of a run without a cycle: what the property names
 //!   end deadlock                    the violation; after `property` its text, after `starvation` the instance, after
 //!                                   `leak` the instance and the pool
 //! ```
@@ -109,10 +110,15 @@ pub fn write(model: &ModelProgram, files: &[(String, String)], counterexample: &
     }
     let details = match &counterexample.violation {
         ViolationKind::Fault(_) | ViolationKind::NonTermination { .. } => String::new(),
-        ViolationKind::Property { property } => format!(" {property}"),
+        ViolationKind::Property { property, .. } => format!(" {property}"),
         ViolationKind::Starvation { instance, .. } => format!(" {instance}"),
         ViolationKind::Leak { pool, instance } => format!(" {instance} {pool}"),
     };
+    if let ViolationKind::Property { values, .. } = &counterexample.violation {
+        for (name, value) in values {
+            line(format!("value {name} {value}"));
+        }
+    }
     line(format!("end {}{details}", counterexample.violation.name()));
     text
 }

@@ -34,7 +34,7 @@ pub(super) fn replay(
     let environment =
         RecordedEnvironment { model, message: None, results: VecDeque::new(), calls: Vec::new(), missing: None };
     let counterexample = Counterexample {
-        violation: ViolationKind::Property { property: String::new() },
+        violation: ViolationKind::Property { property: String::new(), values: Vec::new() },
         steps: Vec::new(),
         cycle: None,
     };
@@ -51,6 +51,7 @@ struct Replay<'m> {
 impl Replay<'_> {
     fn run(mut self, lines: &[(usize, String)], observe: StepCallback<'_>) -> Result<Counterexample, ParseError> {
         let mut lines = lines.iter().peekable();
+        let mut values = Vec::new();
         observe(&mut self.machine, &mut self.state, &mut self.environment);
         while let Some((number, line)) = lines.next() {
             let error = |message: String| ParseError { line: *number, message };
@@ -58,11 +59,19 @@ impl Replay<'_> {
                 self.counterexample.cycle = Some(self.counterexample.steps.len());
                 continue;
             }
+            if let Some(value) = line.strip_prefix("value ") {
+                let (name, value) = value.split_once(' ').ok_or_else(|| error("a value has a name".to_string()))?;
+                values.push((name.to_string(), value.to_string()));
+                continue;
+            }
             if let Some(ending) = line.strip_prefix("end ") {
                 self.environment.message = None;
                 let violation = violation_at_end(ending, &mut self.machine, &mut self.state, &mut self.environment);
                 self.counterexample.violation =
-                    violation.ok_or_else(|| error(format!("the run does not end in `{ending}`")))?;
+                    match violation.ok_or_else(|| error(format!("the run does not end in `{ending}`")))? {
+                        ViolationKind::Property { property, .. } => ViolationKind::Property { property, values },
+                        violation => violation,
+                    };
                 break;
             }
             let step: Step = line.parse().map_err(|unparsed| error(format!("{unparsed}")))?;
@@ -155,7 +164,7 @@ fn violation_at_end(
             Outcome::Faulted(report) => Some(ViolationKind::Fault(report)),
             Outcome::Ended(_) | Outcome::Quiescent(_) | Outcome::Budget => None,
         },
-        "property" => Some(ViolationKind::Property { property: details.to_string() }),
+        "property" => Some(ViolationKind::Property { property: details.to_string(), values: Vec::new() }),
         "starvation" => {
             let instance = instance(details)?;
             Some(ViolationKind::Starvation { instance, location: machine.location(state, instance) })

@@ -7,7 +7,6 @@ use quaject_esp_exec::step::Step;
 use quaject_esp_ir::ir::Blocking;
 use quaject_esp_ir::model::Role;
 use rustc_hash::FxHashMap;
-use std::ops::Range;
 
 /// The transitions to which weak fairness applies.
 #[derive(Clone, Copy)]
@@ -51,7 +50,7 @@ impl WaitCache {
     pub(super) fn among(
         &mut self,
         generator: &mut SuccessorGenerator<'_>,
-        instances: Range<u32>,
+        instances: &[u32],
         state_vector: &[u32],
     ) -> u128 {
         let mut waits = |instance: u32| {
@@ -63,6 +62,8 @@ impl WaitCache {
                 !view.branches.is_empty() && view.blocking == Blocking::Deadlock
             })
         };
-        instances.fold(0, |all, instance| if waits(instance) { all | instance_bit(instance as usize) } else { all })
+        instances
+            .iter()
+            .fold(0, |all, instance| if waits(*instance) { all | instance_bit(*instance as usize) } else { all })
     }
 }

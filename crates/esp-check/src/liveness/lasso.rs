@@ -21,11 +21,7 @@ impl Graph {
         all_instances: u128,
     ) -> Lasso {
         let entry = scc.iter().min().copied().expect("an SCC has a node");
-        let mut run = vec![entry];
-        while let Some(last) = run.last().copied().filter(|last| self.parents[*last as usize] != *last) {
-            run.push(self.parents[last as usize]);
-        }
-        run.reverse();
+        let mut run = self.path_to(entry);
         let cycle = run.len() - 1;
         // The eventualities that every edge of the cycle so far has postponed.
         let mut open: Vec<FormulaId> = self.inner(scc, keep).flat_map(postponed).copied().collect();
@@ -54,6 +50,26 @@ impl Graph {
             }
         }
         self.steps(generator, store, &run, cycle)
+    }
+
+    /// The run to a node at which every continuation is accepted.
+    pub(super) fn prefix(&self, generator: &mut SuccessorGenerator<'_>, store: &Store, node: u32) -> Lasso {
+        let run = self.path_to(node);
+        let lasso = self.steps(generator, store, &run, run.len());
+        let width = generator.plan.width;
+        let mut state_vector = vec![0; width + PRODUCT_EXTRA_WORDS];
+        store.read(self.nodes[node as usize].state, &mut state_vector);
+        Lasso { cycle: None, values: generator.proposition_values(&state_vector[..width]), ..lasso }
+    }
+
+    /// The nodes from the initial one to this one, along parents.
+    fn path_to(&self, node: u32) -> Vec<u32> {
+        let mut path = vec![node];
+        while let Some(last) = path.last().copied().filter(|last| self.parents[*last as usize] != *last) {
+            path.push(self.parents[last as usize]);
+        }
+        path.reverse();
+        path
     }
 
     /// The shortest path within an SCC that ends with a wanted edge.
@@ -114,6 +130,6 @@ impl Graph {
             };
             try_step_to(generator, &mut from, &mut steps, continuation, &|reached| reached == &wanted[..width]);
         }
-        Lasso { cycle: start.min(steps.len()), steps, starved: None }
+        Lasso { cycle: Some(start.min(steps.len())), steps, starved: None, values: Vec::new() }
     }
 }

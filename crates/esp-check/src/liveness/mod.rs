@@ -24,21 +24,25 @@ use crate::timer::Stopwatch;
 use budget::SearchBudget;
 use product::{Edge, PRODUCT_EXTRA_WORDS, STUTTER};
 use quaject_esp_exec::step::{Step, TooLarge};
-use std::ops::Range;
 
 /// The kind of run that is searched.
 pub(crate) enum Goal {
     /// A run that the automaton accepts.
     Accepted(Automaton),
     /// A run on which one of these instances waits forever at an operation that is not `idle`.
-    Starved(Range<u32>),
+    Starved(Vec<u32>),
 }
 
-/// An infinite run: its steps, the first step of the cycle, and the instance that starves.
+/// A run that the goal describes.
 pub(crate) struct Lasso {
     pub(crate) steps: Vec<ResolvedStep>,
-    pub(crate) cycle: usize,
+    /// The first step of the cycle; none if every continuation of the run is accepted (a bad prefix of the property;
+    /// Kupferman and Vardi, "Model Checking of Safety Properties", 2001).
+    pub(crate) cycle: Option<usize>,
+    /// The instance that starves.
     pub(crate) starved: Option<u32>,
+    /// Without a cycle: the propositions' labels and variables at the end of the run.
+    pub(crate) values: Vec<(String, String)>,
 }
 
 /// The result of a search for a lasso.
@@ -46,6 +50,26 @@ pub(crate) enum LassoOutcome {
     None,
     Found(Lasso),
     Unfinished(Limit),
+}
+
+/// The size of the products of a check.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct ProductStatistics {
+    /// States, each of the program and of a property's automaton; of all products together.
+    pub states: u64,
+    /// Transitions of all products.
+    pub transitions: u64,
+    /// Memory of the largest, in bytes.
+    pub bytes: u64,
+}
+
+impl ProductStatistics {
+    /// Adds another product.
+    pub(crate) fn add(&mut self, other: ProductStatistics) {
+        self.states += other.states;
+        self.transitions += other.transitions;
+        self.bytes = self.bytes.max(other.bytes);
+    }
 }
 
 /// The steps that a run has to take: those from `cycle` on repeat forever; without a cycle, any steps may follow.
@@ -75,6 +99,11 @@ impl ForcedPrefix<'_> {
         }
     }
 
+    /// Whether any steps may follow at this position.
+    fn is_complete(self, at: u32) -> bool {
+        self.cycle.is_none() && at as usize >= self.steps.len()
+    }
+
     /// Whether the run may stutter forever at this position.
     fn may_stutter(self, at: u32) -> bool {
         at as usize >= self.steps.len()
@@ -88,39 +117,47 @@ pub(crate) fn search(
     prefix: ForcedPrefix<'_>,
     limits: &Limits,
     progress: &mut dyn FnMut(Progress),
-) -> Result<LassoOutcome, TooLarge> {
+) -> Result<(LassoOutcome, ProductStatistics), TooLarge> {
     let mut generator = SuccessorGenerator::new(plan)?;
     let started = Stopwatch::start(limits.timer);
     generator.set_limits(limits, started);
     let store = Store::new(plan.width + PRODUCT_EXTRA_WORDS, Compaction::Off, 1);
     let mut budget = SearchBudget { limits, started, last_report: started, progress };
-    let graph = match product::build(&mut generator, &store, &mut goal, prefix, &mut budget) {
-        Ok(graph) => graph,
-        Err(limit) => return Ok(LassoOutcome::Unfinished(limit)),
+    let (graph, limit) = product::build(&mut generator, &store, &mut goal, prefix, &mut budget);
+    let size = ProductStatistics {
+        states: graph.nodes.len() as u64,
+        transitions: graph.edges.len() as u64,
+        bytes: graph.memory_bytes() + store.memory_bytes() as u64 + generator.memory_bytes() as u64,
     };
+    if let Some(limit) = limit {
+        return Ok((LassoOutcome::Unfinished(limit), size));
+    }
     // The limits do not apply to the presentation of a result.
     generator.set_limits(&Limits::default(), started);
     // A set of instances has this many bits.
     debug_assert!(plan.instances <= MAX_SET_INSTANCES);
     let all_instances = first_instances(plan.instances);
     let all = |_: &Edge| true;
+    if let Some(node) = graph.accepting_prefix {
+        return Ok((LassoOutcome::Found(graph.prefix(&mut generator, &store, node)), size));
+    }
     match &goal {
         Goal::Accepted(automaton) => {
             let postponed = |edge: &Edge| automaton.postponed(edge.postponed_set);
             for scc in graph.strongly_connected_components(&all) {
                 if graph.is_fair(&scc, &all, all_instances) && graph.is_accepted(&scc, &postponed) {
                     let lasso = graph.lasso(&mut generator, &store, &scc, &all, &postponed, all_instances);
-                    return Ok(LassoOutcome::Found(Lasso { starved: None, ..lasso }));
+                    return Ok((LassoOutcome::Found(lasso), size));
                 }
             }
         }
         Goal::Starved(instances) => {
-            for instance in instances.clone().map(|instance| instance as usize) {
+            for instance in instances.iter().map(|instance| *instance as usize) {
                 if graph.nodes.iter().all(|node| node.waiting & instance_bit(instance) == 0) {
                     continue;
                 }
                 if let Err(limit) = budget.check(graph.memory_bytes()) {
-                    return Ok(LassoOutcome::Unfinished(limit));
+                    return Ok((LassoOutcome::Unfinished(limit), size));
                 }
                 let without = |edge: &Edge| edge.participants & instance_bit(instance) == 0;
                 for scc in graph.strongly_connected_components(&without) {
@@ -129,11 +166,12 @@ pub(crate) fn search(
                     let moves = graph.inner(&scc, &without).any(|edge| edge.participants != STUTTER);
                     if scc.iter().all(waits) && moves && graph.is_fair(&scc, &without, all_instances) {
                         let lasso = graph.lasso(&mut generator, &store, &scc, &without, &|_| &[], all_instances);
-                        return Ok(LassoOutcome::Found(Lasso { starved: Some(instance as u32), ..lasso }));
+                        let starved = Some(instance as u32);
+                        return Ok((LassoOutcome::Found(Lasso { starved, ..lasso }), size));
                     }
                 }
             }
         }
     }
-    Ok(LassoOutcome::None)
+    Ok((LassoOutcome::None, size))
 }

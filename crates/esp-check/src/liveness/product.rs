@@ -33,6 +33,8 @@ pub(super) struct Graph {
     pub(super) nodes: Vec<ProductNode>,
     pub(super) edges: Vec<Edge>,
     pub(super) parents: Vec<u32>,
+    /// The first node at which every continuation of the run is accepted; the product ends there.
+    pub(super) accepting_prefix: Option<u32>,
 }
 
 /// The participants of a stuttering step: every instance.
@@ -62,14 +64,14 @@ impl ProductLocation {
     }
 }
 
-/// Builds the product.
+/// Builds the product, as far as a limit allows.
 pub(super) fn build(
     generator: &mut SuccessorGenerator<'_>,
     store: &Store,
     goal: &mut Goal,
     prefix: ForcedPrefix<'_>,
     budget: &mut SearchBudget<'_>,
-) -> Result<Graph, Limit> {
+) -> (Graph, Option<Limit>) {
     let width = generator.plan.width;
     let fairness = match goal {
         Goal::Accepted(_) => FairnessScope::except_environment(generator.plan),
@@ -83,7 +85,7 @@ pub(super) fn build(
         goal,
         prefix,
         fairness,
-        graph: Graph { nodes: Vec::new(), edges: Vec::new(), parents: Vec::new() },
+        graph: Graph { nodes: Vec::new(), edges: Vec::new(), parents: Vec::new(), accepting_prefix: None },
         node_of: FxHashMap::default(),
         batch: PackedStates::default(),
         wait_cache: WaitCache::default(),
@@ -91,13 +93,8 @@ pub(super) fn build(
         successor: start,
         unchanged: Rc::new([AutomatonStep { to: 0, postponed_set: 0 }]),
     };
-    builder.intern_successor(None)?;
-    let mut node = 0;
-    while node < builder.graph.nodes.len() as u32 {
-        builder.expand(node, budget)?;
-        node += 1;
-    }
-    Ok(builder.graph)
+    let limit = builder.expand_all(budget).err();
+    (builder.graph, limit)
 }
 
 struct ProductBuilder<'b, 'm> {
@@ -119,12 +116,30 @@ struct ProductBuilder<'b, 'm> {
 }
 
 impl ProductBuilder<'_, '_> {
+    /// Expands every node, breadth first, up to one at which every continuation is accepted.
+    fn expand_all(&mut self, budget: &mut SearchBudget<'_>) -> Result<(), Limit> {
+        self.intern_successor(None)?;
+        let mut node = 0;
+        while node < self.graph.nodes.len() as u32 && self.graph.accepting_prefix.is_none() {
+            self.expand(node, budget)?;
+            node += 1;
+        }
+        Ok(())
+    }
+
     /// Adds the edges of a node, and its successors.
     fn expand(&mut self, node: u32, budget: &mut SearchBudget<'_>) -> Result<(), Limit> {
         let width = self.generator.plan.width;
         self.store.read(self.graph.nodes[node as usize].state, &mut self.state_vector);
         let here = ProductLocation::of(&self.state_vector[width..]);
         let automaton_steps = self.automaton_steps(node, here, budget)?;
+        if let Goal::Accepted(automaton) = &*self.goal
+            && automaton_steps.iter().any(|step| automaton.accepts_all(step.to))
+            && self.prefix.is_complete(here.at)
+        {
+            self.graph.accepting_prefix = Some(node);
+            return Ok(());
+        }
         if !here.has_ended {
             self.generator.find_enabled(&self.state_vector[..width]);
         }
@@ -143,7 +158,7 @@ impl ProductBuilder<'_, '_> {
         }
         let waiting = match &*self.goal {
             Goal::Starved(instances) if !here.has_ended => {
-                self.wait_cache.among(self.generator, instances.clone(), &self.state_vector)
+                self.wait_cache.among(self.generator, instances, &self.state_vector)
             }
             Goal::Starved(_) | Goal::Accepted(_) => 0,
         };

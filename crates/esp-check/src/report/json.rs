@@ -3,6 +3,7 @@
 
 use super::{Answer, Report, Verdict};
 use crate::counterexample::TraceStep;
+use crate::liveness::ProductStatistics;
 use crate::options::Options;
 use crate::spuriousness::Concretization;
 use quaject_esp_exec::datum::print_message;
@@ -54,6 +55,8 @@ pub struct VerdictRecord {
     pub transitions: Option<u64>,
     /// Steps from the initial state to the farthest state.
     pub depth: Option<u32>,
+    /// The products with the properties' automata.
+    pub product: Option<ProductStatistics>,
     /// Time used.
     pub seconds: f64,
     /// Memory used.
@@ -78,6 +81,10 @@ pub struct VerdictRecord {
     pub spuriousness: Option<&'static str>,
     /// The abstractions that the violation depends on.
     pub causes: Option<Vec<String>>,
+    /// Other violations of the model that its program does not have.
+    pub spurious: Vec<Value>,
+    /// If only spurious violations were found: the verdict on everything else.
+    pub beyond: Option<&'static str>,
     /// The run, as `run_to_json` writes it.
     pub run: Option<Vec<Value>>,
 }
@@ -128,6 +135,7 @@ impl VerdictRecord {
             spec_states: None,
             transitions: None,
             depth: None,
+            product: None,
             seconds: 0.0,
             bytes: None,
             omission: None,
@@ -140,6 +148,8 @@ impl VerdictRecord {
             cycle: None,
             spuriousness: None,
             causes: None,
+            spurious: Vec::new(),
+            beyond: None,
             run: None,
         }
     }
@@ -160,6 +170,9 @@ impl VerdictRecord {
             "spec_states": self.spec_states,
             "transitions": self.transitions,
             "depth": self.depth,
+            "product_states": self.product.map(|product| product.states),
+            "product_transitions": self.product.map(|product| product.transitions),
+            "product_bytes": self.product.map(|product| product.bytes),
             "seconds": self.seconds,
             "bytes": self.bytes,
             "omission": self.omission,
@@ -172,6 +185,8 @@ impl VerdictRecord {
             "cycle": self.cycle,
             "spuriousness": self.spuriousness,
             "causes": self.causes,
+            "spurious": self.spurious,
+            "beyond": self.beyond,
             "run": self.run,
             // Earlier names of `starvation_freedom`, `transitions`, `spec_states`, `spuriousness` and `causes`.
             "progress": self.starvation_freedom,
@@ -207,10 +222,10 @@ impl Report {
         concretization: Option<&Concretization>,
     ) -> VerdictRecord {
         let program = &model.program;
-        let (verdict, limit, counterexample) = match &self.verdict {
-            Verdict::Holds => ("holds", None, None),
-            Verdict::Violated(counterexample) => ("violated", None, Some(counterexample)),
-            Verdict::Unfinished(unfinished) => ("unfinished", Some(unfinished.name().to_string()), None),
+        let (limit, counterexample) = match &self.verdict {
+            Verdict::Holds => (None, None),
+            Verdict::Violated(counterexample) => (None, Some(counterexample)),
+            Verdict::Unfinished(unfinished) => (Some(unfinished.name().to_string()), None),
         };
         VerdictRecord {
             limit,
@@ -219,6 +234,7 @@ impl Report {
             states: self.states,
             transitions: Some(self.transitions),
             depth: Some(self.depth),
+            product: (self.product.states > 0).then_some(self.product),
             seconds: self.elapsed.as_secs_f64(),
             bytes: Some(self.bytes),
             omission: self.omission(options),
@@ -230,7 +246,7 @@ impl Report {
             spuriousness: concretization.map(|concretization| concretization.spuriousness.name()),
             causes: concretization.map(|concretization| concretization.causes.clone()),
             run: counterexample.map(|counterexample| run_to_json(program, &counterexample.steps)),
-            ..VerdictRecord::new(model, CheckKind::Model, verdict)
+            ..VerdictRecord::new(model, CheckKind::Model, self.verdict.name())
         }
     }
 }

@@ -14,6 +14,7 @@ pub(crate) use text::statistics;
 pub(crate) use trace::{MAX_CALLS, message_text, numbered_steps};
 
 use crate::counterexample::Counterexample;
+use crate::liveness::ProductStatistics;
 use crate::options::Unfinished;
 use crate::waits::waits;
 use quaject_esp_ir::ir::{Boundary, Location, Operation};
@@ -35,6 +36,8 @@ pub struct Report {
     pub bytes: u64,
     /// Time used.
     pub elapsed: Duration,
+    /// The products of the properties and of starvation freedom with the program.
+    pub product: ProductStatistics,
     /// Lines of checked processes that no run reaches; known of a finished search only.
     pub unreached: Vec<Location>,
     /// The restrictions of the environment, to which the verdict is limited.
@@ -123,4 +126,15 @@ pub enum Verdict {
     Violated(Counterexample),
     /// The search ended before a violation was found.
     Unfinished(Unfinished),
+}
+
+impl Verdict {
+    /// Its word in JSON.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Verdict::Holds => "holds",
+            Verdict::Violated(_) => "violated",
+            Verdict::Unfinished(_) => "unfinished",
+        }
+    }
 }

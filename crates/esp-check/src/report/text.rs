@@ -1,6 +1,7 @@
 //! Reports as text.
 
 use super::{Answer, Deadlocks, Leaks, Report, Verdict};
+use crate::liveness::ProductStatistics;
 use crate::options::{Compaction, Limit, Options, Reduction, Symmetry, Unfinished, omission_bound};
 use crate::spuriousness::{Concretization, Spuriousness};
 use crate::successors::{MAX_CHOICES, MAX_FUEL};
@@ -29,6 +30,12 @@ impl Report {
         }
         let states = format!("{} ({})", counted(self.states, "state"), search_text(options));
         line(format!("{states}, {}", statistics(self.transitions, self.depth, self.elapsed, self.bytes)));
+        if self.product.states > 0 {
+            let ProductStatistics { states, transitions, bytes } = self.product;
+            let states = counted(states, "product state");
+            let transitions = counted(transitions, "transition");
+            line(format!("with properties: {states}, {transitions}, {:.1} MB", bytes as f64 / 1e6));
+        }
         let (covered, undecided) = self.coverage_text(model);
         let verb = match &self.verdict {
             Verdict::Holds if options.compaction == Compaction::On => "covered, except omitted states",
@@ -53,7 +60,7 @@ impl Report {
     }
 
     /// The first line.
-    fn verdict_text(&self, model: &ModelProgram, options: &Options) -> String {
+    pub fn verdict_text(&self, model: &ModelProgram, options: &Options) -> String {
         let subject = subject(model);
         match &self.verdict {
             Verdict::Holds => match self.omission(options) {

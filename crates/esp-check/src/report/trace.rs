@@ -18,7 +18,13 @@ impl ViolationKind {
                 program.instance_name(*instance),
                 location_text(program, *location)
             ),
-            ViolationKind::Property { property } => format!("property `{property}` does not hold"),
+            ViolationKind::Property { property, values } if values.is_empty() => {
+                format!("property `{property}` does not hold")
+            }
+            ViolationKind::Property { property, values } => {
+                let values: Vec<String> = values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+                format!("property `{property}` is violated here, whatever follows: {}", values.join(", "))
+            }
             ViolationKind::Starvation { instance, location } => format!(
                 "`{}` starves at {}: it can wait forever while other processes continue",
                 program.instance_name(*instance),
@@ -36,6 +42,12 @@ impl Counterexample {
     pub fn text(&self, model: &ModelProgram) -> String {
         let program = &model.program;
         let mut text = numbered_steps(program, &self.steps, self.cycle, self.violation.is_step());
+        if matches!(self.violation, ViolationKind::Property { .. }) && self.violation.is_step() {
+            text.truncate(text.trim_end().len());
+            let mark = if self.steps.is_empty() { "   the initial state" } else { "   <- violates the property" };
+            text.push_str(mark);
+            text.push('\n');
+        }
         text.push_str(&self.violation.text(program));
         text.push('\n');
         text

@@ -58,6 +58,35 @@ impl SuccessorGenerator<'_> {
         valuation
     }
 
+    /// The labels and variables of the atomic propositions with their values in a state.
+    pub(crate) fn proposition_values(&mut self, state_vector: &[u32]) -> Vec<(String, String)> {
+        let valuation = self.valuation(state_vector);
+        let program = &self.plan.model.program;
+        let mut values: Vec<(String, String)> = Vec::new();
+        let mut add = |name: String, value: String| {
+            if !values.iter().any(|(known, _)| *known == name) {
+                values.push((name, value));
+            }
+        };
+        for (number, atom) in self.plan.atoms.iter().enumerate() {
+            match atom {
+                Proposition::Passed { process, instance, label } => {
+                    let label = &program.processes[process.0 as usize].labels[label.0 as usize];
+                    let is_passed = valuation >> number & 1 == 1;
+                    add(format!("{}@L{label}", program.instance_name(*instance)), is_passed.to_string());
+                }
+                Proposition::Compares(left, _, right) => {
+                    for term in [left, right] {
+                        if let Term::Variable { instance, name, .. } = term {
+                            add(format!("{}:{name}", program.instance_name(*instance)), self.value(term).to_string());
+                        }
+                    }
+                }
+            }
+        }
+        values
+    }
+
     fn value(&self, term: &Term) -> i128 {
         match term {
             Term::Constant(value) => *value,

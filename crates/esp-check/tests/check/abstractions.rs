@@ -180,11 +180,8 @@ fn a_property_violated_by_an_abstraction_is_spurious() {
          process q { while { in(c, _); } }
          model m { abstract forget p.on; ltl \"[] !(p@Lno)\"; }",
         expect![[r#"
-               1  p  (p.esp:1:39), p.on() = false
-               cycle: the steps from here on repeat forever
-               2  p -> q: c(true)  (p.esp:1:95)
-               3  p  (p.esp:1:95), p.on() = false
-            property `[] !(p@Lno)` does not hold
+               1  p  (p.esp:1:39), p.on() = false   <- violates the property
+            property `[] !(p@Lno)` is violated here, whatever follows: p@Lno = true
             SPURIOUS: no run of the program itself has this violation; `forget p.on` over-approximates here
         "#]],
     );

@@ -68,8 +68,8 @@ fn a_finite_run_stutters() {
         expect![[r#"
             error property
                1  p -> q: c(1)  (p.esp:1:29)
-               cycle: the last state repeats forever
-            property `[] !p@Ldone` does not hold
+               2  p  (p.esp:1:40)   <- violates the property
+            property `[] !p@Ldone` is violated here, whatever follows: p@Ldone = true
         "#]],
     );
 }
@@ -332,8 +332,8 @@ fn a_run_ended_by_exit_stutters() {
     check_verdict(
         "[] !p@Ldone",
         expect![[r#"
-               cycle: the last state repeats forever
-            property `[] !p@Ldone` does not hold
+               1  p  (p.esp:1:26)   <- violates the property
+            property `[] !p@Ldone` is violated here, whatever follows: p@Ldone = true
         "#]],
     );
 }

@@ -4,8 +4,9 @@
 use super::{Incomplete, Search, Spin, SpinOutcome, SpinProperty, VerifyError};
 use crate::error::HostError;
 use quaject_esp_check::{
-    Answer, Compaction, Concretization, Deadlocks, Engine, Leaks, Limits, Options, Reduction, Refusal, ReplayOutcome,
-    Report, Symmetry, Unfinished, Verdict, VerdictRecord, replay_external, replay_external_property, restrictions,
+    Answer, Compaction, Concretization, Deadlocks, Engine, Leaks, Limits, Options, ProductStatistics, Reduction,
+    Refusal, ReplayOutcome, Report, Symmetry, Unfinished, Verdict, VerdictRecord, replay_external,
+    replay_external_property, restrictions,
 };
 use quaject_esp_exec::step::Checks;
 use quaject_esp_gen::promela;
@@ -81,6 +82,7 @@ impl Spin {
             depth: search.depth,
             bytes: search.states * search.state_bytes,
             elapsed: search.elapsed(),
+            product: ProductStatistics::default(),
             unreached: Vec::new(),
             restrictions: restrictions(model),
             properties,

@@ -1,5 +1,6 @@
 //! `qj verify`: chooses models, engine and kind of check, and combines the verdicts into an exit status.
 
+mod builtin;
 pub(crate) mod models;
 mod options;
 pub(crate) mod quick_check;
@@ -14,18 +15,26 @@ use crate::arguments::{Verify, VerifyEngine};
 use crate::terminal::{CliError, Status, Terminal};
 use models::{choose_model_help, open_models};
 use options::{refuse_options_without_effect, search_options, subject};
-use quaject_esp_check::{Engine, Options};
+use quaject_esp_check::Options;
 use quaject_esp_run::{HostCode, HostError, Interrupts};
-use report::report_verdict;
-use search::{unwrap_or_report, with_progress};
+use report::remove_earlier_output;
 
+/// Verifies a program. The status is 1 at a violation, so that an error in the input has that of the command line, 2.
 pub(crate) fn verify(terminal: &Terminal, arguments: Verify) -> Result<Status, CliError> {
+    verify_program(terminal, arguments).map_err(|error| match error.status {
+        Status::Failed => CliError { status: Status::Usage, ..error },
+        _ => error,
+    })
+}
+
+fn verify_program(terminal: &Terminal, arguments: Verify) -> Result<Status, CliError> {
     refuse_options_without_effect(&arguments)?;
+    remove_earlier_output(&arguments)?;
     if arguments.fastpath {
         return refinement::verify_refinement(terminal, &arguments);
     }
     let modelled = open_models(terminal, &arguments.file, &subject(&arguments))?;
-    let Some(models) = &modelled.models else { return Ok(Status::Failed) };
+    let Some(models) = &modelled.models else { return Ok(Status::Usage) };
     if models.len() > 1 && (arguments.trace.is_some() || arguments.chart.is_some()) {
         let error = HostError::usage(
             HostCode::Choice,
@@ -34,19 +43,13 @@ pub(crate) fn verify(terminal: &Terminal, arguments: Verify) -> Result<Status, C
         return Err(CliError::from(error.help(choose_model_help(models))));
     }
     verify_each(terminal, &arguments, models.iter(), |model, options| match arguments.engine {
-        VerifyEngine::Builtin => {
-            let checked = with_progress(terminal, |progress| quaject_esp_check::check(model, options, progress));
-            match unwrap_or_report(terminal, &modelled, model, checked)? {
-                Some(report) => report_verdict(&modelled, model, options, &report, &arguments, Engine::Builtin),
-                None => Ok(Status::Failed),
-            }
-        }
+        VerifyEngine::Builtin => builtin::verify_model(terminal, &modelled, model, options, &arguments),
         VerifyEngine::Spin => spin::verify_model(terminal, &modelled, model, options, &arguments),
     })
 }
 
-/// Verifies each model in turn and combines the statuses: a violation outweighs an open question. A signal ends the
-/// process after the verdict that it interrupted.
+/// Verifies each model in turn and combines the statuses: a violation outweighs an error in the input, that an open
+/// question, and that a spurious violation. A signal ends the process after the verdict that it interrupted.
 fn verify_each<T>(
     terminal: &Terminal,
     arguments: &Verify,
@@ -58,7 +61,11 @@ fn verify_each<T>(
     let mut combined = Status::Done;
     for model in models {
         let status = verify_model(model, &options)?;
-        if combined != Status::Failed && status != Status::Done {
+        let weight = |status: Status| {
+            let by_weight = [Status::Spurious, Status::Unfinished, Status::Usage, Status::Failed];
+            by_weight.iter().position(|known| *known == status)
+        };
+        if weight(status) > weight(combined) {
             combined = status;
         }
         if let (Status::Unfinished, Some(signal)) = (status, interrupts.signal()) {

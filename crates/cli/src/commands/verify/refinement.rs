@@ -18,7 +18,7 @@ pub(super) fn verify_refinement(terminal: &Terminal, arguments: &Verify) -> Resu
     let compared = refinement_models(source, &mut disk, &subject, Limits::default()).map_err(unknown_name)?;
     let modelled = &compared.modelled;
     terminal.print_diagnostics(&modelled.sources, &modelled.diagnostics);
-    let (Some(models), Some(fast)) = (&modelled.models, &compared.models) else { return Ok(Status::Failed) };
+    let (Some(models), Some(fast)) = (&modelled.models, &compared.models) else { return Ok(Status::Usage) };
     if fast.iter().all(|fast| fast.path_attempts.is_empty() && fast.excluded.is_empty()) {
         let error =
             HostError::new(HostCode::Empty, format!("`{}` has no fast paths to compare", arguments.file.display()));
@@ -63,7 +63,7 @@ fn verify_model(
     match arguments.engine {
         VerifyEngine::Builtin => {
             let checked = with_progress(terminal, |progress| refine(input, &options.limits, progress));
-            let Some(report) = unwrap_or_report(terminal, modelled, model, checked)? else { return Ok(Status::Failed) };
+            let Some(report) = unwrap_or_report(terminal, modelled, model, checked)? else { return Ok(Status::Usage) };
             if arguments.json {
                 print_record(&report.record(model))?;
             } else {

@@ -4,47 +4,90 @@ use crate::arguments::Verify;
 use crate::terminal::{CliError, Status, print_verdict};
 use quaject_esp::LoweredModels;
 use quaject_esp_check::{
-    Concretization, Counterexample, Engine, Limits, Options, Report, Timer, Verdict, VerdictRecord, counterexample_file,
+    Concretization, Counterexample, Engine, Limits, Options, Report, Spuriousness, Timer, Verdict, VerdictRecord,
+    counterexample_file,
 };
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_run::files::write_file;
-use quaject_esp_run::monotonic_time;
+use quaject_esp_run::{HostCode, HostError, monotonic_time};
+use std::fs;
 use std::time::Duration;
 
 /// The time and memory of checking a counterexample on the program itself.
 const CONCRETIZATION_SECONDS: u64 = 10;
 const CONCRETIZATION_BYTES: u64 = 1_000_000_000;
 
-/// Prints a verdict; of a counterexample also whether it is one of the program itself, and writes its files.
-pub(super) fn report_verdict(
+/// A violation of a model in relation to the program itself.
+pub(super) struct FoundViolation {
+    pub(super) report: Report,
+    pub(super) counterexample: Counterexample,
+    pub(super) concretization: Concretization,
+}
+
+/// The result of a check: its report, and the spurious violations that were found before, beyond which it went on.
+pub(super) struct Verified {
+    pub(super) report: Report,
+    /// Of a violation: its relation to the program itself.
+    pub(super) concretization: Option<Concretization>,
+    pub(super) spurious: Vec<FoundViolation>,
+}
+
+/// Prints a verdict, and writes the files of its counterexample. Without another violation the first spurious one is
+/// shown.
+pub(super) fn report_verified(
     modelled: &LoweredModels,
     model: &ModelProgram,
     options: &Options,
-    report: &Report,
+    verified: &Verified,
     arguments: &Verify,
     engine: Engine,
 ) -> Result<Status, CliError> {
-    let concretize = || match &report.verdict {
-        Verdict::Violated(found) => concretize(modelled, model, found, options),
-        Verdict::Holds | Verdict::Unfinished(_) => None,
+    let Verified { report, concretization, spurious } = verified;
+    let is_violated = matches!(report.verdict, Verdict::Violated(_));
+    let (shown, concretization, others) = match spurious.split_first() {
+        Some((first, others)) if !is_violated => (&first.report, Some(&first.concretization), others),
+        _ => (report, concretization.as_ref(), &spurious[..]),
     };
     if arguments.json {
-        let record = report.record(model, options, concretize().as_ref());
-        print_record(&VerdictRecord { engine, ..record })?;
+        let spurious = others.iter().map(|found| spurious_to_json(model, found)).collect();
+        let beyond = (!verified.spurious.is_empty() && !is_violated).then(|| report.verdict.name());
+        let record = shown.record(model, options, concretization);
+        print_record(&VerdictRecord { engine, spurious, beyond, ..record })?;
     } else {
-        // Before the check on the program itself, which can take seconds.
-        print_verdict(report.text(model, options).as_bytes())?;
-        if let Some(concretization) = concretize() {
+        print_verdict(shown.text(model, options).as_bytes())?;
+        for found in others {
+            let (violation, relation) =
+                (found.counterexample.violation.text(&model.program), found.concretization.text());
+            print_verdict(format!("also {violation}\n  {relation}\n").as_bytes())?;
+        }
+        if !spurious.is_empty() && !is_violated {
+            print_verdict(format!("beyond: {}\n", report.verdict_text(model, options)).as_bytes())?;
+        }
+        if let Some(concretization) = concretization {
             print_verdict(format!("{}\n", concretization.text()).as_bytes())?;
         }
     }
-    Ok(match &report.verdict {
-        Verdict::Holds => Status::Done,
-        Verdict::Violated(found) => {
-            write_counterexample(arguments, modelled, model, found)?;
-            Status::Failed
-        }
-        Verdict::Unfinished(_) => Status::Unfinished,
+    if let Verdict::Violated(found) = &shown.verdict {
+        write_counterexample(arguments, modelled, model, found)?;
+    }
+    let is_undecided =
+        |found: &FoundViolation| matches!(found.concretization.spuriousness, Spuriousness::SpuriousRun(_));
+    Ok(match (&report.verdict, concretization) {
+        (Verdict::Unfinished(_), _) => Status::Unfinished,
+        (Verdict::Holds, _) if spurious.iter().any(is_undecided) => Status::Unfinished,
+        (_, Some(concretization)) if concretization.is_spurious() => Status::Spurious,
+        (Verdict::Violated(_), _) => Status::Failed,
+        (Verdict::Holds, _) => Status::Done,
+    })
+}
+
+fn spurious_to_json(model: &ModelProgram, found: &FoundViolation) -> serde_json::Value {
+    let FoundViolation { counterexample, concretization, .. } = found;
+    serde_json::json!({
+        "problem": counterexample.violation.name(),
+        "explanation": counterexample.violation.text(&model.program),
+        "spuriousness": concretization.spuriousness.name(),
+        "causes": concretization.causes,
     })
 }
 
@@ -86,6 +129,28 @@ fn write_counterexample(
     }
     if let Some(path) = &arguments.chart {
         write_file(path, quaject_esp_check::chart(model, found).as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Removes counterexamples that an earlier run has written to the files that the command line names: after a run
+/// without a violation they would be taken for its result. Another file is not overwritten.
+pub(super) fn remove_earlier_output(arguments: &Verify) -> Result<(), CliError> {
+    let is_trace: fn(&str) -> bool = counterexample_file::CounterexampleFile::has_header;
+    let is_chart: fn(&str) -> bool = |text| text.starts_with("<svg ");
+    for (path, is_ours) in [(&arguments.trace, is_trace), (&arguments.chart, is_chart)] {
+        let Some(path) = path else { continue };
+        let Ok(metadata) = fs::metadata(path) else { continue };
+        if !metadata.is_file() {
+            continue;
+        }
+        let bytes = fs::read(path).map_err(|error| HostError::file("read", path.display(), &error))?;
+        if !bytes.is_empty() && !std::str::from_utf8(&bytes).is_ok_and(is_ours) {
+            let message = format!("`{}` exists and is no counterexample of `qj verify`", path.display());
+            let error = HostError::usage(HostCode::Conflict, message);
+            return Err(CliError::from(error.help("name another file, or remove this one")));
+        }
+        fs::remove_file(path).map_err(|error| HostError::file("remove", path.display(), &error))?;
     }
     Ok(())
 }

@@ -1,12 +1,12 @@
 //! `qj verify --engine spin`: calls Spin with the options of the command line, and prints its verdicts.
 
-use super::report::{print_record, report_verdict};
+use super::report::{Verified, concretize, print_record, report_verified};
 use super::search::{report_refusal, too_many_instances};
 use crate::arguments::Verify;
 use crate::commands::promela::print_inexpressible;
 use crate::terminal::{CliError, Status, Terminal, print_verdict};
 use quaject_esp::LoweredModels;
-use quaject_esp_check::{Engine, Options, RefinementInput, Refusal, unfinished_text};
+use quaject_esp_check::{Engine, Options, RefinementInput, Refusal, Verdict, unfinished_text};
 use quaject_esp_gen::promela::Reduction;
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_run::spin::{Spin, SpinRefinementVerdict, VerifyError};
@@ -42,7 +42,12 @@ pub(super) fn verify_model(
         terminal.print_status(format!("spin: {}", incomplete.text()));
     }
     if verified.unreproduced.is_none() {
-        return report_verdict(modelled, model, &verified.options, &verified.report, arguments, Engine::Spin);
+        let concretization = match &verified.report.verdict {
+            Verdict::Violated(found) => concretize(modelled, model, found, &verified.options),
+            Verdict::Holds | Verdict::Unfinished(_) => None,
+        };
+        let found = Verified { report: verified.report, concretization, spurious: Vec::new() };
+        return report_verified(modelled, model, &verified.options, &found, arguments, Engine::Spin);
     }
     if arguments.json {
         print_record(&verified.record(model, None))?;
@@ -90,11 +95,11 @@ fn report_failure(
     match error {
         VerifyError::Inexpressible(refusals) => {
             print_inexpressible(terminal, modelled, model, &refusals);
-            Ok(Status::Failed)
+            Ok(Status::Usage)
         }
         VerifyError::Refused(refusal) => {
             report_refusal(terminal, modelled, model, refusal)?;
-            Ok(Status::Failed)
+            Ok(Status::Usage)
         }
         VerifyError::ObserverUnfinished { observer, limit } => {
             print_verdict(format!("{}\n", unfinished_text(&observer, limit.into())).as_bytes())?;
