@@ -10,6 +10,9 @@ thread's for the time of a backtrace, so the process must be live, not a core. x
 
 import gdb
 
+# The bits of `slow` with which every context is in `queued_sp` (QJ_AC_SLOW_INSTRUMENTED).
+INSTRUMENTED = 0x3E
+
 REGISTERS = ("rip", "rsp", "rbp", "rbx", "r12", "r13", "r14", "r15")
 
 
@@ -86,7 +89,7 @@ def tasks():
             found.append((int(task["number"]), "runnable", context(address(task["queued_sp"])), name))
         elif address(task) in below:
             found.append((int(task["number"]), "called", context(below[address(task)]), name))
-        elif at_end(task) or int(state["slow"]) != 0 and address(task["queued_sp"]) != 0:
+        elif at_end(task) or int(state["slow"]) & INSTRUMENTED != 0 and address(task["queued_sp"]) != 0:
             found.append((int(task["number"]), "waits", context(address(task["queued_sp"])), name))
     return found
 

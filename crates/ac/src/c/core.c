@@ -122,7 +122,7 @@ void qj_ac_start(void) {
     runtime->root.name = "root";
     runtime->current = &runtime->root;
     runtime->slow = qj_ac__instrumentation();
-    if (runtime->slow != 0) qj_ac__instrument_root(runtime);
+    if (qj_ac__is_instrumented(runtime)) qj_ac__instrument_root(runtime);
     qj_ac__overflow_handler_install(runtime);
     /* Relaxed, without a partner: a thread that is counted itself reads it, to find out whether it is the only one. */
     __atomic_fetch_add(&qj_ac__threads, 1, __ATOMIC_RELAXED);
@@ -159,13 +159,13 @@ static bool waits_for_block_end(const struct qj_ac_task *task) { return task->fi
 bool qj_ac__is_suspended(const struct qj_ac_task *task) {
     const struct qj_ac_runtime *runtime = task->runtime;
     if (task == runtime->current) return false;
-    if (runtime->slow != 0) return task->queued_sp != NULL && !waits_for_block_end(task);
+    if (qj_ac__is_instrumented(runtime)) return task->queued_sp != NULL && !waits_for_block_end(task);
     return task->sp != NULL || task->prev != NULL;
 }
 
 /* The field that receives the context of a task that is about to wait; see `struct qj_ac_task`. */
 static void **context_field(const struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
-    return task->prev != NULL || waits_for_block_end(task) || runtime->slow != 0 ? &task->queued_sp : &task->sp;
+    return task->prev != NULL || waits_for_block_end(task) || qj_ac__is_instrumented(runtime) ? &task->queued_sp : &task->sp;
 }
 
 void qj_ac__switch_to(struct qj_ac_runtime *runtime, struct qj_ac_task *to) {
@@ -173,7 +173,7 @@ void qj_ac__switch_to(struct qj_ac_runtime *runtime, struct qj_ac_task *to) {
     void *context = to->sp != NULL ? to->sp : to->queued_sp;
     runtime->current = to;
     runtime->statistics.switches++;
-    if (QJ_AC_UNLIKELY(runtime->slow != 0)) {
+    if (QJ_AC_UNLIKELY(qj_ac__is_instrumented(runtime))) {
         to->queued_sp = NULL;
         qj_ac__instrument_before(runtime, task, to, false);
         qj_ac__switch(&task->queued_sp, context, to);
@@ -220,16 +220,38 @@ static void first_wait_instrumented(struct qj_ac_runtime *runtime, struct qj_ac_
     qj_ac__instrument_after(runtime, task);
 }
 
+/* As the inline functions of the same purpose, for a task that is in the queue or not. */
+static void first_wait(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
+    if (qj_ac__is_instrumented(runtime)) {
+        first_wait_instrumented(runtime, task);
+        return;
+    }
+    void *to = qj_ac__first_wait(runtime, task);
+    if (context_field(runtime, task) == &task->sp) {
+        runtime->current = qj_ac__switch_first_waiting(task, to);
+    } else {
+        qj_ac__switch_first_queued(task, to);
+    }
+}
+
 void qj_ac__suspend_slow(void) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     if (runtime->current == &qj_ac__no_task) qj_ac_start();
     qj_ac__check_stack(runtime);
     struct qj_ac_task *task = runtime->current;
-    if (task->parent_sp != NULL) {
-        first_wait_instrumented(runtime, task);
-    } else {
-        qj_ac__switch_to(runtime, qj_ac__dequeue(runtime));
+    bool due = qj_ac__poll_is_due(runtime);
+    if (task->parent_sp != NULL && !due) {
+        first_wait(runtime, task);
+        return;
     }
+    struct qj_ac_task *parent = NULL;
+    if (task->parent_sp != NULL) {
+        parent = task->parent;
+        qj_ac__detach(runtime, task);
+        qj_ac__unlink(parent);
+    }
+    if (due) qj_ac__poller_to_front(runtime, parent);
+    qj_ac__switch_to(runtime, qj_ac__dequeue(runtime));
 }
 
 int qj_ac__yield_slow(void) {
@@ -267,6 +289,14 @@ static void detach_down_to(struct qj_ac_runtime *runtime, struct qj_ac_task *to)
     }
 }
 
+/* The task to run in a direct yield to `to`, which is in no queue: the poller if it is due. */
+static struct qj_ac_task *target_or_poller(struct qj_ac_runtime *runtime, struct qj_ac_task *to) {
+    if (!qj_ac__poll_is_due(runtime) || to == runtime->poller) return to;
+    qj_ac__to_queue(to);
+    qj_ac__poller_to_front(runtime, to);
+    return qj_ac__dequeue(runtime);
+}
+
 int qj_ac__yield_to_nodispatch_slow(struct qj_ac_task *to) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     if (runtime->current == &qj_ac__no_task) qj_ac_start();
@@ -276,7 +306,7 @@ int qj_ac__yield_to_nodispatch_slow(struct qj_ac_task *to) {
     detach_down_to(runtime, to);
     if (!qj_ac__is_suspended(to)) return -ESRCH;
     if (to->prev != NULL) qj_ac__unlink(to);
-    qj_ac__switch_to(runtime, to);
+    qj_ac__switch_to(runtime, target_or_poller(runtime, to));
     return 0;
 }
 
@@ -292,6 +322,7 @@ int qj_ac__yield_to_slow(struct qj_ac_task *to) {
     /* The original implementation leaves the target in the queue, so that it is dispatched again after its end
      * (4.1.2). */
     if (to->prev != NULL) qj_ac__unlink(to);
+    to = target_or_poller(runtime, to);
     qj_ac__push_back(runtime, task);
     qj_ac__switch_to(runtime, to);
     return qj_ac__wait_result(runtime);
@@ -418,7 +449,7 @@ static void call_instrumented(struct qj_ac_runtime *runtime, struct qj_ac_task *
 void qj_ac__async_slow(void (*function)(void *), void *argument) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     struct qj_ac_task *task = new_task(runtime);
-    if (runtime->slow == 0) {
+    if (!qj_ac__is_instrumented(runtime)) {
         qj_ac__to_pool(runtime, task);
         qj_ac_async(function, argument);
     } else {
@@ -439,21 +470,24 @@ void qj_ac_async_eager(void (*function)(void *), void *argument) {
     qj_ac_async(run_eager, &start);
 }
 
-/* The end of a task when instrumentation is enabled, no other task is runnable, or a block was left open. */
+/* The end of a task when instrumentation is enabled, an event is awaited, no other task is runnable, or a block was left
+ * open. */
 static __attribute__((noinline)) struct qj_ac__destination end_slow(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
     struct qj_ac_finish *home = task->home;
     if (task->finish != home) qj_ac__fatal_open_block(task);
     runtime->statistics.ended++;
     struct qj_ac_task *next = home->waiter;
-    if (--home->count != 0 || next == NULL) {
-        next = qj_ac__dequeue(runtime);
-    } else {
-        home->waiter = NULL;
+    bool joins = --home->count == 0 && next != NULL;
+    if (joins) home->waiter = NULL;
+    if (qj_ac__poll_is_due(runtime)) {
+        qj_ac__poller_to_front(runtime, joins ? next : NULL);
+        joins = false;
     }
+    if (!joins) next = qj_ac__dequeue(runtime);
     runtime->current = next;
     void *context = next->queued_sp;
     task->sp = NULL;
-    if (runtime->slow == 0) {
+    if (!qj_ac__is_instrumented(runtime)) {
         qj_ac__to_pool(runtime, task);
     } else {
         next->queued_sp = NULL;
@@ -529,19 +563,19 @@ void qj_ac__run_block(void *argument) {
 struct qj_ac_task *qj_ac__fork_begin(void) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     struct qj_ac_task *task = new_task(runtime);
-    if (runtime->slow != 0) qj_ac__instrument_before(runtime, runtime->current, task, false);
+    if (qj_ac__is_instrumented(runtime)) qj_ac__instrument_before(runtime, runtime->current, task, false);
     runtime->current = task;
     return task;
 }
 
 void qj_ac__fork_started(void) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
-    if (runtime->slow != 0) qj_ac__instrument_after(runtime, runtime->current);
+    if (qj_ac__is_instrumented(runtime)) qj_ac__instrument_after(runtime, runtime->current);
 }
 
 void qj_ac__fork_detached(void) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
-    if (runtime->slow != 0) qj_ac__instrument_after(runtime, runtime->current);
+    if (qj_ac__is_instrumented(runtime)) qj_ac__instrument_after(runtime, runtime->current);
 }
 
 void qj_ac__fork_detach(void) { qj_ac__detach(&qj_ac__thread, qj_ac__thread.current); }
@@ -556,7 +590,7 @@ void qj_ac__fork_end(void) {
     }
     if (task->finish != task->home) qj_ac__fatal_open_block(task);
     runtime->current = task->parent;
-    if (runtime->slow != 0) qj_ac__instrument_before(runtime, task, task->parent, true);
+    if (qj_ac__is_instrumented(runtime)) qj_ac__instrument_before(runtime, task, task->parent, true);
     /* A task that was started by a call may still be the hot stack of the pool. */
     if (runtime->spare != task) qj_ac__stack_free(runtime, task);
     qj_ac__jump(qj_ac__detach_context(context), task->parent);

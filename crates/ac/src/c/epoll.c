@@ -8,14 +8,14 @@
  *
  * The kernel drops a registration when the last descriptor of the open file description is closed; the library is not
  * notified, and the same number may later be a socket that is not registered. So a wait that relies on an old
- * registration is marked doubtful, and is registered again after some time, or some number of polls, without an
- * event. */
+ * registration is marked doubtful, and is registered again after some time. */
 #include "io.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum direction { IN, OUT };
@@ -29,9 +29,8 @@ struct descriptor_state {
 
 /* A socket's registration. */
 #define EDGES (EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET)
-/* How long a registration stays doubtful without events, and for how many polls if every poll has events. */
-#define DOUBT_MS 1
-#define POLLS_PER_DOUBT 256
+/* How long a registration stays doubtful. */
+#define DOUBT_NS 1000000u
 /* The maximum of consecutive operations without a wait before other tasks run. */
 #define AT_ONCE_IN_A_ROW 32
 
@@ -41,7 +40,9 @@ struct epoll {
     size_t table_count;
     int *doubts; /* descriptors; room for `table_count` */
     size_t doubt_count;
-    unsigned polls, at_once;
+    uint64_t doubt_ends_ns; /* while `doubt_count` is not 0: when the oldest doubt is resolved */
+    unsigned at_once;
+    bool coarse;            /* the kernel, or a sandbox, has no epoll_pwait2 */
     int wake;
 };
 
@@ -104,6 +105,7 @@ static void mark_doubtful(struct epoll *epoll, int descriptor) {
     struct descriptor_state *state = descriptor_state_of(epoll, descriptor);
     if (state->doubted) return;
     state->doubted = true;
+    if (epoll->doubt_count == 0) epoll->doubt_ends_ns = qj_ac__now_ns() + DOUBT_NS;
     epoll->doubts[epoll->doubt_count++] = descriptor;
 }
 
@@ -261,7 +263,7 @@ void qj_ac__epoll_start(struct qj_ac_io *io, struct io_operation *operation) {
     operation->done = true;
     io->pending--;
     /* Completed without a wait; a peer that always has data must not starve the other tasks. */
-    if (++epoll->at_once % AT_ONCE_IN_A_ROW == 0) qj_ac_yield();
+    if (++epoll->at_once % AT_ONCE_IN_A_ROW == 0 || qj_ac__poll_is_due(&qj_ac__thread)) qj_ac_yield();
 }
 
 /* Ends a wait. Edge-triggered registrations stay. */
@@ -288,14 +290,29 @@ static void complete_ready(struct qj_ac_io *io, int descriptor, enum direction d
     }
 }
 
+/* Waits in nanoseconds where the kernel can (Linux 5.11), otherwise in milliseconds, rounded up. */
+static int wait_for_events(struct epoll *epoll, struct epoll_event *events, int room, uint64_t timeout_ns) {
+#ifdef SYS_epoll_pwait2
+    if (!epoll->coarse && timeout_ns != 0 && timeout_ns != UINT64_MAX) {
+        struct {
+            int64_t seconds, nanoseconds;
+        } timeout = {(int64_t)(timeout_ns / 1000000000u), (int64_t)(timeout_ns % 1000000000u)};
+        long count = syscall(SYS_epoll_pwait2, epoll->set, events, room, &timeout, NULL, (size_t)0);
+        if (count >= 0 || errno == EINTR) return (int)count;
+        epoll->coarse = true;
+    }
+#endif
+    uint64_t timeout_ms = timeout_ns / 1000000 + (timeout_ns % 1000000 != 0);
+    int timeout = timeout_ns == UINT64_MAX ? -1 : timeout_ms > 1u << 30 ? 1 << 30 : (int)timeout_ms;
+    return epoll_wait(epoll->set, events, room, timeout);
+}
+
 void qj_ac__epoll_poll(struct qj_ac_io *io, uint64_t timeout_ns) {
     struct epoll *epoll = io->epoll;
     struct epoll_event events[256];
-    uint64_t timeout_ms = timeout_ns / 1000000 + (timeout_ns % 1000000 != 0);
-    int timeout = timeout_ns == UINT64_MAX ? -1 : timeout_ms > 1u << 30 ? 1 << 30 : (int)timeout_ms;
-    if (epoll->doubt_count > 0 && (timeout < 0 || timeout > DOUBT_MS)) timeout = DOUBT_MS;
-    int count = epoll_wait(epoll->set, events, 256, timeout);
-    if ((count == 0 && timeout != 0) || ++epoll->polls % POLLS_PER_DOUBT == 0) renew_doubtful(epoll);
+    if (epoll->doubt_count > 0 && timeout_ns > DOUBT_NS) timeout_ns = DOUBT_NS;
+    int count = wait_for_events(epoll, events, 256, timeout_ns);
+    if (epoll->doubt_count > 0 && qj_ac__now_ns() >= epoll->doubt_ends_ns) renew_doubtful(epoll);
     for (int i = 0; i < count; i++) {
         int descriptor = events[i].data.fd;
         if (descriptor == epoll->wake) {

@@ -96,6 +96,8 @@ int qj_ac_dispatch(struct qj_ac_group *group) {
             result = qj_ac_poll_recv_group(group, &call.item, &call.request, &call.cookie);
             if (result == 0) {
                 if (call.item->dispatch != NULL) qj_ac_async(run_dispatched, &call);
+                /* A peer that always has a request, and handlers that never wait, leave no other switch. */
+                if (qj_ac__poll_is_due(&qj_ac__thread)) qj_ac_yield();
                 result = qj_ac_is_canceled() ? QJ_AC_CANCELED : 0;
             } else if (result == -EWOULDBLOCK) {
                 result = wait_for_group(group);

@@ -120,10 +120,18 @@ QJ_AC_INLINE void qj_ac__item_remove(const struct qj_ac_cancel_item *item) {
 #define QJ_AC_SLOW_ASAN 4u
 #define QJ_AC_SLOW_TSAN 8u
 #define QJ_AC_SLOW_MEMCHECK 16u
+/* Not instrumentation: a timer, I/O or another thread is waited for, so that every switch compares the processor's
+ * counter with the poller's last run. */
+#define QJ_AC_SLOW_CLOCK 64u
+#define QJ_AC_SLOW_INSTRUMENTED (QJ_AC_SLOW_TRACE | QJ_AC_SLOW_ASAN | QJ_AC_SLOW_TSAN | QJ_AC_SLOW_MEMCHECK)
+/* Whether every switch is reported to `qj_ac__instrument_before` and `_after`. Constant after the start. */
+QJ_AC_INLINE bool qj_ac__is_instrumented(const struct qj_ac_runtime *runtime) {
+    return (runtime->slow & QJ_AC_SLOW_INSTRUMENTED) != 0;
+}
 uintptr_t qj_ac__instrumentation(void);
 void qj_ac__instrument_stack(struct qj_ac_runtime *runtime, struct qj_ac_task *task);
 void qj_ac__instrument_unstack(struct qj_ac_runtime *runtime, struct qj_ac_task *task);
-/* Around every switch while `runtime->slow` is set. `before` on the old stack, `after` on the new one. */
+/* Around every switch while instrumentation is enabled. `before` on the old stack, `after` on the new one. */
 void qj_ac__instrument_before(struct qj_ac_runtime *runtime, struct qj_ac_task *from, struct qj_ac_task *to, bool ends);
 void qj_ac__instrument_after(struct qj_ac_runtime *runtime, struct qj_ac_task *now);
 /* The memory of a task's stack, or of the thread's own. */
@@ -142,6 +150,38 @@ void qj_ac__timer_unset(struct qj_ac_runtime *runtime, struct qj_ac_timer *timer
 bool qj_ac__timers_fire(struct qj_ac_runtime *runtime);
 
 /* ---- poll.c ---- */
+/* A counter of the processor that costs little to read; and how much it grows between two runs of the poller at most,
+ * if tasks switch: some 20 to 100 microseconds. Only differences are used, and one that is wrong makes the poller run
+ * early. */
+#if defined(__x86_64__)
+#define QJ_AC__TICKS_PER_POLL 100000u
+QJ_AC_INLINE uint64_t qj_ac__ticks(void) { return __builtin_ia32_rdtsc(); }
+#elif defined(__aarch64__)
+QJ_AC_INLINE uint64_t qj_ac__frequency(void) {
+    uint64_t frequency;
+    __asm__("mrs %0, cntfrq_el0" : "=r"(frequency));
+    return frequency;
+}
+#define QJ_AC__TICKS_PER_POLL (qj_ac__frequency() / 10000)
+QJ_AC_INLINE uint64_t qj_ac__ticks(void) {
+    uint64_t ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+}
+#else
+#define QJ_AC__TICKS_PER_POLL 100000u
+QJ_AC_INLINE uint64_t qj_ac__ticks(void) { return qj_ac__now_ns(); }
+#endif
+/* Whether the poller is in the queue and should run before any other task. */
+QJ_AC_INLINE bool qj_ac__poll_is_due(const struct qj_ac_runtime *runtime) {
+    return QJ_AC_UNLIKELY(runtime->slow & QJ_AC_SLOW_CLOCK) &&
+           qj_ac__ticks() - runtime->polled_ticks >= QJ_AC__TICKS_PER_POLL && runtime->poller->prev != NULL &&
+           runtime->poller != runtime->current;
+}
+/* Moves the poller, which is due, to the front of the queue. `next`, if not null, is a task in no queue that would have
+ * run now: it is put behind the first other task, which could otherwise never run, if `next` is resumed ahead of the
+ * queue again and again. */
+void qj_ac__poller_to_front(struct qj_ac_runtime *runtime, struct qj_ac_task *next);
 /* Makes sure that timers, I/O and other threads are polled while tasks run. */
 void qj_ac__poller_wanted(struct qj_ac_runtime *runtime);
 void qj_ac__poller_stop(struct qj_ac_runtime *runtime);

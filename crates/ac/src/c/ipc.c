@@ -194,7 +194,7 @@ QJ_AC_INLINE void receive_and_run(struct qj_ac_channel *channel) {
     self->prev = last;
     self->next = rest;
     rest->prev = self;
-    if (QJ_AC_UNLIKELY(runtime->slow != 0)) {
+    if (QJ_AC_UNLIKELY(qj_ac__is_instrumented(runtime))) {
         qj_ac__switch_to(runtime, first);
         return;
     }
@@ -243,7 +243,7 @@ void qj_ac__yield_to_others(void) {
     struct qj_ac_task *next = runtime->queue.next;
     if (runtime->current == &qj_ac__no_task || next == &runtime->queue) return;
     bool poller_alone = next == runtime->poller && next->next == &runtime->queue;
-    if (!poller_alone || ++polls % POLLS_PER_ROUND == 0) qj_ac_yield();
+    if (!poller_alone || ++polls % POLLS_PER_ROUND == 0 || qj_ac__poll_is_due(runtime)) qj_ac_yield();
 }
 
 static __attribute__((noinline)) int poll_slow(struct qj_ac_channel *channel, struct qj_ac_message *request,
@@ -263,7 +263,9 @@ QJ_AC_INLINE bool no_other_task_runnable(const struct qj_ac_runtime *runtime) {
 }
 /* Whether polling the next slot is the only work of the thread. */
 QJ_AC_INLINE bool has_no_other_work(const struct qj_ac_channel *channel) {
-    return (channel->inbox_count | (uint32_t)channel->dead) == 0 && no_other_task_runnable(&qj_ac__thread);
+    const struct qj_ac_runtime *runtime = &qj_ac__thread;
+    return (channel->inbox_count | (uint32_t)channel->dead) == 0 && no_other_task_runnable(runtime) &&
+           !qj_ac__poll_is_due(runtime);
 }
 
 static __attribute__((noinline)) int run_responses(struct qj_ac_channel *channel, struct qj_ac_message *request,
@@ -402,6 +404,8 @@ static int wait_for_request(struct qj_ac_channel *channel) {
 
 int qj_ac_recv(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie) {
     if (qj_ac__thread.current == &qj_ac__no_task) qj_ac_start();
+    /* Before a request is taken, because the block may be cancelled then. */
+    if (qj_ac__poll_is_due(&qj_ac__thread) && qj_ac_yield() != 0) return QJ_AC_CANCELED;
     for (;;) {
         int result = qj_ac__poll_once(channel, request, cookie);
         if (result != -EWOULDBLOCK) return result;

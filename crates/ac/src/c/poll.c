@@ -1,5 +1,7 @@
-/* The poller: a task of the library that polls timers, I/O, channels and wakes of other threads once per round of the
- * dispatch queue, and sleeps when no other task is runnable. It is created by the first timer, I/O or remote wait, and
+/* The poller: a task of the library that polls timers, I/O, channels and wakes of other threads, and sleeps when no other
+ * task is runnable. It runs once per round of the dispatch queue; and if a timer, I/O or another thread is waited for,
+ * at the first switch of whatever kind after some 100 microseconds: an event is late by that time and by what the
+ * running task computes before it switches, however many tasks there are. It is created by the first timer, I/O or remote wait, and
  * is in the queue exactly while an event is pending; so an empty queue is a deadlock. */
 #include "internal.h"
 
@@ -9,8 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Rounds of a busy queue between two reads of the clock. */
+/* Rounds of a busy queue, and growth of the processor's counter, between two reads of the clock at most. */
 #define ROUNDS_PER_CLOCK 16
+#define TICKS_PER_CLOCK (QJ_AC__TICKS_PER_POLL / 8)
 /* The interval at which a thread that sleeps on I/O polls its channels. */
 #define CHANNELS_EVERY_NS 200000u
 
@@ -18,10 +21,13 @@
 static __thread struct qj_ac_finish home;
 static __thread bool parked;
 
-static bool pending(const struct qj_ac_runtime *runtime) {
-    return runtime->timers != NULL || runtime->remote_waits != 0 || runtime->channels != NULL ||
-           qj_ac__io_pending(runtime);
+/* Whether an event is waited for that must not be late. Messages may be late by a round: their senders and receivers
+ * switch so often that a look at the clock at each switch would cost more than it gains. */
+static bool clocked(const struct qj_ac_runtime *runtime) {
+    return runtime->timers != NULL || runtime->remote_waits != 0 || qj_ac__io_pending(runtime);
 }
+
+static bool pending(const struct qj_ac_runtime *runtime) { return clocked(runtime) || runtime->channels != NULL; }
 
 /* Sleeps until another thread rings, at most `timeout_ns`. */
 static void sleep_on_doorbell(struct qj_ac_runtime *runtime, uint64_t timeout_ns) {
@@ -55,21 +61,47 @@ static void sleep_until_something(struct qj_ac_runtime *runtime) {
     __atomic_store_n(&runtime->doorbell, 0, __ATOMIC_SEQ_CST);
 }
 
+/* The tasks behind `last`, which were woken since it was the last of the queue, go behind `first`: they run early, and
+ * the others are not starved by a stream of events. Returns whether there are any. */
+static bool advance_woken(struct qj_ac_runtime *runtime, struct qj_ac_task *first, struct qj_ac_task *last) {
+    struct qj_ac_task *end = &runtime->queue, *woken = last->next, *last_woken = end->prev;
+    if (woken == end) return false;
+    if (first == last) return true;
+    last->next = end;
+    end->prev = last;
+    last_woken->next = first->next;
+    first->next->prev = last_woken;
+    first->next = woken;
+    woken->prev = first;
+    return true;
+}
+
 static void poller(void *argument) {
     struct qj_ac_runtime *runtime = argument;
     unsigned rounds = 0;
+    uint64_t clock_ticks = 0;
     runtime->poller = runtime->current;
     runtime->poller->name = "poller";
     /* The task that started the poller is about to wait; until it does, it cannot be scheduled. */
     qj_ac_yield();
     for (;;) {
-        bool idle = runtime->queue.next == &runtime->queue;
-        qj_ac__remote_drain(runtime);
+        bool idle = runtime->queue.next == &runtime->queue, woke = false;
+        uint64_t ticks = runtime->polled_ticks = qj_ac__ticks();
         if (runtime->channels != NULL) qj_ac__channels_poll(runtime);
+        /* Nothing below runs other tasks. */
+        struct qj_ac_task *first = runtime->queue.next, *last = runtime->queue.prev;
+        qj_ac__remote_drain(runtime);
         /* Switches to the next task and waits in one call. */
         if (!idle && qj_ac__io_pending(runtime)) qj_ac__io_poll(runtime, 0);
-        if (idle || ++rounds % ROUNDS_PER_CLOCK == 0) qj_ac__timers_fire(runtime);
-        if (!pending(runtime)) {
+        if (idle || ticks - clock_ticks >= TICKS_PER_CLOCK || ++rounds % ROUNDS_PER_CLOCK == 0) {
+            clock_ticks = ticks;
+            woke = qj_ac__timers_fire(runtime);
+        }
+        /* The tasks that it has woken, or whose block it has cancelled, run only if the others let them, which may hand
+         * the processor to each other: so it looks once more before it rests. */
+        woke |= advance_woken(runtime, first, last);
+        if (!woke && !clocked(runtime)) runtime->slow &= ~(uintptr_t)QJ_AC_SLOW_CLOCK;
+        if (!woke && !pending(runtime)) {
             parked = true;
             qj_ac_suspend();
             parked = false;
@@ -79,6 +111,20 @@ static void poller(void *argument) {
             sleep_until_something(runtime);
         }
     }
+}
+
+void qj_ac__poller_to_front(struct qj_ac_runtime *runtime, struct qj_ac_task *next) {
+    struct qj_ac_task *poller = runtime->poller;
+    qj_ac__unlink(poller);
+    if (next != NULL) {
+        struct qj_ac_task *first = runtime->queue.next, *second = first->next;
+        /* In an empty queue `first` is the sentinel, and so is `second`. */
+        next->prev = first;
+        next->next = second;
+        first->next = next;
+        second->prev = next;
+    }
+    qj_ac__push_front(runtime, poller);
 }
 
 void qj_ac__poller_wanted(struct qj_ac_runtime *runtime) {
@@ -91,12 +137,18 @@ void qj_ac__poller_wanted(struct qj_ac_runtime *runtime) {
     } else if (parked && runtime->poller->prev == NULL) {
         qj_ac_schedule_back(runtime->poller);
     }
+    /* A program that has just begun to wait has not been computing: no poll is due. */
+    if (!(runtime->slow & QJ_AC_SLOW_CLOCK) && clocked(runtime)) {
+        runtime->slow |= QJ_AC_SLOW_CLOCK;
+        runtime->polled_ticks = qj_ac__ticks();
+    }
 }
 
 void qj_ac__poller_stop(struct qj_ac_runtime *runtime) {
     if (runtime->poller != NULL && runtime->poller->prev != NULL) qj_ac__unlink(runtime->poller);
     qj_ac__channels_stop(runtime);
     runtime->poller = NULL;
+    runtime->slow &= ~(uintptr_t)QJ_AC_SLOW_CLOCK;
     parked = false;
     home.count = 0;
 }

@@ -157,7 +157,7 @@ struct qj_ac_task *qj_ac__stack_allocate(struct qj_ac_runtime *runtime) {
 }
 
 void qj_ac__stack_free(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
-    if (runtime->slow != 0) {
+    if (qj_ac__is_instrumented(runtime)) {
         task->flags |= QJ_AC_TASK_POOLED;
         task->next = runtime->pool->cold;
         runtime->pool->cold = task;

@@ -75,7 +75,7 @@ static void saves(void *id) { say("[v"), qj_ac_yield_and_save((uint32_t)(uintptr
 static struct qj_ac_semaphore later;
 static void waits_for(const char *what) {
     saved = qj_ac_current();
-    if (*what == 's') printf("slept:%d ", qj_ac_sleep(2000000));
+    if (*what == 's') printf("slept:%d ", qj_ac_sleep(300000000));
     if (*what == 'p') qj_ac_semaphore_p(&later), say("passed");
 }
 

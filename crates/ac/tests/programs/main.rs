@@ -24,6 +24,7 @@ const C: &[&str] = &[
     "room",
     "numbers",
     "jumps",
+    "punctual",
 ];
 const LEVELS: &[&str] = &["-O0", "-O2"];
 

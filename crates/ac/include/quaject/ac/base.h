@@ -144,7 +144,7 @@ struct qj_ac_runtime {
     struct qj_ac_task *current;
     /* Hot stack, perhaps the running task's; null when the pool is empty or instrumentation is enabled. */
     struct qj_ac_task *spare;
-    uintptr_t slow;            /* not 0: every switch goes through the library (not started, tracing, sanitizers) */
+    uintptr_t slow;            /* QJ_AC_SLOW_...; not 0: every switch goes through the library */
     struct qj_ac_slot *slots;
     uint32_t slot_mask;
     uint32_t canceled_blocks;  /* open blocks with QJ_AC_BLOCK_CANCELED; 0 makes every check short */
@@ -163,6 +163,7 @@ struct qj_ac_runtime {
     uint32_t doorbell;         /* futex: other threads ring it; QJ_AC_SLEEPING while this one sleeps */
     uint32_t remote_waits;     /* tasks that only another thread can wake */
     uint32_t wakers;           /* other threads that are about to touch this structure */
+    uint64_t polled_ticks;     /* when the poller last ran, by the processor's counter */
 };
 
 /* Initial-exec: the library is linked into the program that uses it, and an access is one instruction. */

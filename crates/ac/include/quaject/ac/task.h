@@ -1,6 +1,6 @@
 /* Starting tasks, and all forms of yielding. The fast paths are here. If the thread has not started, the pool is empty,
- * instrumentation is enabled or a precondition is violated, the function of the same name with `_slow` in the library
- * is called. */
+ * instrumentation is enabled, an event is awaited or a precondition is violated, the function of the same name with
+ * `_slow` in the library is called. */
 #ifndef QUAJECT_AC_TASK_H
 #define QUAJECT_AC_TASK_H
 
@@ -224,7 +224,8 @@ QJ_AC_INLINE int qj_ac_yield_to_nodispatch(struct qj_ac_task *to) {
     struct qj_ac_task *task = qj_ac__thread.current, *now;
     void *context = to->sp;
     int result = 0;
-    if (QJ_AC_UNLIKELY(context == NULL || to == task || task->parent_sp != NULL || QJ_AC__OTHER_THREAD(to))) {
+    if (QJ_AC_UNLIKELY(context == NULL || to == task || ((uintptr_t)task->parent_sp | qj_ac__thread.slow) != 0 ||
+                       QJ_AC__OTHER_THREAD(to))) {
         result = qj_ac__yield_to_nodispatch_slow(to);
         now = qj_ac__thread.current;
     } else {
