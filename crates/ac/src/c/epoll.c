@@ -277,6 +277,14 @@ void qj_ac__epoll_cancel(struct qj_ac_io *io, struct io_operation *operation) {
     qj_ac__io_complete(io, operation, QJ_AC_CANCELED);
 }
 
+void qj_ac__epoll_forget(struct epoll *epoll, int descriptor) {
+    if (descriptor < 0 || (size_t)descriptor >= epoll->table_count) return;
+    struct descriptor_state *state = &epoll->table[descriptor];
+    /* Another descriptor may keep the file open, and its registration. */
+    if (state->events != 0) epoll_ctl(epoll->set, EPOLL_CTL_DEL, descriptor, NULL);
+    state->events = 0;
+}
+
 static void complete_ready(struct qj_ac_io *io, int descriptor, enum direction direction) {
     struct descriptor_state *state = descriptor_state_of(io->epoll, descriptor);
     struct io_operation *operation;

@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #define CONNECT_AGAIN_NS 1000000u
+/* Beyond any possible descriptor. */
+#define DESCRIPTORS_MAX (1 << 24)
 
 /* States of the random number generators; 0: no fault injection. */
 static __thread uint64_t faults, cancels;
@@ -88,6 +90,7 @@ void qj_ac__io_stop(struct qj_ac_runtime *runtime) {
     if (io->uring != NULL) qj_ac__uring_close(io->uring);
     if (io->epoll != NULL) qj_ac__epoll_close(io->epoll);
     close(io->wake);
+    free(io->calls);
     free(io);
 }
 
@@ -148,6 +151,46 @@ static void cancel_at_random(const struct io_operation *operation) {
     }
 }
 
+/* Calls on numbers that are no descriptors fail at once, and are not recorded. */
+static bool is_recorded(const struct io_operation *operation) {
+    return operation->descriptor >= 0 && operation->descriptor <= DESCRIPTORS_MAX;
+}
+
+static void record_call(struct qj_ac_io *io, struct io_operation *operation) {
+    if (!is_recorded(operation)) return;
+    size_t index = (size_t)operation->descriptor;
+    if (index >= io->calls_count) {
+        size_t count = 2 * index + 64;
+        struct io_operation **calls = realloc(io->calls, count * sizeof *calls);
+        if (calls == NULL) qj_ac__fatal("out of memory for I/O");
+        memset(calls + io->calls_count, 0, (count - io->calls_count) * sizeof *calls);
+        io->calls = calls;
+        io->calls_count = count;
+    }
+    struct io_operation *next = io->calls[index];
+    operation->same_prev = NULL;
+    operation->same_next = next;
+    if (next != NULL) next->same_prev = operation;
+    io->calls[index] = operation;
+}
+
+static void remove_call(const struct io_operation *operation) {
+    if (!is_recorded(operation)) return;
+    if (operation->same_next != NULL) operation->same_next->same_prev = operation->same_prev;
+    if (operation->same_prev != NULL) {
+        operation->same_prev->same_next = operation->same_next;
+    } else {
+        operation->io->calls[operation->descriptor] = operation->same_next;
+    }
+}
+
+/* The descriptor was closed during the call, and its number may be another file's by now: the caller gets an error even
+ * if data was transferred, so that it does not go on with the number. */
+static ssize_t result_of_closed(const struct io_operation *operation, const struct qj_ac_cancel_item *item) {
+    if (operation->kind == IO_ACCEPT && operation->result >= 0) close((int)operation->result);
+    return item->ran ? QJ_AC_CANCELED : -EBADF;
+}
+
 /* Starts the operation and waits until the kernel has completed it, even if it is cancelled. */
 static ssize_t perform(struct io_operation *operation) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
@@ -157,10 +200,11 @@ static ssize_t perform(struct io_operation *operation) {
     struct qj_ac_cancel_item item;
     operation->task = runtime->current;
     operation->io = io;
-    operation->done = operation->canceled = false;
+    operation->done = operation->canceled = operation->closed = false;
     if (QJ_AC_UNLIKELY(cancels != 0)) cancel_at_random(operation);
     if (qj_ac_cancel_item_add(&item, cancel, operation) != 0) return QJ_AC_CANCELED;
     io->pending++;
+    record_call(io, operation);
     if (io->uring != NULL) {
         qj_ac__uring_start(io->uring, operation);
     } else {
@@ -172,7 +216,8 @@ static ssize_t perform(struct io_operation *operation) {
         while (!operation->done) qj_ac_suspend();
     }
     qj_ac_cancel_item_remove(&item);
-    return operation->result;
+    remove_call(operation);
+    return QJ_AC_LIKELY(!operation->closed) ? operation->result : result_of_closed(operation, &item);
 }
 
 ssize_t qj_ac_read(int descriptor, void *buffer, size_t bytes) {
@@ -212,4 +257,24 @@ int qj_ac_connect(int socket, const struct sockaddr *address, socklen_t length) 
         if (result != -EAGAIN) return result;
         if (qj_ac_sleep(CONNECT_AGAIN_NS) != 0) return QJ_AC_CANCELED;
     }
+}
+
+int qj_ac_close(int descriptor) {
+    struct qj_ac_io *io = qj_ac__thread.io;
+    if (io == NULL) return close(descriptor) == 0 ? 0 : -errno;
+    /* What is not submitted would be performed on the next file of this number. */
+    if (io->uring != NULL) qj_ac__uring_submit(io);
+    struct io_operation *operation =
+        descriptor >= 0 && (size_t)descriptor < io->calls_count ? io->calls[descriptor] : NULL;
+    for (; operation != NULL; operation = operation->same_next) {
+        if (!operation->closed && !operation->canceled) cancel(operation);
+        operation->closed = true;
+    }
+    /* Operations hold the file: once they are cancelled, the port of a listener is free. */
+    if (io->uring != NULL) {
+        qj_ac__uring_submit(io);
+    } else {
+        qj_ac__epoll_forget(io->epoll, descriptor);
+    }
+    return close(descriptor) == 0 ? 0 : -errno;
 }

@@ -282,6 +282,13 @@ static bool reap(struct qj_ac_io *io) {
     return true;
 }
 
+void qj_ac__uring_submit(struct qj_ac_io *io) {
+    while (io->uring->unsubmitted != 0) {
+        enter(io->uring, 0, 0);
+        if (io->uring->unsubmitted != 0) reap(io);
+    }
+}
+
 void qj_ac__uring_poll(struct qj_ac_io *io, uint64_t timeout_ns) {
     struct uring *uring = io->uring;
     if (reap(io)) timeout_ns = 0;

@@ -261,6 +261,14 @@ fn a_contested_connection_stops_no_thread() {
     program.environment("QJ_AC_IO", "epoll").check();
 }
 
+/// `qj_ac_close` under calls in progress.
+#[test]
+fn waits_for_closed_descriptors_end() {
+    for backend in ["io_uring", "epoll"] {
+        Program::new("gcc", "closed").flags(&["-O2"]).environment("QJ_AC_IO", backend).check();
+    }
+}
+
 /// io_uring and epoll, and with reads and writes cut short at random.
 #[test]
 fn input_and_output_of_both_kinds() {

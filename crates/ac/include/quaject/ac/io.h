@@ -27,6 +27,13 @@ ssize_t qj_ac_write(int descriptor, const void *buffer, size_t bytes);
 int qj_ac_write_all(int descriptor, const void *buffer, size_t bytes);
 int qj_ac_accept(int listener, struct sockaddr *address, socklen_t *length);
 int qj_ac_connect(int socket, const struct sockaddr *address, socklen_t length);
+/* Closes the descriptor; calls of this thread's tasks that wait for it return -EBADF. Returns 0, or -errno.
+ *
+ * Plain close() does not end them: with io_uring they hold the file, with epoll nothing reports that it was closed, and
+ * they wait until they are cancelled. Then a call that is made, but not yet handed to the kernel, may also be performed
+ * on the next file of the same number. So close with close() only what no task of the thread waits for. What tasks of
+ * other threads wait for ends with shutdown(). */
+int qj_ac_close(int descriptor);
 /* The back end of this thread: "io_uring" or "epoll". */
 const char *qj_ac_io_backend(void);
 
