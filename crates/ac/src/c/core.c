@@ -403,6 +403,7 @@ static struct qj_ac_task *new_task(struct qj_ac_runtime *runtime) {
     task->parent = parent;
     task->home = task->finish = parent->finish;
     task->flags = 0;
+    qj_ac__instrument_inherit(runtime, task);
     return task;
 }
 

@@ -1,5 +1,5 @@
-/* Notifications of every stack and every switch, for valgrind, AddressSanitizer, ThreadSanitizer and the trace of
- * QJ_AC_TRACE. The sanitizers are detected by weak symbols, so that one library serves programs built with and without
+/* Notifications of every stack and every switch, for valgrind, AddressSanitizer, ThreadSanitizer, the trace of
+ * QJ_AC_TRACE, and tasks with a floating-point control state of their own. The sanitizers are detected by weak symbols, so that one library serves programs built with and without
  * them. */
 #include "internal.h"
 
@@ -130,6 +130,40 @@ static void trace_event(const struct qj_ac_task *task, char phase) {
     funlockfile(trace);
 }
 
+/* ---- the control state of the floating-point unit ---- */
+
+#if defined(__x86_64__)
+static uint64_t float_control(void) {
+    uint32_t sse;
+    uint16_t x87;
+    __asm__ volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(sse), "=m"(x87));
+    return sse | (uint64_t)x87 << 32;
+}
+static void set_float_control(uint64_t control) {
+    uint32_t sse = (uint32_t)control;
+    uint16_t x87 = (uint16_t)(control >> 32);
+    __asm__ volatile("ldmxcsr %0\n\tfldcw %1" : : "m"(sse), "m"(x87));
+}
+#elif defined(__aarch64__)
+static uint64_t float_control(void) {
+    uint64_t control;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+    return control;
+}
+static void set_float_control(uint64_t control) { __asm__ volatile("msr fpcr, %0" : : "r"(control)); }
+#else
+static uint64_t float_control(void) {
+    uint64_t control;
+    __asm__ volatile("frcsr %0" : "=r"(control));
+    return control;
+}
+static void set_float_control(uint64_t control) { __asm__ volatile("fscsr %0" : : "r"(control)); }
+#endif
+
+void qj_ac__instrument_inherit(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
+    if (runtime->slow & QJ_AC_SLOW_FLOAT) task->float_control = float_control();
+}
+
 /* ---- all tools ---- */
 
 uintptr_t qj_ac__instrumentation(void) {
@@ -139,6 +173,7 @@ uintptr_t qj_ac__instrumentation(void) {
     if (__sanitizer_start_switch_fiber != NULL) enabled |= QJ_AC_SLOW_ASAN;
     if (__tsan_create_fiber != NULL) enabled |= QJ_AC_SLOW_TSAN;
     if (under_memcheck()) enabled |= QJ_AC_SLOW_MEMCHECK;
+    if (qj_ac__own_float_control()) enabled |= QJ_AC_SLOW_FLOAT;
     return enabled;
 }
 
@@ -173,6 +208,7 @@ void qj_ac__stack_bounds(struct qj_ac_runtime *runtime, struct qj_ac_task *task,
 }
 
 void qj_ac__instrument_before(struct qj_ac_runtime *runtime, struct qj_ac_task *from, struct qj_ac_task *to, bool ends) {
+    if (runtime->slow & QJ_AC_SLOW_FLOAT) from->float_control = float_control();
     if (runtime->slow & QJ_AC_SLOW_TRACE) {
         trace_event(from, 'E');
         trace_event(to, 'B');
@@ -188,6 +224,7 @@ void qj_ac__instrument_before(struct qj_ac_runtime *runtime, struct qj_ac_task *
 }
 
 void qj_ac__instrument_after(struct qj_ac_runtime *runtime, struct qj_ac_task *now) {
+    if (runtime->slow & QJ_AC_SLOW_FLOAT) set_float_control(now->float_control);
     if (runtime->slow & QJ_AC_SLOW_ASAN) {
         __sanitizer_finish_switch_fiber(now->sanitizer, NULL, NULL);
         now->sanitizer = NULL;

@@ -29,6 +29,8 @@ void qj_ac__pool_free(struct qj_ac_runtime *runtime);
 /* Installs the report of stack overflows of this thread's tasks; to be removed before the pool is freed. */
 void qj_ac__overflow_handler_install(struct qj_ac_runtime *runtime);
 void qj_ac__overflow_handler_remove(struct qj_ac_runtime *runtime);
+/* Whether the floating-point control state is to be a task's own. */
+bool qj_ac__own_float_control(void);
 /* Whether an address is in the stack of some task of the thread. */
 bool qj_ac__on_task_stack(const struct qj_ac_runtime *runtime, const void *address);
 /* Stops the process when the calling thread has a shadow stack. */
@@ -120,15 +122,19 @@ QJ_AC_INLINE void qj_ac__item_remove(const struct qj_ac_cancel_item *item) {
 #define QJ_AC_SLOW_ASAN 4u
 #define QJ_AC_SLOW_TSAN 8u
 #define QJ_AC_SLOW_MEMCHECK 16u
+#define QJ_AC_SLOW_FLOAT 32u /* the control state of the floating-point unit is a task's own */
 /* Not instrumentation: a timer, I/O or another thread is waited for, so that every switch compares the processor's
  * counter with the poller's last run. */
 #define QJ_AC_SLOW_CLOCK 64u
-#define QJ_AC_SLOW_INSTRUMENTED (QJ_AC_SLOW_TRACE | QJ_AC_SLOW_ASAN | QJ_AC_SLOW_TSAN | QJ_AC_SLOW_MEMCHECK)
+#define QJ_AC_SLOW_INSTRUMENTED                                                                                        \
+    (QJ_AC_SLOW_TRACE | QJ_AC_SLOW_ASAN | QJ_AC_SLOW_TSAN | QJ_AC_SLOW_MEMCHECK | QJ_AC_SLOW_FLOAT)
 /* Whether every switch is reported to `qj_ac__instrument_before` and `_after`. Constant after the start. */
 QJ_AC_INLINE bool qj_ac__is_instrumented(const struct qj_ac_runtime *runtime) {
     return (runtime->slow & QJ_AC_SLOW_INSTRUMENTED) != 0;
 }
 uintptr_t qj_ac__instrumentation(void);
+/* A new task begins with the state of the calling one. */
+void qj_ac__instrument_inherit(struct qj_ac_runtime *runtime, struct qj_ac_task *task);
 void qj_ac__instrument_stack(struct qj_ac_runtime *runtime, struct qj_ac_task *task);
 void qj_ac__instrument_unstack(struct qj_ac_runtime *runtime, struct qj_ac_task *task);
 /* Around every switch while instrumentation is enabled. `before` on the old stack, `after` on the new one. */

@@ -51,6 +51,13 @@ static struct qj_ac_options settings;
 
 void qj_ac_configure(const struct qj_ac_options *options) { settings = *options; }
 
+bool qj_ac__own_float_control(void) {
+    const char *text = getenv("QJ_AC_FLOAT");
+    if (text == NULL) return settings.own_float_control != 0;
+    if (strcmp(text, "own") != 0) qj_ac__fatal("QJ_AC_FLOAT is `%s`; it may be `own`", text);
+    return true;
+}
+
 static size_t stack_bytes(void) {
     size_t usable = settings.stack_bytes;
     if (usable > STACK_BYTES_MAX) qj_ac__fatal("`stack_bytes` is %zu; it may be at most %zu", usable, STACK_BYTES_MAX);

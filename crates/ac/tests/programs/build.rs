@@ -94,7 +94,7 @@ impl Program {
                 }
             }
         }
-        let result = command.args(["-pthread", "-ldl"]).output().expect("the compiler starts");
+        let result = command.args(["-pthread", "-ldl", "-lm"]).output().expect("the compiler starts");
         assert!(
             result.status.success(),
             "{compiler} {:?} {}:\n{}",

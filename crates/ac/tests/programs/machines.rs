@@ -24,6 +24,8 @@ fn other_machines_print_the_same() {
             let program = Program::new(compiler, name).flags(&["-O2"]).with_sources(machine);
             program.under(&[qemu, "-L", libraries]).check();
         }
+        let program = Program::new(compiler, "rounding").flags(&["-O2", "-frounding-math"]).with_sources(machine);
+        program.environment("QJ_AC_FLOAT", "own").under(&[qemu, "-L", libraries]).check();
         let flags = ["-O2", "-rdynamic", "-fno-optimize-sibling-calls"];
         let program = Program::new(compiler, "backtrace").flags(&flags).with_sources(machine);
         program.under(&[qemu, "-L", libraries]).check();

@@ -261,6 +261,18 @@ fn a_contested_connection_stops_no_thread() {
     program.environment("QJ_AC_IO", "epoll").check();
 }
 
+#[test]
+fn rounding_modes_are_tasks_own_if_asked_for() {
+    for compiler in ["gcc", "clang"] {
+        let program = Program::new(compiler, "rounding").flags(&["-O2", "-frounding-math"]);
+        program.environment("QJ_AC_FLOAT", "own").check();
+    }
+    let Some(output) = Program::new("gcc", "rounding").flags(&["-O2", "-frounding-math"]).output(&["option"]) else {
+        return;
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 /// `qj_ac_close` under calls in progress.
 #[test]
 fn waits_for_closed_descriptors_end() {

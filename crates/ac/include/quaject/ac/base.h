@@ -76,7 +76,8 @@ struct qj_ac_task {
     uint32_t flags;              /* QJ_AC_TASK_... */
     /* Third cache line: of C++ programs, and only of tasks that throw or open a block. */
     struct qj_ac_exceptions exceptions;
-    uint64_t unused[6];
+    uint64_t float_control; /* of a task that waits, with `own_float_control` */
+    uint64_t unused[5];
 };
 
 #define QJ_AC_TASK_POOLED 1u      /* the stack is free */
@@ -187,13 +188,19 @@ void qj_ac_start(void);
 void qj_ac_stop(void);
 
 /* Settings of the process, for threads that start later: every thread's stacks are of one size. Environment:
- * QJ_AC_STACK_KIB, QJ_AC_TRACE=FILE. */
+ * QJ_AC_STACK_KIB, QJ_AC_TRACE=FILE, QJ_AC_FLOAT=own. */
 struct qj_ac_options {
     size_t stack_bytes; /* usable bytes of a task's stack; 0: 60 KiB */
     union {
         size_t max_stacks;     /* per thread; 0: as many as memory holds */
         size_t stacks_at_most; /* the name in version 0.1 */
     };
+    /* Not 0: the control state of the floating-point unit (rounding mode, masked exceptions, flushing of denormals:
+     * what fesetround() and feenableexcept() set) is a task's own. A task begins with its parent's. Every switch then
+     * goes through the library and costs several times as much. 0: it is the thread's, and what a task sets is in
+     * effect in the others, so a task that changes it restores it before it waits. `errno` is the thread's in any
+     * case. */
+    int own_float_control;
 };
 void qj_ac_configure(const struct qj_ac_options *options);
 

@@ -15,8 +15,7 @@
  *
  * The inline form declares every register as clobbered; the compiler then saves only live ones. Both end in `jmp`, not
  * `ret`: a `ret` without its matching call is mispredicted, which costs more than the rest of the switch (measured 26
- * cycles against 5). The control words of the floating-point unit are not saved; tasks that change them restore them
- * before they wait. */
+ * cycles against 5). The control words of the floating-point unit are not saved: see `own_float_control` in base.h. */
 #ifndef QUAJECT_AC_SWITCH_H
 #define QUAJECT_AC_SWITCH_H
 
