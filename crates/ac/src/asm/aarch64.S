@@ -190,4 +190,81 @@ qj_ac__fork_frame:                      // x0 = task, x1 = end of the caller's f
         ret
         .size   qj_ac__fork_frame, . - qj_ac__fork_frame
 
+// A call that starts a task, made by the compiler with the type of the task's function: all argument registers and
+// STACK_WORDS words of stack arguments are carried to the task's stack, where the function is called with them.
+//
+//   struct saved_call, at sp + 16:  [ function ][ stack arguments ][ x0 .. x7 ][ q0 .. q7 ]
+        .set    STACK_WORDS, 12
+        .p2align 4
+        .globl  qj_ac__call_converted
+        .type   qj_ac__call_converted, %function
+qj_ac__call_converted:
+        .cfi_startproc
+        hint    #34
+        stp     x29, x30, [sp, #-224]!
+        .cfi_def_cfa_offset 224
+        .cfi_offset 29, -224
+        .cfi_offset 30, -216
+        mov     x29, sp
+        add     x9, sp, #224
+        str     x9, [sp, #24]
+        stp     x0, x1, [sp, #32]
+        stp     x2, x3, [sp, #48]
+        stp     x4, x5, [sp, #64]
+        stp     x6, x7, [sp, #80]
+        stp     q0, q1, [sp, #96]
+        stp     q2, q3, [sp, #128]
+        stp     q4, q5, [sp, #160]
+        stp     q6, q7, [sp, #192]
+        add     x0, sp, #16
+        bl      qj_ac__start_saved
+        ldp     x29, x30, [sp], #224
+        .cfi_def_cfa_offset 0
+        .cfi_restore 29
+        .cfi_restore 30
+        ret
+        .cfi_endproc
+        .size   qj_ac__call_converted, . - qj_ac__call_converted
+
+        .p2align 4
+        .globl  qj_ac__call_saved
+        .hidden qj_ac__call_saved
+        .type   qj_ac__call_saved, %function
+qj_ac__call_saved:                      // x0 = struct saved_call; on the task's stack
+        .cfi_startproc
+        hint    #34
+        stp     x29, x30, [sp, #-16]!
+        .cfi_def_cfa_offset 16
+        .cfi_offset 29, -16
+        .cfi_offset 30, -8
+        mov     x29, sp
+        .cfi_def_cfa_register 29
+        sub     sp, sp, #(8 * STACK_WORDS)
+        mov     x9, x0
+        ldr     x10, [x9, #8]
+        .set    at, 0
+        .rept   STACK_WORDS / 2
+        ldp     x11, x12, [x10, #at]
+        stp     x11, x12, [sp, #at]
+        .set    at, at + 16
+        .endr
+        ldp     x0, x1, [x9, #16]
+        ldp     x2, x3, [x9, #32]
+        ldp     x4, x5, [x9, #48]
+        ldp     x6, x7, [x9, #64]
+        ldp     q0, q1, [x9, #80]
+        ldp     q2, q3, [x9, #112]
+        ldp     q4, q5, [x9, #144]
+        ldp     q6, q7, [x9, #176]
+        ldr     x9, [x9]
+        blr     x9
+        mov     sp, x29
+        ldp     x29, x30, [sp], #16
+        .cfi_def_cfa 31, 0
+        .cfi_restore 29
+        .cfi_restore 30
+        ret
+        .cfi_endproc
+        .size   qj_ac__call_saved, . - qj_ac__call_saved
+
         .section .note.GNU-stack, "", %progbits

@@ -204,4 +204,94 @@ qj_ac__fork_frame:                      // a0 = task, a1 = end of the caller's f
         ret
         .size   qj_ac__fork_frame, . - qj_ac__fork_frame
 
+// A call that starts a task, made by the compiler with the type of the task's function: all argument registers and
+// STACK_WORDS words of stack arguments are carried to the task's stack, where the function is called with them.
+//
+//   struct saved_call, at sp:  [ function ][ stack arguments ][ a0 .. a7 ][ fa0 .. fa7 ]
+        .set    STACK_WORDS, 12
+        .p2align 2
+        .globl  qj_ac__call_converted
+        .type   qj_ac__call_converted, @function
+qj_ac__call_converted:
+        .cfi_startproc
+        addi    sp, sp, -160
+        .cfi_def_cfa_offset 160
+        sd      ra, 152(sp)
+        .cfi_offset ra, -8
+        addi    t0, sp, 160
+        sd      t0, 8(sp)
+        sd      a0, 16(sp)
+        sd      a1, 24(sp)
+        sd      a2, 32(sp)
+        sd      a3, 40(sp)
+        sd      a4, 48(sp)
+        sd      a5, 56(sp)
+        sd      a6, 64(sp)
+        sd      a7, 72(sp)
+#ifdef __riscv_float_abi_double
+        fsd     fa0, 80(sp)
+        fsd     fa1, 88(sp)
+        fsd     fa2, 96(sp)
+        fsd     fa3, 104(sp)
+        fsd     fa4, 112(sp)
+        fsd     fa5, 120(sp)
+        fsd     fa6, 128(sp)
+        fsd     fa7, 136(sp)
+#endif
+        mv      a0, sp
+        call    qj_ac__start_saved
+        ld      ra, 152(sp)
+        .cfi_restore ra
+        addi    sp, sp, 160
+        .cfi_def_cfa_offset 0
+        ret
+        .cfi_endproc
+        .size   qj_ac__call_converted, . - qj_ac__call_converted
+
+        .p2align 2
+        .globl  qj_ac__call_saved
+        .hidden qj_ac__call_saved
+        .type   qj_ac__call_saved, @function
+qj_ac__call_saved:                      // a0 = struct saved_call; on the task's stack
+        .cfi_startproc
+        addi    sp, sp, -(8 * STACK_WORDS + 16)
+        .cfi_def_cfa_offset 8 * STACK_WORDS + 16
+        sd      ra, 8 * STACK_WORDS + 8(sp)
+        .cfi_offset ra, -8
+        mv      t0, a0
+        ld      t1, 8(t0)
+        .set    at, 0
+        .rept   STACK_WORDS
+        ld      t2, at(t1)
+        sd      t2, at(sp)
+        .set    at, at + 8
+        .endr
+        ld      a0, 16(t0)
+        ld      a1, 24(t0)
+        ld      a2, 32(t0)
+        ld      a3, 40(t0)
+        ld      a4, 48(t0)
+        ld      a5, 56(t0)
+        ld      a6, 64(t0)
+        ld      a7, 72(t0)
+#ifdef __riscv_float_abi_double
+        fld     fa0, 80(t0)
+        fld     fa1, 88(t0)
+        fld     fa2, 96(t0)
+        fld     fa3, 104(t0)
+        fld     fa4, 112(t0)
+        fld     fa5, 120(t0)
+        fld     fa6, 128(t0)
+        fld     fa7, 136(t0)
+#endif
+        ld      t1, 0(t0)
+        jalr    t1
+        ld      ra, 8 * STACK_WORDS + 8(sp)
+        .cfi_restore ra
+        addi    sp, sp, 8 * STACK_WORDS + 16
+        .cfi_def_cfa_offset 0
+        ret
+        .cfi_endproc
+        .size   qj_ac__call_saved, . - qj_ac__call_saved
+
         .section .note.GNU-stack, "", @progbits

@@ -255,4 +255,88 @@ qj_ac__fork_frame:                      // rdi = task, rsi = end of the caller's
         jmp     *%rcx
         .size   qj_ac__fork_frame, . - qj_ac__fork_frame
 
+// A call that starts a task, made by the compiler with the type of the task's function: all argument registers and
+// STACK_WORDS words of stack arguments are carried to the task's stack, where the function is called with them.
+//
+//   frame of qj_ac__call_converted, struct saved_call:
+//     0 function   8 stack arguments   24 number of vector registers (of a variadic call)
+//     32 rdi rsi rdx rcx r8 r9         80 xmm0 .. xmm7
+        .set    STACK_WORDS, 12
+        .p2align 4
+        .globl  qj_ac__call_converted
+        .type   qj_ac__call_converted, @function
+qj_ac__call_converted:
+        .cfi_startproc
+        endbr64
+        push    %rbp
+        .cfi_def_cfa_offset 16
+        .cfi_offset %rbp, -16
+        mov     %rsp, %rbp
+        .cfi_def_cfa_register %rbp
+        sub     $208, %rsp
+        mov     %rax, 24(%rsp)
+        lea     16(%rbp), %rax
+        mov     %rax, 8(%rsp)
+        mov     %rdi, 32(%rsp)
+        mov     %rsi, 40(%rsp)
+        mov     %rdx, 48(%rsp)
+        mov     %rcx, 56(%rsp)
+        mov     %r8, 64(%rsp)
+        mov     %r9, 72(%rsp)
+        movaps  %xmm0, 80(%rsp)
+        movaps  %xmm1, 96(%rsp)
+        movaps  %xmm2, 112(%rsp)
+        movaps  %xmm3, 128(%rsp)
+        movaps  %xmm4, 144(%rsp)
+        movaps  %xmm5, 160(%rsp)
+        movaps  %xmm6, 176(%rsp)
+        movaps  %xmm7, 192(%rsp)
+        mov     %rsp, %rdi
+        call    qj_ac__start_saved
+        leave
+        .cfi_def_cfa %rsp, 8
+        ret
+        .cfi_endproc
+        .size   qj_ac__call_converted, . - qj_ac__call_converted
+
+        .p2align 4
+        .globl  qj_ac__call_saved
+        .hidden qj_ac__call_saved
+        .type   qj_ac__call_saved, @function
+qj_ac__call_saved:                      // rdi = struct saved_call; on the task's stack
+        .cfi_startproc
+        endbr64
+        push    %rbp
+        .cfi_def_cfa_offset 16
+        .cfi_offset %rbp, -16
+        mov     %rsp, %rbp
+        .cfi_def_cfa_register %rbp
+        sub     $(8 * STACK_WORDS), %rsp
+        mov     %rdi, %r11
+        mov     8(%r11), %rsi
+        mov     %rsp, %rdi
+        mov     $STACK_WORDS, %ecx
+        rep movsq
+        mov     24(%r11), %rax
+        mov     32(%r11), %rdi
+        mov     40(%r11), %rsi
+        mov     48(%r11), %rdx
+        mov     56(%r11), %rcx
+        mov     64(%r11), %r8
+        mov     72(%r11), %r9
+        movaps  80(%r11), %xmm0
+        movaps  96(%r11), %xmm1
+        movaps  112(%r11), %xmm2
+        movaps  128(%r11), %xmm3
+        movaps  144(%r11), %xmm4
+        movaps  160(%r11), %xmm5
+        movaps  176(%r11), %xmm6
+        movaps  192(%r11), %xmm7
+        call    *(%r11)
+        leave
+        .cfi_def_cfa %rsp, 8
+        ret
+        .cfi_endproc
+        .size   qj_ac__call_saved, . - qj_ac__call_saved
+
         .section .note.GNU-stack, "", @progbits

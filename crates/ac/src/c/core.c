@@ -534,6 +534,26 @@ void qj_ac__call_spread(void *argument) {
     function(w[0], w[1], w[2], w[3], w[4], w[5]);
 }
 
+/* What `qj_ac__call_converted` has saved of a call: the function, the caller's stack arguments, and the registers of the
+ * arguments, which only the assembly knows. It is in the parent's frame; `qj_ac__call_saved` reads it before the
+ * function can wait. */
+struct saved_call {
+    void (*function)(void);
+    void *stack_arguments;
+};
+void qj_ac__call_saved(void *call);
+void qj_ac__start_saved(struct saved_call *call);
+
+void qj_ac__start_saved(struct saved_call *call) {
+    struct qj_ac_callee callee = qj_ac__thread.current->callee;
+    call->function = callee.function;
+    if (callee.eager) {
+        qj_ac_async_eager(qj_ac__call_saved, call);
+    } else {
+        qj_ac_async(qj_ac__call_saved, call);
+    }
+}
+
 /* The layout of a block literal (Block ABI Apple, 2008). */
 struct block_literal {
     void *isa;

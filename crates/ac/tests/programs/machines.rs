@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::build::{Program, compile_text};
+use crate::build::Program;
 use quaject_test_support::{quick_run, tool};
 
 /// Compilers of C and C++, qemu, machine, where its libraries are.
@@ -20,7 +20,7 @@ fn other_machines_print_the_same() {
         if tool(&[qemu]).is_none() || !Path::new(libraries).exists() {
             continue;
         }
-        for name in ["nest", "order", "section53", "words", "reach", "aligned"] {
+        for name in ["nest", "order", "section53", "words", "converted", "reach", "aligned"] {
             let program = Program::new(compiler, name).flags(&["-O2"]).with_sources(machine);
             program.under(&[qemu, "-L", libraries]).check();
         }
@@ -35,25 +35,6 @@ fn other_machines_print_the_same() {
             program.under(&[qemu, "-L", libraries]).check();
         }
     }
-}
-
-/// Whether an unsigned argument is to be extended by its sign or by zeros depends on the parameter, which a macro
-/// cannot ask for on RISC-V: it wants the types to be the same.
-#[test]
-fn a_word_of_doubtful_width_is_refused_on_risc_v() {
-    let Some(compiler) = tool(&[MACHINES[1].0]) else { return };
-    let compile = |arguments: &str| {
-        let source = format!(
-            "#include <quaject/ac.h>\nvoid g(uint64_t, const char *);\n\
-             void f(unsigned n, char *s) {{ DO_FINISH({{ ASYNC_CALL(g, {arguments}); }}); }}\n"
-        );
-        let result = compile_text(compiler, "c", &source, &["-O2", "-c", "-Wall", "-Wextra", "-Werror"]);
-        result.status.success().then_some(()).ok_or(String::from_utf8_lossy(&result.stderr).into_owned())
-    };
-    let refusal = compile("n, s").expect_err("the width of `n` is in doubt");
-    assert!(refusal.contains("cast every argument to the type of its parameter"), "{refusal}");
-    assert_eq!(compile("(uint64_t)n, s"), Ok(()), "nothing is in doubt any more");
-    assert_eq!(compile("n == 5, s"), Ok(()), "a signed number is extended the same way in both widths");
 }
 
 /// Stacks are announced to valgrind: no error where there is none.

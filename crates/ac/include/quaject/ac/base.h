@@ -30,6 +30,11 @@ struct qj_ac_exceptions {
     unsigned uncaught;
 };
 
+struct qj_ac_callee {
+    void (*function)(void);
+    uintptr_t eager; /* not 0: with an eagerly owned stack */
+};
+
 /* A task. It lies at the top of its own stack, so that a task which waits costs one page:
  *
  *     high [ padding: cache colouring ]
@@ -77,7 +82,8 @@ struct qj_ac_task {
     /* Third cache line: of C++ programs, and only of tasks that throw or open a block. */
     struct qj_ac_exceptions exceptions;
     uint64_t float_control; /* of a task that waits, with `own_float_control` */
-    uint64_t unused[5];
+    struct qj_ac_callee callee; /* what ASYNC_CALL is about to start in this task */
+    uint64_t unused[3];
 };
 
 #define QJ_AC_TASK_POOLED 1u      /* the stack is free */

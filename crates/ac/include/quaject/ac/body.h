@@ -4,8 +4,9 @@
  *     DO_FINISH({ ... })            a block; `return` and `break` out of it wait for its tasks too
  *     DO_FINISH_(name, { ... })     the same with a name, for CANCEL(name) and qj_ac_deadline(name, ns)
  *     DO_FINISH_NX({ ... })         a shield: cancellations from outside do not reach into it
- *     ASYNC_CALL(function, a, b) calls function(a, b) as a task; at most six arguments, integers and pointers
- *     ASYNC({ ... }) the text as a task; the local variables that it uses are copied
+ *     ASYNC_CALL(function, a, b)    calls function(a, b) as a task: arguments are converted as in the call itself; at
+ *                                   most six, of at most 16 bytes each
+ *     ASYNC({ ... })                the text as a task; the local variables that it uses are copied
  *
  * ASYNC({ ... }) is a lambda in C++, a block with clang -fblocks, and with gcc a nested function, which may not use
  * local variables of the enclosing function: that is a compile error, and ASYNC_CALL is the alternative. With
@@ -17,8 +18,10 @@
 
 #ifdef QJ_AC_EAGER
 #define QJ_AC__ASYNC qj_ac_async_eager
+#define QJ_AC__IS_EAGER 1
 #else
 #define QJ_AC__ASYNC qj_ac_async
+#define QJ_AC__IS_EAGER 0
 #endif
 
 #define QJ_AC__PASTE2(a, b) a##b
@@ -64,44 +67,81 @@ struct qj_ac__words {
 };
 void qj_ac__call_spread(void *words);
 
-/* `sizeof` type-checks the call without evaluating it; floating-point arguments are rejected. */
+/* Whether an argument is an integer or a pointer (classes 1 to 5 of the compilers) of at most a word. */
 #define QJ_AC__IS_WORD(x)                                                                                              \
-    (sizeof(__typeof__(((void)0, (x)))) <= sizeof(uintptr_t) && _Generic((x), float: 0, double: 0, default: 1))
-#define QJ_AC__CHECKED_WORD(x)                                                                                         \
-    (0 * sizeof(struct {                                                                                               \
-        _Static_assert(QJ_AC__IS_WORD(x), "ASYNC_CALL passes integers and pointers: pass a pointer to anything else"); \
-        char unused;                                                                                                   \
-    }))
+    (__builtin_classify_type((x)) >= 1 && __builtin_classify_type((x)) <= 5 && sizeof(QJ_AC__T(x)) <= sizeof(uintptr_t))
+#define QJ_AC__ONLY_WORD(x) __builtin_choose_expr(QJ_AC__IS_WORD(x), (x), 0)
 #if defined(__riscv)
-/* On RISC-V registers hold 32-bit values sign-extended, unsigned ones too. That is right for a 32-bit parameter and
- * wrong for a 64-bit one, so a caller with unsigned values must pass exactly the types of the parameters. */
+/* On RISC-V registers hold 32-bit values sign-extended, unsigned ones too. */
 #define QJ_AC__W(x)                                                                                                    \
-    ((uintptr_t)_Generic((x), unsigned: (intptr_t)(int32_t)(uintptr_t)(x), default: (x)) + QJ_AC__CHECKED_WORD(x))
-#define QJ_AC__U(x) _Generic((x), unsigned: 1, default: 0)
-#define QJ_AC__T(x) __typeof__(((void)0, (x)))
-#define QJ_AC__EXACT_0(f) 1
-#define QJ_AC__EXACT(f, unsigned_, call, ...)                                                                          \
-    (!(unsigned_) || __builtin_types_compatible_p(__typeof__(*(f)), __typeof__(call)(__VA_ARGS__)))
-#define QJ_AC__EXACT_1(f, a) QJ_AC__EXACT(f, QJ_AC__U(a), f(a), QJ_AC__T(a))
-#define QJ_AC__EXACT_2(f, a, b) QJ_AC__EXACT(f, QJ_AC__U(a) + QJ_AC__U(b), f(a, b), QJ_AC__T(a), QJ_AC__T(b))
-#define QJ_AC__EXACT_3(f, a, b, c)                                                                                     \
-    QJ_AC__EXACT(f, QJ_AC__U(a) + QJ_AC__U(b) + QJ_AC__U(c), f(a, b, c), QJ_AC__T(a), QJ_AC__T(b), QJ_AC__T(c))
-#define QJ_AC__EXACT_4(f, a, b, c, d)                                                                                  \
-    QJ_AC__EXACT(f, QJ_AC__U(a) + QJ_AC__U(b) + QJ_AC__U(c) + QJ_AC__U(d), f(a, b, c, d), QJ_AC__T(a), QJ_AC__T(b),    \
-                 QJ_AC__T(c), QJ_AC__T(d))
-#define QJ_AC__EXACT_5(f, a, b, c, d, e)                                                                               \
-    QJ_AC__EXACT(f, QJ_AC__U(a) + QJ_AC__U(b) + QJ_AC__U(c) + QJ_AC__U(d) + QJ_AC__U(e), f(a, b, c, d, e),             \
-                 QJ_AC__T(a), QJ_AC__T(b), QJ_AC__T(c), QJ_AC__T(d), QJ_AC__T(e))
-#define QJ_AC__EXACT_6(f, a, b, c, d, e, g)                                                                            \
-    QJ_AC__EXACT(f, QJ_AC__U(a) + QJ_AC__U(b) + QJ_AC__U(c) + QJ_AC__U(d) + QJ_AC__U(e) + QJ_AC__U(g),                 \
-                 f(a, b, c, d, e, g), QJ_AC__T(a), QJ_AC__T(b), QJ_AC__T(c), QJ_AC__T(d), QJ_AC__T(e), QJ_AC__T(g))
-#define QJ_AC__CHECK_WORDS(...)                                                                                        \
-    _Static_assert(QJ_AC__PASTE(QJ_AC__EXACT_, QJ_AC__COUNT(__VA_ARGS__))(__VA_ARGS__),                                \
-                   "ASYNC_CALL with an unsigned argument: cast every argument to the type of its parameter")
+    ((uintptr_t)_Generic(QJ_AC__ONLY_WORD(x), unsigned: (intptr_t)(int32_t)(uintptr_t)QJ_AC__ONLY_WORD(x),             \
+                         default: QJ_AC__ONLY_WORD(x)))
 #else
-#define QJ_AC__W(x) ((uintptr_t)(x) + QJ_AC__CHECKED_WORD(x))
-#define QJ_AC__CHECK_WORDS(...) (void)0
+#define QJ_AC__W(x) ((uintptr_t)QJ_AC__ONLY_WORD(x))
 #endif
+#define QJ_AC__T(x) __typeof__(((void)0, (x)))
+
+/* Whether the arguments are words and their types exactly those of the parameters: then nothing is to be converted, and
+ * the words are passed, which is faster. */
+#define QJ_AC__SAME_TYPES(f, call, ...)                                                                                \
+    __builtin_types_compatible_p(__typeof__(*(f)), __typeof__(call)(__VA_ARGS__))
+#define QJ_AC__EXACT_0(f) __builtin_types_compatible_p(__typeof__(*(f)), __typeof__((f)())(void))
+#define QJ_AC__EXACT_1(f, a) (QJ_AC__IS_WORD(a) && QJ_AC__SAME_TYPES(f, (f)(a), QJ_AC__T(a)))
+#define QJ_AC__EXACT_2(f, a, b)                                                                                        \
+    (QJ_AC__IS_WORD(a) && QJ_AC__IS_WORD(b) && QJ_AC__SAME_TYPES(f, (f)(a, b), QJ_AC__T(a), QJ_AC__T(b)))
+#define QJ_AC__EXACT_3(f, a, b, c)                                                                                     \
+    (QJ_AC__IS_WORD(a) && QJ_AC__IS_WORD(b) && QJ_AC__IS_WORD(c) &&                                                    \
+     QJ_AC__SAME_TYPES(f, (f)(a, b, c), QJ_AC__T(a), QJ_AC__T(b), QJ_AC__T(c)))
+#define QJ_AC__EXACT_4(f, a, b, c, d)                                                                                  \
+    (QJ_AC__IS_WORD(a) && QJ_AC__IS_WORD(b) && QJ_AC__IS_WORD(c) && QJ_AC__IS_WORD(d) &&                               \
+     QJ_AC__SAME_TYPES(f, (f)(a, b, c, d), QJ_AC__T(a), QJ_AC__T(b), QJ_AC__T(c), QJ_AC__T(d)))
+#define QJ_AC__EXACT_5(f, a, b, c, d, e)                                                                               \
+    (QJ_AC__IS_WORD(a) && QJ_AC__IS_WORD(b) && QJ_AC__IS_WORD(c) && QJ_AC__IS_WORD(d) && QJ_AC__IS_WORD(e) &&          \
+     QJ_AC__SAME_TYPES(f, (f)(a, b, c, d, e), QJ_AC__T(a), QJ_AC__T(b), QJ_AC__T(c), QJ_AC__T(d), QJ_AC__T(e)))
+#define QJ_AC__EXACT_6(f, a, b, c, d, e, g)                                                                            \
+    (QJ_AC__IS_WORD(a) && QJ_AC__IS_WORD(b) && QJ_AC__IS_WORD(c) && QJ_AC__IS_WORD(d) && QJ_AC__IS_WORD(e) &&          \
+     QJ_AC__IS_WORD(g) &&                                                                                              \
+     QJ_AC__SAME_TYPES(f, (f)(a, b, c, d, e, g), QJ_AC__T(a), QJ_AC__T(b), QJ_AC__T(c), QJ_AC__T(d), QJ_AC__T(e),      \
+                       QJ_AC__T(g)))
+#define QJ_AC__EXACT_7(...) 1
+
+/* All other calls. The compiler calls, with the type of the function, so that it converts the arguments and passes them
+ * as the function expects them; but what it calls is `qj_ac__call_converted`, which starts a task, copies registers and
+ * stack arguments to it, and there calls the function, `callee` of the running task. The arguments may start tasks and
+ * wait themselves, so the former callee is put back. */
+void qj_ac__call_converted(void);
+QJ_AC_INLINE struct qj_ac_callee qj_ac__set_callee(void (*function)(void), uintptr_t eager) {
+    struct qj_ac_callee outer = qj_ac__thread.current->callee;
+    qj_ac__thread.current->callee = (struct qj_ac_callee){function, eager};
+    return outer;
+}
+QJ_AC_INLINE void qj_ac__restore_callee(struct qj_ac_callee outer) { qj_ac__thread.current->callee = outer; }
+
+#define QJ_AC__CONVERT(f, call)                                                                                        \
+    do {                                                                                                               \
+        struct qj_ac_callee qj_ac__outer = qj_ac__set_callee((void (*)(void))(f), QJ_AC__IS_EAGER);                    \
+        __typeof__(*(f)) *qj_ac__entry;                                                                                \
+        __asm__ volatile("" : "=r"(qj_ac__entry) : "0"(&qj_ac__call_converted));                                       \
+        _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wunused-result\"") (void)call;               \
+        _Pragma("GCC diagnostic pop") qj_ac__restore_callee(qj_ac__outer);                                             \
+    } while (0)
+
+/* gcc takes what follows a call of a function that never returns for unreachable. Its type is volatile. */
+#ifdef __clang__
+#define QJ_AC__RETURNS(f) 1
+#else
+#define QJ_AC__RETURNS(f) __extension__(_Generic(1 ? (void *)1 : &*(f), volatile void *: 0, default: 1))
+#endif
+#define QJ_AC__FITS(x) (sizeof(QJ_AC__T(x)) <= 16)
+#define QJ_AC__FIT_0(f) 1
+#define QJ_AC__FIT_1(f, a) QJ_AC__FITS(a)
+#define QJ_AC__FIT_2(f, a, b) (QJ_AC__FITS(a) && QJ_AC__FITS(b))
+#define QJ_AC__FIT_3(f, a, b, c) (QJ_AC__FIT_2(f, a, b) && QJ_AC__FITS(c))
+#define QJ_AC__FIT_4(f, a, b, c, d) (QJ_AC__FIT_3(f, a, b, c) && QJ_AC__FITS(d))
+#define QJ_AC__FIT_5(f, a, b, c, d, e) (QJ_AC__FIT_4(f, a, b, c, d) && QJ_AC__FITS(e))
+#define QJ_AC__FIT_6(f, a, b, c, d, e, g) (QJ_AC__FIT_5(f, a, b, c, d, e) && QJ_AC__FITS(g))
+#define QJ_AC__FIT_7(...) 1
+
 #define QJ_AC__WORDS_0() 0
 #define QJ_AC__WORDS_1(a) QJ_AC__W(a)
 #define QJ_AC__WORDS_2(a, b) QJ_AC__W(a), QJ_AC__W(b)
@@ -114,13 +154,21 @@ void qj_ac__call_spread(void *words);
 #define QJ_AC__COUNT2(f, a, b, c, d, e, g, h, i, j, k, n, ...) n
 #define QJ_AC__CALL_7(...) ASYNC_CALL_takes_no_more_than_six_arguments__pass_a_pointer_to_a_structure
 #define QJ_AC__TAIL_7(...) 0
-#define QJ_AC__CALL_0(f) f()
-#define QJ_AC__CALL_1(f, ...) f(__VA_ARGS__)
+#define QJ_AC__CALL_0(f) (f)()
+#define QJ_AC__CALL_1(f, ...) (f)(__VA_ARGS__)
 #define QJ_AC__CALL_2 QJ_AC__CALL_1
 #define QJ_AC__CALL_3 QJ_AC__CALL_1
 #define QJ_AC__CALL_4 QJ_AC__CALL_1
 #define QJ_AC__CALL_5 QJ_AC__CALL_1
 #define QJ_AC__CALL_6 QJ_AC__CALL_1
+#define QJ_AC__ENTER_0(f) qj_ac__entry()
+#define QJ_AC__ENTER_1(f, ...) qj_ac__entry(__VA_ARGS__)
+#define QJ_AC__ENTER_2 QJ_AC__ENTER_1
+#define QJ_AC__ENTER_3 QJ_AC__ENTER_1
+#define QJ_AC__ENTER_4 QJ_AC__ENTER_1
+#define QJ_AC__ENTER_5 QJ_AC__ENTER_1
+#define QJ_AC__ENTER_6 QJ_AC__ENTER_1
+#define QJ_AC__ENTER_7(...) 0
 #define QJ_AC__TAIL_0(f) QJ_AC__WORDS_0()
 #define QJ_AC__TAIL_1(f, a) QJ_AC__WORDS_1(a)
 #define QJ_AC__TAIL_2(f, a, b) QJ_AC__WORDS_2(a, b)
@@ -132,14 +180,16 @@ void qj_ac__call_spread(void *words);
 #define QJ_AC__FIRST2(f, ...) f
 
 /* The size of the result of a call, which is discarded. A result of more than two words is returned in memory that the
- * caller would have to provide. */
+ * caller would have to provide, and a `long double` of x86-64 on a stack of its own. */
 #define QJ_AC__RESULT(call)                                                                                            \
-    sizeof(__builtin_choose_expr(__builtin_types_compatible_p(__typeof__(call), void), 0, (call)))
+    (__builtin_types_compatible_p(__typeof__(call), long double)                                                       \
+         ? 32                                                                                                          \
+         : sizeof(__builtin_choose_expr(__builtin_types_compatible_p(__typeof__(call), void), 0, (call))))
 
 /* One word, or none, needs no array of words: it is the argument of the task itself. */
 #define QJ_AC__START(count, function_, ...)                                                                            \
     do {                                                                                                               \
-        struct qj_ac__words qj_ac__call_words = {(void (*)(void))function_, {__VA_ARGS__}};                            \
+        struct qj_ac__words qj_ac__call_words = {(void (*)(void))(function_), {__VA_ARGS__}};                          \
         if (count <= 1) {                                                                                              \
             QJ_AC__ASYNC((void (*)(void *))qj_ac__call_words.function, (void *)qj_ac__call_words.words[0]);            \
         } else {                                                                                                       \
@@ -147,14 +197,20 @@ void qj_ac__call_spread(void *words);
         }                                                                                                              \
     } while (0)
 
-#define ASYNC_CALL(...)                                                                                                \
+#define ASYNC_CALL(...) QJ_AC__ASYNC_CALL(QJ_AC__COUNT(__VA_ARGS__), QJ_AC__FIRST(__VA_ARGS__), __VA_ARGS__)
+#define QJ_AC__ASYNC_CALL(count, f, ...)                                                                               \
     do {                                                                                                               \
-        _Static_assert(QJ_AC__RESULT(QJ_AC__PASTE(QJ_AC__CALL_, QJ_AC__COUNT(__VA_ARGS__))(__VA_ARGS__)) <=            \
-                           2 * sizeof(void *),                                                                         \
+        _Static_assert(QJ_AC__RESULT(QJ_AC__PASTE(QJ_AC__CALL_, count)(__VA_ARGS__)) <= 2 * sizeof(void *),            \
                        "ASYNC_CALL of a function that returns a large structure: let it write to a pointer");          \
-        QJ_AC__CHECK_WORDS(__VA_ARGS__);                                                                               \
-        QJ_AC__START(QJ_AC__COUNT(__VA_ARGS__), QJ_AC__FIRST(__VA_ARGS__),                                             \
-                     QJ_AC__PASTE(QJ_AC__TAIL_, QJ_AC__COUNT(__VA_ARGS__))(__VA_ARGS__));                              \
+        _Static_assert(QJ_AC__PASTE(QJ_AC__FIT_, count)(__VA_ARGS__),                                                  \
+                       "ASYNC_CALL passes arguments of at most 16 bytes: pass a pointer to anything larger");          \
+        _Static_assert(QJ_AC__PASTE(QJ_AC__EXACT_, count)(__VA_ARGS__) || QJ_AC__RETURNS(f),                           \
+                       "ASYNC_CALL of a noreturn function: cast every argument to the type of its parameter");         \
+        if (QJ_AC__PASTE(QJ_AC__EXACT_, count)(__VA_ARGS__)) {                                                         \
+            QJ_AC__START(count, f, QJ_AC__PASTE(QJ_AC__TAIL_, count)(__VA_ARGS__));                                    \
+        } else {                                                                                                       \
+            QJ_AC__CONVERT(f, QJ_AC__PASTE(QJ_AC__ENTER_, count)(__VA_ARGS__));                                        \
+        }                                                                                                              \
     } while (0)
 
 #if defined(__BLOCKS__)
