@@ -20,7 +20,7 @@ fn other_machines_print_the_same() {
         if tool(&[qemu]).is_none() || !Path::new(libraries).exists() {
             continue;
         }
-        for name in ["nest", "order", "section53", "words", "converted", "reach", "aligned"] {
+        for name in ["nest", "order", "section53", "words", "converted", "scope", "reach", "aligned"] {
             let program = Program::new(compiler, name).flags(&["-O2"]).with_sources(machine);
             program.under(&[qemu, "-L", libraries]).check();
         }
@@ -67,9 +67,9 @@ fn sanitizers_follow_the_switches() {
             // ThreadSanitizer has room for 8128 fibers; the nest is larger.
             let names: &[&str] = match (compiler, sanitizer) {
                 ("gcc", "-fsanitize=thread") => &["order", "section53"],
-                ("gcc", _) => &["order", "sync", "section53", "ipc", "io", "nest"],
+                ("gcc", _) => &["order", "sync", "section53", "ipc", "io", "nest", "scope", "converted"],
                 (_, "-fsanitize=thread") => &["order", "section53"],
-                (_, _) => &["section53", "nest"],
+                (_, _) => &["section53", "nest", "scope", "converted"],
             };
             for name in names {
                 let flags = ["-O1", sanitizer, "-fno-sanitize-recover=all", NO_NULL];

@@ -19,6 +19,7 @@ const C: &[&str] = &[
     "remote",
     "words",
     "converted",
+    "scope",
     "reach",
     "aligned",
     "ended",
@@ -90,7 +91,8 @@ fn backtraces_end_where_they_should() {
 fn headers_are_quiet() {
     let source = "#include <quaject/ac.h>\n#include <quaject/thc.h>\n#include <quaject/thc_ipc.h>\n\
                   static void f(long a) { (void)a; }\n\
-                  int g(void);\nint g(void) { DO_FINISH({ DO_FINISH({ ASYNC_CALL(f, 1L); }); }); return 0; }\n";
+                  int g(void);\nint g(void) { DO_FINISH({ DO_FINISH({ ASYNC_CALL(f, 1L); }); }); return 0; }\n\
+                  int h(void);\nint h(void) { FINISH_BEGIN(a) FINISH_BEGIN_NX(b) ASYNC_CALL(f, 1); FINISH_END(b) FINISH_END(a) return 0; }\n";
     for (compiler, language) in [("gcc", "c"), ("clang", "c"), ("g++", "c++"), ("clang++", "c++")] {
         let Some(compiler) = tool(&[compiler]) else { continue };
         let standard = if language == "c" { "-std=c11" } else { "-std=c++17" };
@@ -116,6 +118,29 @@ fn a_capturing_body_is_refused_by_name() {
         assert!(!result.status.success(), "{compiler} accepts a capturing body");
         assert!(text.contains(expected), "{compiler}: {text}");
     }
+}
+
+/// A variable of the braces of DO_FINISH ends before its tasks: gcc says so, clang keeps it.
+#[test]
+fn a_variable_of_the_braces_is_reported_or_kept() {
+    let trap = "DO_FINISH({ int x = 1; ASYNC_CALL(show, &x); x = 2; });";
+    let before = "int x = 1; DO_FINISH({ ASYNC_CALL(show, &x); x = 2; });";
+    for (body, expected) in [(trap, true), (before, false)] {
+        let Some(compiler) = tool(&["gcc"]) else { break };
+        let source = format!("#include <quaject/ac.h>\nvoid show(int *);\nvoid f(void) {{ {body} }}\n");
+        for level in LEVELS {
+            let result = build::compile_text(compiler, "c", &source, &["-c", level]);
+            let text = String::from_utf8_lossy(&result.stderr);
+            assert!(result.status.success(), "{text}");
+            let name = "_of_a_task__declare_its_target_before_DO_FINISH";
+            assert_eq!(
+                text.contains(name) && text.contains("‘x’") || text.contains("'x'"),
+                expected,
+                "{level}: {text}"
+            );
+        }
+    }
+    Program::new("clang", "braces").flags(&["-O2"]).check();
 }
 
 /// What ASYNC_CALL cannot carry to another stack does not compile.

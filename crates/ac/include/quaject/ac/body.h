@@ -1,7 +1,13 @@
 /* DO_FINISH and ASYNC, the two constructs of Asynchronous C, as macros; for each compiler a way to run a statement on
  * another stack, without an executable stack.
  *
- *     DO_FINISH({ ... })            a block; `return` and `break` out of it wait for its tasks too
+ *     FINISH_BEGIN(name)            a block up to FINISH_END(name), which waits for its tasks: variables that are declared
+ *         ...                       between the two exist until then. `return`, `break`, `continue` and `goto` out of
+ *     FINISH_END(name)              it wait too, and in C before the variables end. FINISH_BEGIN_NX(name) is a shield.
+ *     DO_FINISH({ ... })            the paper's form. Variables declared in its braces end BEFORE it waits for the tasks,
+ *                                   so a task must not have a pointer to one: declare them before DO_FINISH. gcc warns;
+ *                                   clang keeps them. `return` out of it waits, and so do `break` and `continue`, which
+ *                                   leave the block only, not a loop around it
  *     DO_FINISH_(name, { ... })     the same with a name, for CANCEL(name) and qj_ac_deadline(name, ns)
  *     DO_FINISH_NX({ ... })         a shield: cancellations from outside do not reach into it
  *     ASYNC_CALL(function, a, b)    calls function(a, b) as a task: arguments are converted as in the call itself; at
@@ -38,6 +44,14 @@
         { __VA_ARGS__; }                                                                                               \
         QJ_AC__PASTE(name, __guard).join();                                                                            \
     } while (0)
+#define QJ_AC__FINISH_BEGIN(name, kind)                                                                                \
+    {                                                                                                                  \
+        ::qj::ac::block QJ_AC__PASTE(name, __guard)(::qj::ac::block::kind);                                            \
+        struct qj_ac_finish *const name = QJ_AC__PASTE(name, __guard).get();                                           \
+        (void)name;
+#define QJ_AC__FINISH_END(name)                                                                                        \
+        QJ_AC__PASTE(name, __guard).join();                                                                            \
+    }
 #define QJ_AC__OPEN ordinary
 #define QJ_AC__SHIELDED shielded
 
@@ -48,14 +62,39 @@
 
 QJ_AC_INLINE void qj_ac__close(struct qj_ac_finish *block) { qj_ac_finish_end(block); }
 
+/* clang ends a variable with the braces around it, so that another may take its memory, unless the function has a
+ * computed goto. This one is never executed and leaves no code. */
+#ifdef __clang__
+#define QJ_AC__KEEP_VARIABLES                                                                                          \
+    __extension__({                                                                                                    \
+        __label__ qj_ac__here;                                                                                         \
+        if (0) goto *&&qj_ac__here;                                                                                    \
+    qj_ac__here:;                                                                                                      \
+    });
+#else
+#define QJ_AC__KEEP_VARIABLES
+#endif
+
+#define QJ_AC__BLOCK(name, kind)                                                                                       \
+    __attribute__((cleanup(qj_ac__close))) struct qj_ac_finish QJ_AC__PASTE(name, __storage);                          \
+    kind(&QJ_AC__PASTE(name, __storage));                                                                              \
+    struct qj_ac_finish *const name = &QJ_AC__PASTE(name, __storage);                                                  \
+    (void)name;                                                                                                        \
+    QJ_AC__KEEP_VARIABLES
 #define QJ_AC__DO_FINISH(name, kind, ...)                                                                              \
     do {                                                                                                               \
-        __attribute__((cleanup(qj_ac__close))) struct qj_ac_finish QJ_AC__PASTE(name, __storage);                      \
-        kind(&QJ_AC__PASTE(name, __storage));                                                                          \
-        struct qj_ac_finish *const name = &QJ_AC__PASTE(name, __storage);                                              \
-        (void)name;                                                                                                    \
+        QJ_AC__BLOCK(name, kind)                                                                                       \
+        QJ_AC__POINTERS_BEGIN                                                                                          \
         { __VA_ARGS__; }                                                                                               \
+        QJ_AC__POINTERS_END                                                                                            \
     } while (0)
+/* The join is inside of the scope; the clean-up, which then finds no task, is for the other exits. */
+#define QJ_AC__FINISH_BEGIN(name, kind)                                                                                \
+    {                                                                                                                  \
+        QJ_AC__BLOCK(name, kind)
+#define QJ_AC__FINISH_END(name)                                                                                        \
+        qj_ac_join(name);                                                                                              \
+    }
 #define QJ_AC__OPEN qj_ac_finish_begin
 #define QJ_AC__SHIELDED qj_ac_finish_begin_shielded
 
@@ -105,6 +144,42 @@ void qj_ac__call_spread(void *words);
                        QJ_AC__T(g)))
 #define QJ_AC__EXACT_7(...) 1
 
+/* A variable declared in the braces of DO_FINISH does not exist any more when its tasks end. gcc reports pointers that
+ * outlive what they point to: so the pointers among the arguments of a call are stored in variables of the block, which
+ * are used, as far as the compiler is to know, behind the braces. That it cannot know for certain, because a task may
+ * copy before it waits, so it is a warning; and only the last call of a body is remembered. None of this leaves code
+ * behind. clang is made to keep such variables: see QJ_AC__KEEP_VARIABLES. */
+#define QJ_AC__POINTER(n) QJ_AC__PASTE(QJ_AC__PASTE(qj_ac__argument_, n), _of_a_task__declare_its_target_before_DO_FINISH)
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
+static const void *QJ_AC__POINTER(1) __attribute__((unused)), *QJ_AC__POINTER(2) __attribute__((unused)),
+    *QJ_AC__POINTER(3) __attribute__((unused)), *QJ_AC__POINTER(4) __attribute__((unused)),
+    *QJ_AC__POINTER(5) __attribute__((unused)), *QJ_AC__POINTER(6) __attribute__((unused));
+static int qj_ac__never __attribute__((unused));
+#define QJ_AC__P(n, x)                                                                                                 \
+    __builtin_choose_expr(__builtin_classify_type((x)) == 5, __extension__({                                           \
+                              QJ_AC__T(x) qj_ac__argument = (x);                                                       \
+                              QJ_AC__POINTER(n) = (const void *)(uintptr_t)QJ_AC__ONLY_WORD(qj_ac__argument);          \
+                              qj_ac__argument;                                                                         \
+                          }),                                                                                          \
+                          (x))
+#define QJ_AC__POINTERS_BEGIN                                                                                          \
+    _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wshadow\"")                                      \
+    const void *QJ_AC__POINTER(1) = NULL, *QJ_AC__POINTER(2) = NULL, *QJ_AC__POINTER(3) = NULL,                        \
+               *QJ_AC__POINTER(4) = NULL, *QJ_AC__POINTER(5) = NULL, *QJ_AC__POINTER(6) = NULL;                        \
+    _Pragma("GCC diagnostic pop")
+#define QJ_AC__POINTERS_END                                                                                            \
+    _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic warning \"-Wdangling-pointer=2\"")                          \
+    if (qj_ac__never) {                                                                                                \
+        __asm__ volatile("" : : "r"(QJ_AC__POINTER(1)), "r"(QJ_AC__POINTER(2)), "r"(QJ_AC__POINTER(3)),                \
+                         "r"(QJ_AC__POINTER(4)), "r"(QJ_AC__POINTER(5)), "r"(QJ_AC__POINTER(6)));                      \
+    }                                                                                                                  \
+    _Pragma("GCC diagnostic pop")
+#else
+#define QJ_AC__P(n, x) x
+#define QJ_AC__POINTERS_BEGIN
+#define QJ_AC__POINTERS_END
+#endif
+
 /* All other calls. The compiler calls, with the type of the function, so that it converts the arguments and passes them
  * as the function expects them; but what it calls is `qj_ac__call_converted`, which starts a task, copies registers and
  * stack arguments to it, and there calls the function, `callee` of the running task. The arguments may start tasks and
@@ -143,13 +218,12 @@ QJ_AC_INLINE void qj_ac__restore_callee(struct qj_ac_callee outer) { qj_ac__thre
 #define QJ_AC__FIT_7(...) 1
 
 #define QJ_AC__WORDS_0() 0
-#define QJ_AC__WORDS_1(a) QJ_AC__W(a)
-#define QJ_AC__WORDS_2(a, b) QJ_AC__W(a), QJ_AC__W(b)
-#define QJ_AC__WORDS_3(a, b, c) QJ_AC__W(a), QJ_AC__W(b), QJ_AC__W(c)
-#define QJ_AC__WORDS_4(a, b, c, d) QJ_AC__W(a), QJ_AC__W(b), QJ_AC__W(c), QJ_AC__W(d)
-#define QJ_AC__WORDS_5(a, b, c, d, e) QJ_AC__W(a), QJ_AC__W(b), QJ_AC__W(c), QJ_AC__W(d), QJ_AC__W(e)
-#define QJ_AC__WORDS_6(a, b, c, d, e, f)                                                                               \
-    QJ_AC__W(a), QJ_AC__W(b), QJ_AC__W(c), QJ_AC__W(d), QJ_AC__W(e), QJ_AC__W(f)
+#define QJ_AC__WORDS_1(a) QJ_AC__W(QJ_AC__P(1, a))
+#define QJ_AC__WORDS_2(a, b) QJ_AC__W(QJ_AC__P(1, a)), QJ_AC__W(QJ_AC__P(2, b))
+#define QJ_AC__WORDS_3(a, b, c) QJ_AC__W(QJ_AC__P(1, a)), QJ_AC__W(QJ_AC__P(2, b)), QJ_AC__W(QJ_AC__P(3, c))
+#define QJ_AC__WORDS_4(a, b, c, d) QJ_AC__W(QJ_AC__P(1, a)), QJ_AC__W(QJ_AC__P(2, b)), QJ_AC__W(QJ_AC__P(3, c)), QJ_AC__W(QJ_AC__P(4, d))
+#define QJ_AC__WORDS_5(a, b, c, d, e) QJ_AC__W(QJ_AC__P(1, a)), QJ_AC__W(QJ_AC__P(2, b)), QJ_AC__W(QJ_AC__P(3, c)), QJ_AC__W(QJ_AC__P(4, d)), QJ_AC__W(QJ_AC__P(5, e))
+#define QJ_AC__WORDS_6(a, b, c, d, e, g) QJ_AC__W(QJ_AC__P(1, a)), QJ_AC__W(QJ_AC__P(2, b)), QJ_AC__W(QJ_AC__P(3, c)), QJ_AC__W(QJ_AC__P(4, d)), QJ_AC__W(QJ_AC__P(5, e)), QJ_AC__W(QJ_AC__P(6, g))
 #define QJ_AC__COUNT(...) QJ_AC__COUNT2(__VA_ARGS__, 7, 7, 7, 7, 6, 5, 4, 3, 2, 1, 0, 0)
 #define QJ_AC__COUNT2(f, a, b, c, d, e, g, h, i, j, k, n, ...) n
 #define QJ_AC__CALL_7(...) ASYNC_CALL_takes_no_more_than_six_arguments__pass_a_pointer_to_a_structure
@@ -162,12 +236,12 @@ QJ_AC_INLINE void qj_ac__restore_callee(struct qj_ac_callee outer) { qj_ac__thre
 #define QJ_AC__CALL_5 QJ_AC__CALL_1
 #define QJ_AC__CALL_6 QJ_AC__CALL_1
 #define QJ_AC__ENTER_0(f) qj_ac__entry()
-#define QJ_AC__ENTER_1(f, ...) qj_ac__entry(__VA_ARGS__)
-#define QJ_AC__ENTER_2 QJ_AC__ENTER_1
-#define QJ_AC__ENTER_3 QJ_AC__ENTER_1
-#define QJ_AC__ENTER_4 QJ_AC__ENTER_1
-#define QJ_AC__ENTER_5 QJ_AC__ENTER_1
-#define QJ_AC__ENTER_6 QJ_AC__ENTER_1
+#define QJ_AC__ENTER_1(f, a) qj_ac__entry(QJ_AC__P(1, a))
+#define QJ_AC__ENTER_2(f, a, b) qj_ac__entry(QJ_AC__P(1, a), QJ_AC__P(2, b))
+#define QJ_AC__ENTER_3(f, a, b, c) qj_ac__entry(QJ_AC__P(1, a), QJ_AC__P(2, b), QJ_AC__P(3, c))
+#define QJ_AC__ENTER_4(f, a, b, c, d) qj_ac__entry(QJ_AC__P(1, a), QJ_AC__P(2, b), QJ_AC__P(3, c), QJ_AC__P(4, d))
+#define QJ_AC__ENTER_5(f, a, b, c, d, e) qj_ac__entry(QJ_AC__P(1, a), QJ_AC__P(2, b), QJ_AC__P(3, c), QJ_AC__P(4, d), QJ_AC__P(5, e))
+#define QJ_AC__ENTER_6(f, a, b, c, d, e, g) qj_ac__entry(QJ_AC__P(1, a), QJ_AC__P(2, b), QJ_AC__P(3, c), QJ_AC__P(4, d), QJ_AC__P(5, e), QJ_AC__P(6, g))
 #define QJ_AC__ENTER_7(...) 0
 #define QJ_AC__TAIL_0(f) QJ_AC__WORDS_0()
 #define QJ_AC__TAIL_1(f, a) QJ_AC__WORDS_1(a)
@@ -241,6 +315,9 @@ void qj_ac__run_block(void *block);
 
 #endif /* C */
 
+#define FINISH_BEGIN(name) QJ_AC__FINISH_BEGIN(name, QJ_AC__OPEN)
+#define FINISH_BEGIN_NX(name) QJ_AC__FINISH_BEGIN(name, QJ_AC__SHIELDED)
+#define FINISH_END(name) QJ_AC__FINISH_END(name)
 #define DO_FINISH(...) QJ_AC__DO_FINISH(QJ_AC__PASTE(qj_ac__block_, __COUNTER__), QJ_AC__OPEN, __VA_ARGS__)
 #define DO_FINISH_(name, ...) QJ_AC__DO_FINISH(name, QJ_AC__OPEN, __VA_ARGS__)
 #define DO_FINISH_NX(...) QJ_AC__DO_FINISH(QJ_AC__PASTE(qj_ac__block_, __COUNTER__), QJ_AC__SHIELDED, __VA_ARGS__)

@@ -53,6 +53,13 @@ QJ_AC_INLINE void qj_ac_finish_end(struct qj_ac_finish *block) {
     if (QJ_AC_UNLIKELY(block->state & ~QJ_AC_BLOCK_SHIELD)) qj_ac__finish_rollback(block);
 }
 
+/* Waits until every task started in the block so far has ended; the block, which is the innermost one of the running
+ * task, stays open. */
+QJ_AC_INLINE void qj_ac_join(struct qj_ac_finish *block) {
+    if (QJ_AC_UNLIKELY(qj_ac__thread.current->finish != block)) qj_ac__fatal_block_order(block);
+    if (block->count != 0) qj_ac__finish_wait_slow(block);
+}
+
 /* Cancels the block and the blocks below it up to shields. Cancellation is cooperative: cancellable waits return
  * QJ_AC_CANCELED, present and future ones; no task is killed. Blocks further down are cancelled first, in each the
  * newest wait first. The block must belong to this thread. */
