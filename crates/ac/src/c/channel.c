@@ -230,6 +230,7 @@ void qj_ac__break_calls(struct qj_ac_channel *channel) {
         if (record->task != NULL) qj_ac__make_runnable(record->task);
         record->task = NULL;
     }
+    while (channel->room_first != NULL) qj_ac__wake_for_room(channel);
 }
 
 void qj_ac__wake_receiver(struct qj_ac_channel *channel) {

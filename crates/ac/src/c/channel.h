@@ -26,11 +26,15 @@ struct qj_ac_call_record {
     _Alignas(64) struct qj_ac_message early;
 };
 
+/* Wakes the first task that waits for a free record. */
+void qj_ac__wake_for_room(struct qj_ac_channel *channel);
+
 /* Its cookie is kept: the next request in this record has the next generation. */
 QJ_AC_INLINE void free_record(struct qj_ac_channel *channel, struct qj_ac_call_record *record) {
     record->state = RECORD_FREE;
     record->next_free = channel->free_call;
     channel->free_call = record->cookie & 0xffff;
+    if (QJ_AC_UNLIKELY(channel->room_first != NULL)) qj_ac__wake_for_room(channel);
 }
 
 /* ---- channel.c ---- */

@@ -435,8 +435,7 @@ static __attribute__((noinline)) int wait_for_room(struct qj_ac_channel *channel
         }
         case QJ_RING_HELD:
         case QJ_RING_BROKEN:
-            channel->refused++;
-            channel->dead = 1;
+            mark_broken(channel);
             return -EPIPE;
         }
     }
@@ -462,15 +461,74 @@ QJ_AC_INLINE void write_message(struct qj_ac_channel *channel, const struct qj_r
     ring_bell(&out->ring->consumer_bell);
 }
 
-/* Waits for a free slot; returns 0 if a request may then be sent, or an error. */
+/* In the frame of a task that waits for a free record. */
+struct qj_ac_room_wait {
+    struct qj_ac_room_wait *next;
+    struct qj_ac_channel *channel;
+    struct qj_ac_task *task;
+    bool queued;
+};
+
+static void remove_room_wait(struct qj_ac_room_wait *wait) {
+    struct qj_ac_channel *channel = wait->channel;
+    struct qj_ac_room_wait *before = NULL;
+    for (struct qj_ac_room_wait *other = channel->room_first; other != wait; other = other->next) before = other;
+    if (before != NULL) {
+        before->next = wait->next;
+    } else {
+        channel->room_first = wait->next;
+    }
+    if (channel->room_last == wait) channel->room_last = before;
+    wait->queued = false;
+    qj_ac__make_runnable(wait->task);
+}
+
+void qj_ac__wake_for_room(struct qj_ac_channel *channel) { remove_room_wait(channel->room_first); }
+
+static void stop_waiting_for_room(void *argument) {
+    struct qj_ac_room_wait *wait = argument;
+    if (wait->queued) remove_room_wait(wait);
+}
+
+enum place { FIRST, LAST };
+
+/* Waits until a record has become free; another task may take it before this one runs. */
+static int wait_for_record(struct qj_ac_channel *channel, enum place place) {
+    struct qj_ac_room_wait wait = {NULL, channel, qj_ac_current(), true};
+    struct qj_ac_cancel_item item;
+    if (qj_ac_cancel_item_add(&item, stop_waiting_for_room, &wait) != 0) return QJ_AC_CANCELED;
+    if (channel->room_first == NULL) {
+        channel->room_first = channel->room_last = &wait;
+    } else if (place == FIRST) {
+        wait.next = channel->room_first;
+        channel->room_first = &wait;
+    } else {
+        channel->room_last->next = &wait;
+        channel->room_last = &wait;
+    }
+    qj_ac__register_receiver(channel);
+    while (wait.queued) qj_ac_suspend();
+    qj_ac__unregister_receiver(channel);
+    qj_ac_cancel_item_remove(&item);
+    return item.ran ? QJ_AC_CANCELED : 0;
+}
+
+/* Waits for a free record and a free slot; returns 0 if a request may then be sent, or an error. */
 static __attribute__((noinline)) int prepare_send_slow(struct qj_ac_channel *channel) {
     if (channel->dead && qj_ac_channel_alive(channel) != 1) return -EPIPE;
     if (qj_ac_is_canceled()) return QJ_AC_CANCELED;
-    if (channel->free_call == UINT32_MAX) return -EAGAIN;
-    int result = wait_for_room(channel);
-    if (result != 0) return result;
-    /* Other tasks have run meanwhile, and may have allocated the last record. */
-    return channel->free_call == UINT32_MAX ? -EAGAIN : 0;
+    enum place place = LAST;
+    for (;;) {
+        while (channel->free_call == UINT32_MAX) {
+            int result = wait_for_record(channel, place);
+            if (result != 0) return result;
+            if (channel->dead) return -EPIPE;
+            place = FIRST;
+        }
+        int result = wait_for_room(channel);
+        /* Other tasks may have run meanwhile, and taken the last record. */
+        if (result != 0 || channel->free_call != UINT32_MAX) return result;
+    }
 }
 
 /* Sends a request and makes its record, whose response goes to `response`, or is kept when that is null. `task` will
@@ -582,4 +640,48 @@ int qj_ac_reply(struct qj_ac_channel *channel, uint32_t cookie, const struct qj_
     }
     write_message(channel, &out, (uint64_t)cookie << 32 | RESPONSE, response);
     return 0;
+}
+
+/* ---- without waiting for room ---- */
+
+/* 0 if there is a free slot, -EAGAIN or -EPIPE. */
+static int slot_without_wait(struct qj_ac_channel *channel) {
+    struct qj_ring_slot *slot;
+    if (channel->dead && qj_ac_channel_alive(channel) != 1) return -EPIPE;
+    switch (qj_ring_sp_reserve(&channel->out, &slot)) {
+    case QJ_RING_OK:
+        return 0;
+    case QJ_RING_NOT_READY:
+        check_peer_periodically(channel);
+        return channel->dead ? -EPIPE : -EAGAIN;
+    case QJ_RING_HELD:
+    case QJ_RING_BROKEN:
+        break;
+    }
+    mark_broken(channel);
+    return -EPIPE;
+}
+
+static int room_without_wait(struct qj_ac_channel *channel) {
+    int result = slot_without_wait(channel);
+    if (result != 0 || channel->free_call != UINT32_MAX) return result;
+    /* The record of a call that was cancelled is free when its response has come. */
+    qj_ac__receive_all(channel);
+    if (channel->dead) return -EPIPE;
+    return channel->free_call != UINT32_MAX ? 0 : -EAGAIN;
+}
+
+int qj_ac_try_send_request(struct qj_ac_channel *channel, const struct qj_ac_message *request, uint32_t *cookie) {
+    int result = room_without_wait(channel);
+    return result == 0 ? qj_ac_send_request(channel, request, cookie) : result;
+}
+
+int qj_ac_try_call(struct qj_ac_channel *channel, const struct qj_ac_message *request, struct qj_ac_message *response) {
+    int result = room_without_wait(channel);
+    return result == 0 ? qj_ac_call(channel, request, response) : result;
+}
+
+int qj_ac_try_reply(struct qj_ac_channel *channel, uint32_t cookie, const struct qj_ac_message *response) {
+    int result = slot_without_wait(channel);
+    return result == 0 ? qj_ac_reply(channel, cookie, response) : result;
 }

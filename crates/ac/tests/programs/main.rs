@@ -248,6 +248,7 @@ fn a_waiting_task_costs_a_page() {
 fn channels_find_their_tasks() {
     Program::new("gcc", "ipc").flags(&["-O2"]).check();
     Program::new("clang", "ipc").flags(&["-O2"]).check();
+    Program::new("gcc", "full").flags(&["-O2"]).check();
 }
 
 /// A sandbox may forbid what channels sleep by: with EPERM or, as an old kernel, with ENOSYS.

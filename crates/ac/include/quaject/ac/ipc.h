@@ -29,6 +29,7 @@ struct qj_ac_message {
 };
 
 struct qj_ac_call_record;
+struct qj_ac_room_wait;
 struct qj_ac_shared_channel;
 
 struct qj_ac_channel {
@@ -42,6 +43,7 @@ struct qj_ac_channel {
     uint32_t refused;        /* messages that belong to no request */
     struct qj_ac_call_record *calls;
     uint32_t free_call;      /* first free record, or UINT32_MAX */
+    struct qj_ac_room_wait *room_first, *room_last; /* tasks that wait for a free record */
     struct qj_ring_message *inbox; /* requests that arrived while a task waited for a response */
     uint32_t inbox_head, inbox_count, inbox_mask;
     struct qj_ac_task *receiver;   /* waits for a request */
@@ -67,8 +69,9 @@ int qj_ac_channel_alive(struct qj_ac_channel *channel);
 
 /* Each of these waits while other tasks run, and returns 0, QJ_AC_CANCELED, or -EPIPE if the peer has died. */
 
-/* Sends a request; `*cookie` is for qj_ac_recv_response(). -EAGAIN: as many requests are outstanding as the ring has
- * slots. */
+/* Sends a request; `*cookie` is for qj_ac_recv_response(). If as many requests are outstanding as the ring has slots,
+ * waits until another task has received its response: a task that sends more requests than that before it receives a
+ * response waits for ever, and should use the form that does not wait. */
 int qj_ac_send_request(struct qj_ac_channel *channel, const struct qj_ac_message *request, uint32_t *cookie);
 /* -EINVAL: the cookie is of no outstanding request. */
 int qj_ac_recv_response(struct qj_ac_channel *channel, uint32_t cookie, struct qj_ac_message *response);
@@ -76,6 +79,12 @@ int qj_ac_call(struct qj_ac_channel *channel, const struct qj_ac_message *reques
 /* The next request; its cookie is for qj_ac_reply(). */
 int qj_ac_recv(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie);
 int qj_ac_reply(struct qj_ac_channel *channel, uint32_t cookie, const struct qj_ac_message *response);
+
+/* The same without waiting for room: -EAGAIN if as many requests are outstanding as the ring has slots, or the peer has
+ * not read earlier messages. qj_ac_try_call() does wait for the response. */
+int qj_ac_try_send_request(struct qj_ac_channel *channel, const struct qj_ac_message *request, uint32_t *cookie);
+int qj_ac_try_call(struct qj_ac_channel *channel, const struct qj_ac_message *request, struct qj_ac_message *response);
+int qj_ac_try_reply(struct qj_ac_channel *channel, uint32_t cookie, const struct qj_ac_message *response);
 
 /* Receives a request without waiting for one: returns -EWOULDBLOCK after every other runnable task has run. Immediately
  * runs each task whose response has arrived. The slots of those responses are released at the next poll of the
