@@ -1,9 +1,12 @@
 //! `tcp:`.
 
+use super::udp::ticks;
 use super::{Running, engines, eventually, qj, socket_and_port, text};
-use quaject_test_support::HANG_TIMEOUT;
+use quaject_test_support::{HANG_TIMEOUT, tool};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 const ECHO: &str = "
 channel eventC(pid(echo), union { opened, data: bytes[<=100], closed }) external out;
@@ -152,4 +155,105 @@ fn a_peer_that_does_not_read_does_not_block_a_program_that_waits_for_sent() {
         }
         running.stop();
     }
+}
+
+/// Prints all events, and closes what its peer closes.
+const LOG: &str = "
+type eventT = union { opened, data: bytes[<=4], closed };
+channel eventC(u8, eventT) external out;
+channel requestC(u8, union { data: bytes[<=4], close }) external in;
+channel sayC(u8, eventT) external in = \"text:-\";
+process log {
+  while {
+    in(eventC, $id, $event);
+    out(sayC, id, event);
+    match event {
+      opened |> {} => out(requestC, id, data |> \"hi\");
+      closed |> {} => { out(requestC, id, close |> {}); if (id == 0) exit(0); }
+      _ => { }
+    }
+  }
+}
+";
+
+fn signal(process: u32, name: &str) {
+    let sent = Command::new("kill").args([name, &process.to_string()]).status();
+    assert!(sent.is_ok_and(|status| status.success()), "the program has ended");
+}
+
+#[test]
+fn what_came_on_an_older_connection_is_read_before_what_came_on_a_newer_one() {
+    for engine in engines() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (_, port) = socket_and_port();
+        let (input, output) = (format!("eventC=tcp:{port}"), format!("requestC=tcp:{port}"));
+        let running = Running::start(&mut qj(folder.path(), engine, LOG, &["--bind", &input, "--bind", &output]));
+        let mut greeting = [0; 2];
+        let mut streams: Vec<TcpStream> = (0..3)
+            .map(|_| {
+                let mut stream = connection(port);
+                stream.read_exact(&mut greeting).expect("the program greets");
+                stream
+            })
+            .collect();
+        // Number 1 is free again: the newest connection has a lower number than an older one.
+        let older = streams.remove(2);
+        streams.remove(1).shutdown(Shutdown::Write).expect("it is open");
+        let mut newer = eventually("number 1 is free", || {
+            let mut probe = connection(port);
+            probe.read_exact(&mut greeting).expect("the program greets");
+            Some(probe)
+        });
+        signal(running.id(), "-STOP");
+        for word in ["a", "b"] {
+            (&older).write_all(format!("{word}-one{word}-two{word}-end").as_bytes()).expect("it is open");
+        }
+        newer.write_all(b"new1").expect("it is open");
+        // This connection is accepted after the program continues; what the others have sent comes before it.
+        let last = connection(port);
+        (&last).write_all(b"last").expect("it is open");
+        signal(running.id(), "-CONT");
+        (&last).read_exact(&mut greeting).expect("the program greets");
+        streams.remove(0).shutdown(Shutdown::Write).expect("it is open");
+        let said = text(&running.end().stdout);
+        let at = |what: &str| said.find(what).unwrap_or_else(|| panic!("{engine}: no `{what}` in\n{said}"));
+        let order = [at("a-on"), at("ea-t"), at("woa-"), at("endb"), at("-one"), at("b-tw"), at("ob-e"), at("\"nd\"")];
+        assert!(order.is_sorted(), "{engine}:\n{said}");
+        let openings: Vec<usize> = said.match_indices("opened").map(|(at, _)| at).collect();
+        let newest = *openings.last().expect("there are several");
+        assert!(at("\"nd\"") < newest && at("new1") < newest && newest < at("last"), "{engine}:\n{said}");
+    }
+}
+
+#[test]
+fn a_server_without_free_descriptors_waits_until_one_is_closed() {
+    if tool(&["sh"]).is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (_, port) = socket_and_port();
+    let (input, output) = (format!("eventC=tcp:{port}"), format!("requestC=tcp:{port}"));
+    let program = ECHO.replace("echo[2]", "echo[64]");
+    let direct = qj(folder.path(), "interp", &program, &["--bind", &input, "--bind", &output]);
+    let mut command = Command::new("sh");
+    command.current_dir(folder.path()).env("NO_COLOR", "1").args(["-c", "ulimit -n 24; exec \"$0\" \"$@\""]);
+    command.arg(direct.get_program()).args(direct.get_args());
+    let running = Running::start(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()));
+    let mut byte = [0; 1];
+    let mut waiting: Vec<TcpStream> = (0..40).map(|_| connection(port)).collect();
+    for stream in &mut waiting {
+        stream.write_all(b"x").expect("the queue has room");
+    }
+    // The first ones are served; the others wait, and the program does not poll for them all the time.
+    waiting[0].read_exact(&mut byte).expect("an answer");
+    waiting[0].write_all(b"x").expect("it is open");
+    std::thread::sleep(Duration::from_millis(300));
+    let before = ticks(running.id());
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(ticks(running.id()) - before <= 3, "the program computes while it waits for a descriptor");
+    while !waiting.is_empty() {
+        let mut first = waiting.remove(0);
+        first.read_exact(&mut byte).expect("an answer");
+    }
+    running.stop();
 }

@@ -42,6 +42,7 @@ impl Ports<'_> {
                     left => left,
                 },
             };
+            let timeout = timeout.into_iter().chain(self.wake_in()).min();
             // In every case the next flush makes progress or fails.
             let _ = self.poller.wait(&watched, Lifetime::Passing, timeout, &mut self.happened);
         }

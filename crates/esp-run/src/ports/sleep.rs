@@ -103,13 +103,15 @@ impl Ports<'_> {
         let inputs = Wait::for_inputs(&self.channels, &self.injectors, &self.devices, deadline_ns, signals);
         let Some(mut wait) = inputs else { return event() };
         wait.watch(&self.devices, &self.writers);
-        if wait.descriptors.len() == 1 && wait.due_ns.is_none() {
+        let wake_in = self.wake_in();
+        if wait.descriptors.len() == 1 && wait.due_ns.is_none() && wake_in.is_none() {
             return signals.pending().map_or(WakeReason::Never, WakeReason::Signal);
         }
         let timeout = wait.due_ns.map(|due| match &self.clock {
             Clock::Real(_) => Duration::from_nanos(due.saturating_sub(self.clock.now_ns()).max(0) as u64),
             Clock::Virtual(_) => Duration::ZERO,
         });
+        let timeout = timeout.into_iter().chain(wake_in).min();
         let Wait { descriptors, lifetime, due_ns, reading } = wait;
         let count = self.poller.wait(&descriptors, lifetime, timeout, &mut self.happened);
         drop(descriptors);
@@ -144,6 +146,11 @@ impl Ports<'_> {
         }
         self.reset_wanted();
         WakeReason::Event
+    }
+
+    /// The time after which a device has something to do.
+    pub(super) fn wake_in(&self) -> Option<Duration> {
+        self.devices.iter().filter_map(|device| device.wake_in()).min()
     }
 
     /// Requests wake-ups from devices whose peers send them only on request. Whether an event has happened meanwhile.

@@ -203,6 +203,16 @@ pub(crate) fn start_connection(to: SocketAddrV4) -> io::Result<TcpStream> {
     }
 }
 
+/// Whether an operation failed because the process or the system has no descriptor or memory left.
+pub(crate) fn is_exhausted(error: &io::Error) -> bool {
+    Errno::from_io_error(error).is_some_and(|errno| matches!(errno, Errno::MFILE | Errno::NOBUFS))
+}
+
+/// The number of bytes that have arrived and are not read, as far as a buffer holds them.
+pub(crate) fn unread_bytes(stream: &TcpStream) -> u64 {
+    stream.peek(&mut vec![0; 256 * 1024]).map_or(0, |length| length as u64)
+}
+
 /// A UDP socket that receives what is sent to a multicast group through the loopback interface; others may share its
 /// port.
 pub(crate) fn multicast_receiver(group: Ipv4Addr, port: u16) -> io::Result<UdpSocket> {

@@ -178,6 +178,19 @@ pub(crate) fn start_connection(to: SocketAddrV4) -> io::Result<TcpStream> {
     }
 }
 
+/// Whether an operation failed because the process or the system has no descriptor or memory left.
+pub(crate) fn is_exhausted(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let errno = Errno::from_io_error(error);
+    errno.is_some_and(|errno| matches!(errno, Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM))
+}
+
+/// The number of bytes that have arrived and are not read.
+pub(crate) fn unread_bytes(stream: &TcpStream) -> u64 {
+    // Without an answer one read follows, which reads what is there.
+    rustix::io::ioctl_fionread(stream).unwrap_or(0)
+}
+
 /// A UDP socket that receives what is sent to a multicast group through the loopback interface; others may share its
 /// port.
 pub(crate) fn multicast_receiver(group: Ipv4Addr, port: u16) -> io::Result<UdpSocket> {

@@ -74,6 +74,11 @@ pub(crate) trait Device {
         Ok(false)
     }
 
+    /// Before a sleep: the time after which the device has something to do although no descriptor has an event.
+    fn wake_in(&self) -> Option<Duration> {
+        None
+    }
+
     /// Adds the descriptors to wait for: for messages if `reading`, and for room if it holds messages.
     fn watch<'d>(&'d self, reading: bool, watched: &mut Vec<Interest<'d>>);
 

@@ -13,27 +13,36 @@
 //! A number is in use from `opened` or `connect` until the program sends `close`, whatever the peer does; while all are
 //! in use, further connections wait in the system's queue. Events for which the type of the channel has no case are
 //! dropped; without `failed`, a broken connection is reported as `closed`.
+//!
+//! What arrived on an older connection is read before what arrived on a newer one, so that a client that closes its
+//! connection and connects again is heard in this order. After `close` the driver still writes what the program has sent,
+//! and waits for the end of the peer, for a bounded time.
 
-use super::{Device, Ends, Received, readable};
+use super::{Device, Ends, Received};
 use crate::binding::SocketEndpoint;
 use crate::drivers::failure::Failure;
 use crate::drivers::message_codec::FieldKind::{Bytes, Cases, Id, Number};
 use crate::drivers::message_codec::{Case, MessageCodec, Value};
 use crate::error::{HostCode, HostError, reason};
 use crate::poller::{Interest, Lifetime};
-use crate::system::{self, is_ready};
+use crate::system::{self, is_ready, timespec};
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::Program;
-use rustix::event::PollFlags;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::AsFd;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
 
 /// Unsent bytes of one connection after which the channel takes no more messages.
 const MAX_UNSENT_BYTES: usize = 256 * 1024;
 /// Connections that the program has closed and the peer has not.
 const MAX_LINGERING: usize = 256;
+/// How long a closed connection waits for its peer to read more, and after that for its end.
+const LINGER_TIME: Duration = Duration::from_secs(30);
+/// The time after which `accept` is tried again when the system had no descriptor or memory left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// The maximum of bytes read at once.
 const CHUNK: usize = 64 * 1024;
 
@@ -70,12 +79,16 @@ pub(super) struct Tcp {
     events: Option<MessageCodec>,
     requests: Option<MessageCodec>,
     listener: Option<TcpListener>,
+    /// Until when no connection is accepted, because the system had no descriptor left.
+    accept_pause: Option<Instant>,
     /// The maximum number of connections at once.
     max_connections: i128,
     connections: BTreeMap<i128, Connection>,
-    /// The connection that was served last: the next one is served first.
-    last: i128,
-    lingering: VecDeque<TcpStream>,
+    /// The serial number of the next connection.
+    next_serial: u64,
+    /// The connections that were readable at the last poll and have not been read since, oldest first.
+    turns: VecDeque<Turn>,
+    lingering: VecDeque<Lingering>,
     /// Events that the program has not received.
     pending_events: VecDeque<(i128, usize, Vec<Value>)>,
 }
@@ -87,6 +100,10 @@ struct Connection {
     peer: SocketAddrV4,
     /// Whether the event `sent` is due.
     owes_sent: bool,
+    /// Increases from connection to connection: its age, and its identity when its number is used again.
+    serial: u64,
+    /// The number of bytes that arrived before a newer connection was accepted, and one for the end of the stream.
+    overdue: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -96,8 +113,56 @@ enum ConnectionState {
     /// The peer sends no more.
     HalfClosed,
     Broken,
-    /// The program has sent `close`; data is still to be written.
-    Closing,
+}
+
+/// The next action on a connection, by its number and serial number.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    Read(i128, u64),
+    /// It is accepted: `opened` follows what the older connections have received before.
+    Announce(i128, u64),
+}
+
+/// A connection that the program has closed: its data is still to be written, then its end to be read.
+struct Lingering {
+    stream: TcpStream,
+    unsent: VecDeque<u8>,
+    /// Whether the peer has closed it.
+    peer_ended: bool,
+    deadline: Instant,
+}
+
+impl Lingering {
+    /// Writes and reads as much as is possible without blocking; whether more is expected.
+    fn advance(&mut self, now: Instant) -> bool {
+        while !self.unsent.is_empty() {
+            match self.stream.write(self.unsent.as_slices().0) {
+                Ok(length) => {
+                    self.unsent.drain(..length);
+                    self.deadline = now + LINGER_TIME;
+                    if self.unsent.is_empty() && self.stream.shutdown(std::net::Shutdown::Write).is_err() {
+                        return false;
+                    }
+                }
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock => break,
+                    ErrorKind::Interrupted => {}
+                    _ => return false,
+                },
+            }
+        }
+        // Unread data would make the system reset the connection, and the peer could lose what it has not read.
+        let mut waste = [0; 4096];
+        if !self.peer_ended {
+            match self.stream.read(&mut waste) {
+                Ok(0) => self.peer_ended = true,
+                Ok(_) => {}
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+                Err(_) => return false,
+            }
+        }
+        now < self.deadline && !(self.peer_ended && self.unsent.is_empty())
+    }
 }
 
 impl Tcp {
@@ -130,9 +195,11 @@ impl Tcp {
             events: Some(events),
             requests: Some(requests),
             listener,
+            accept_pause: None,
             max_connections,
             connections: BTreeMap::new(),
-            last: -1,
+            next_serial: 0,
+            turns: VecDeque::new(),
             lingering: VecDeque::new(),
             pending_events: VecDeque::new(),
         })
@@ -158,9 +225,6 @@ impl Tcp {
             connection.unsent.clear();
             let before = std::mem::replace(&mut connection.state, ConnectionState::Broken);
             match before {
-                ConnectionState::Closing => {
-                    self.connections.remove(&id);
-                }
                 ConnectionState::Broken => {}
                 ConnectionState::Connecting | ConnectionState::Open | ConnectionState::HalfClosed => {
                     self.push_event(id, FAILED, failure.values(room))
@@ -169,39 +233,64 @@ impl Tcp {
         }
     }
 
-    fn accept(&mut self) -> Result<(), HostError> {
+    /// Accepts one connection, if one waits and there is a number for it.
+    fn accept(&mut self) -> Result<Option<Turn>, HostError> {
+        if self.accept_pause.is_some_and(|end| Instant::now() < end) {
+            return Ok(None);
+        }
         while let (Some(listener), Some(id)) = (&self.listener, self.free()) {
             let (stream, peer) = match listener.accept() {
                 Ok((stream, SocketAddr::V4(peer))) => (stream, peer),
                 Ok((_, SocketAddr::V6(_))) => continue,
                 Err(error) => match error.kind() {
-                    ErrorKind::WouldBlock => return Ok(()),
+                    ErrorKind::WouldBlock => return Ok(None),
                     ErrorKind::Interrupted | ErrorKind::ConnectionAborted => continue,
-                    _ => {
+                    ErrorKind::InvalidInput => {
                         return Err(HostError::new(
                             HostCode::Device,
                             format!("cannot accept a connection: {}", reason(&error)),
                         ));
                     }
+                    // No descriptor or memory is left, or the network failed: the connection waits in the queue.
+                    _ => {
+                        if system::is_exhausted(&error) && self.evict() {
+                            continue;
+                        }
+                        self.accept_pause = Some(Instant::now() + ACCEPT_PAUSE);
+                        return Ok(None);
+                    }
                 },
             };
             let prepared = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
             if prepared.is_ok() {
-                self.insert(id, stream, peer, ConnectionState::Open);
-                self.push_event(id, OPENED, address(peer));
+                return Ok(Some(Turn::Announce(id, self.insert(id, stream, peer, ConnectionState::Open))));
             }
         }
-        Ok(())
+        Ok(None)
     }
 
-    fn insert(&mut self, id: i128, stream: TcpStream, peer: SocketAddrV4, state: ConnectionState) {
-        self.connections.insert(id, Connection { stream, state, unsent: VecDeque::new(), peer, owes_sent: false });
+    /// Ends the closed connection that has waited longest for its peer; whether there was one.
+    fn evict(&mut self) -> bool {
+        let oldest = self.lingering.iter().position(|lingering| lingering.unsent.is_empty());
+        oldest.is_some_and(|oldest| self.lingering.remove(oldest).is_some())
+    }
+
+    /// Adds a connection, and returns its serial number.
+    fn insert(&mut self, id: i128, stream: TcpStream, peer: SocketAddrV4, state: ConnectionState) -> u64 {
+        let serial = self.next_serial;
+        self.next_serial += 1;
+        let connection =
+            Connection { stream, state, unsent: VecDeque::new(), peer, owes_sent: false, serial, overdue: 0 };
+        self.connections.insert(id, connection);
+        serial
     }
 
     /// Starts a connection; it is established, or has failed, when it can be written to.
     fn connect(&mut self, id: i128, to: SocketAddrV4) {
         match system::start_connection(to) {
-            Ok(stream) => self.insert(id, stream, to, ConnectionState::Connecting),
+            Ok(stream) => {
+                self.insert(id, stream, to, ConnectionState::Connecting);
+            }
             Err(error) => {
                 let room = self.events.as_ref().map_or(0, |events| events.bytes_bound_in(FAILED));
                 self.push_event(id, FAILED, Failure::of(&error).values(room));
@@ -209,31 +298,77 @@ impl Tcp {
         }
     }
 
-    /// Polls every connection once, those after the last one first (round robin).
+    /// Takes turns until there is an event, and polls for the next ones when none are left.
     fn poll_connections(&mut self) -> Result<(), HostError> {
-        self.accept()?;
-        let after = self.connections.range(self.last + 1..).map(|(id, _)| *id);
-        let ids: Vec<i128> = after.chain(self.connections.range(..=self.last).map(|(id, _)| *id)).collect();
-        let ready = readable(ids.iter().map(|id| self.connections[id].stream.as_fd()));
-        for (id, ready) in ids.into_iter().zip(ready) {
-            let listens = self.connections.get(&id).is_some_and(|connection| connection.state == ConnectionState::Open);
-            if ready && listens {
-                self.read(id);
-                self.last = id;
-                if !self.pending_events.is_empty() {
-                    return Ok(());
+        if self.turns.is_empty() {
+            let accepted = self.accept()?;
+            self.find_turns(accepted);
+        }
+        while self.pending_events.is_empty()
+            && let Some(turn) = self.turns.pop_front()
+        {
+            let (Turn::Read(id, serial) | Turn::Announce(id, serial)) = turn;
+            let Some(connection) = self.connections.get(&id) else { continue };
+            if connection.serial != serial || connection.state != ConnectionState::Open {
+                continue;
+            }
+            match turn {
+                Turn::Announce(..) => self.push_event(id, OPENED, address(connection.peer)),
+                Turn::Read(..) => {
+                    self.read(id);
+                    if self.connections.get(&id).is_some_and(|connection| connection.overdue > 0) {
+                        self.turns.push_front(turn);
+                    }
                 }
             }
         }
-        self.drain();
         Ok(())
+    }
+
+    /// Polls all connections. Each readable one gets a turn, the oldest first; if a connection has just been accepted,
+    /// all that the others have received comes before it.
+    fn find_turns(&mut self, accepted: Option<Turn>) {
+        let announced = match accepted {
+            Some(Turn::Announce(_, serial) | Turn::Read(_, serial)) => Some(serial),
+            None => None,
+        };
+        let mut by_age: Vec<(u64, i128)> = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| connection.state == ConnectionState::Open && Some(connection.serial) != announced)
+            .map(|(id, connection)| (connection.serial, *id))
+            .collect();
+        by_age.sort_unstable();
+        // The newest connection is polled first: what arrived on an older one before that is then seen, too.
+        let connections = by_age.iter().rev().map(|(_, id)| (&self.connections[id].stream, PollFlags::IN));
+        let lingering = self.lingering.iter().map(|lingering| (&lingering.stream, PollFlags::IN));
+        let mut polled: Vec<PollFd<'_>> =
+            connections.chain(lingering).map(|(stream, flags)| PollFd::new(stream, flags)).collect();
+        let has_events = poll(&mut polled, Some(&timespec(Duration::ZERO))).is_ok_and(|count| count > 0);
+        let ready: Vec<bool> = polled.iter().map(|polled| has_events && !polled.revents().is_empty()).collect();
+        let (ready, ends) = ready.split_at(by_age.len());
+        for ((serial, id), _) in by_age.iter().zip(ready.iter().rev()).filter(|(_, ready)| **ready) {
+            self.turns.push_back(Turn::Read(*id, *serial));
+            if let (Some(_), Some(connection)) = (announced, self.connections.get_mut(id)) {
+                connection.overdue = system::unread_bytes(&connection.stream).saturating_add(1);
+            }
+        }
+        self.turns.extend(accepted);
+        let (now, mut ends) = (Instant::now(), ends.iter());
+        self.lingering.retain_mut(|lingering| !ends.next().is_some_and(|ready| *ready) || lingering.advance(now));
     }
 
     fn read(&mut self, id: i128) {
         let room = self.events.as_ref().map_or(0, |events| events.bytes_bound_in(DATA)).clamp(1, CHUNK);
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let mut content = vec![0; room];
-        match connection.stream.read(&mut content) {
+        let result = connection.stream.read(&mut content);
+        connection.overdue = match &result {
+            Ok(length) if *length > 0 => connection.overdue.saturating_sub(*length as u64),
+            Err(error) if error.kind() == ErrorKind::Interrupted => connection.overdue,
+            Ok(_) | Err(_) => 0,
+        };
+        match result {
             Ok(0) => {
                 connection.state = ConnectionState::HalfClosed;
                 self.push_event(id, CLOSED, Vec::new());
@@ -245,17 +380,6 @@ impl Tcp {
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Err(error) => self.fail(id, Failure::of(&error)),
         }
-    }
-
-    /// Reads and drops what arrives after `close`: unread data would make the system reset the connection, and the peer
-    /// could lose data.
-    fn drain(&mut self) {
-        let mut waste = [0; 4096];
-        self.lingering.retain_mut(|stream| match stream.read(&mut waste) {
-            Ok(0) => false,
-            Ok(_) => true,
-            Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
-        });
     }
 
     /// Writes the data that one connection holds.
@@ -283,20 +407,33 @@ impl Tcp {
                 },
             }
         }
-        if connection.state == ConnectionState::Closing {
-            self.shut_down(id);
-        } else if std::mem::take(&mut connection.owes_sent) {
+        if std::mem::take(&mut connection.owes_sent) {
             self.push_event(id, SENT, Vec::new());
         }
     }
 
-    /// Ends a connection of which everything is written and which the program has closed.
-    fn shut_down(&mut self, id: i128) {
+    /// Gives up the number of a connection that the program has closed. The connection itself ends later.
+    fn close(&mut self, id: i128) {
         let Some(connection) = self.connections.remove(&id) else { return };
+        // Pending events do not belong to the next connection with this number.
+        self.pending_events.retain(|(other, ..)| *other != id);
+        self.accept_pause = None;
+        let Connection { stream, unsent, state, .. } = connection;
+        let has_end = match state {
+            ConnectionState::Broken => return,
+            ConnectionState::Connecting if unsent.is_empty() => return,
+            ConnectionState::Connecting | ConnectionState::Open => false,
+            ConnectionState::HalfClosed => true,
+        };
         // A connection that is broken already cannot be shut down, and need not be.
-        if connection.stream.shutdown(std::net::Shutdown::Write).is_ok() {
-            self.lingering.push_back(connection.stream);
-            if self.lingering.len() > MAX_LINGERING {
+        if unsent.is_empty() && stream.shutdown(std::net::Shutdown::Write).is_err() {
+            return;
+        }
+        let now = Instant::now();
+        let mut lingering = Lingering { stream, unsent, peer_ended: has_end, deadline: now + LINGER_TIME };
+        if lingering.advance(now) {
+            self.lingering.push_back(lingering);
+            if self.lingering.len() > MAX_LINGERING && !self.evict() {
                 self.lingering.pop_front();
             }
         }
@@ -372,7 +509,7 @@ impl Device for Tcp {
                 .help("`close` it first"));
             }
             // The connection was not established: its data is dropped, as that of a broken one.
-            (SEND, None | Some(ConnectionState::Broken | ConnectionState::Closing)) => {}
+            (SEND, None | Some(ConnectionState::Broken)) => {}
             (SEND, Some(ConnectionState::Connecting | ConnectionState::Open | ConnectionState::HalfClosed)) => {
                 if let Some(connection) = self.connections.get_mut(&id) {
                     connection.unsent.extend(next().into_bytes());
@@ -383,18 +520,7 @@ impl Device for Tcp {
                 self.push(id);
             }
             (_, None) => {}
-            (_, Some(_)) => {
-                if let Some(connection) = self.connections.get_mut(&id) {
-                    let broken = connection.state == ConnectionState::Broken;
-                    connection.state = ConnectionState::Closing;
-                    if broken {
-                        self.connections.remove(&id);
-                    }
-                }
-                // Pending events do not belong to the next connection with this number.
-                self.pending_events.retain(|(other, ..)| *other != id);
-                self.push(id);
-            }
+            (_, Some(_)) => self.close(id),
         }
         Ok(())
     }
@@ -408,19 +534,31 @@ impl Device for Tcp {
         for id in ids {
             self.push(id);
         }
+        let now = Instant::now();
+        self.accept_pause = self.accept_pause.filter(|end| now < *end);
+        self.lingering.retain_mut(|lingering| {
+            if lingering.unsent.is_empty() { now < lingering.deadline } else { lingering.advance(now) }
+        });
         Ok(())
     }
 
     fn holds_output(&self) -> bool {
         self.connections.values().any(|connection| !connection.unsent.is_empty())
+            || self.lingering.iter().any(|lingering| !lingering.unsent.is_empty())
     }
 
     fn holds_input(&self) -> bool {
-        !self.pending_events.is_empty()
+        !self.pending_events.is_empty() || !self.turns.is_empty()
+    }
+
+    fn wake_in(&self) -> Option<Duration> {
+        let deadlines = self.lingering.iter().map(|lingering| lingering.deadline);
+        let next = deadlines.chain(self.accept_pause).min()?;
+        Some(next.saturating_duration_since(Instant::now()))
     }
 
     fn watch<'d>(&'d self, reading: bool, watched: &mut Vec<Interest<'d>>) {
-        if let (true, Some(listener), Some(_)) = (reading, &self.listener, self.free()) {
+        if let (true, None, Some(listener), Some(_)) = (reading, self.accept_pause, &self.listener, self.free()) {
             watched.push((listener.as_fd(), PollFlags::IN));
         }
         for connection in self.connections.values() {
@@ -435,8 +573,17 @@ impl Device for Tcp {
                 watched.push((connection.stream.as_fd(), flags));
             }
         }
-        if reading {
-            watched.extend(self.lingering.iter().map(|stream| (stream.as_fd(), PollFlags::IN)));
+        for lingering in &self.lingering {
+            let mut flags = PollFlags::empty();
+            if reading && !lingering.peer_ended {
+                flags |= PollFlags::IN;
+            }
+            if !lingering.unsent.is_empty() {
+                flags |= PollFlags::OUT;
+            }
+            if !flags.is_empty() {
+                watched.push((lingering.stream.as_fd(), flags));
+            }
         }
     }
 
@@ -446,5 +593,49 @@ impl Device for Tcp {
 
     fn losses(&self) -> Vec<(u64, &'static str)> {
         Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LINGER_TIME, Lingering};
+    use std::io::Read;
+    use std::net::{TcpListener, TcpStream};
+    use std::time::Instant;
+
+    /// A closed connection with unsent bytes, and its peer.
+    fn lingering(unsent: usize, now: Instant) -> (Lingering, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has ports");
+        let peer = TcpStream::connect(listener.local_addr().expect("it is bound")).expect("it listens");
+        let (stream, _) = listener.accept().expect("one waits");
+        stream.set_nonblocking(true).expect("it is open");
+        let unsent = vec![7; unsent].into();
+        (Lingering { stream, unsent, peer_ended: false, deadline: now + LINGER_TIME }, peer)
+    }
+
+    #[test]
+    fn a_closed_connection_waits_a_bounded_time_for_a_peer_that_does_not_read() {
+        let now = Instant::now();
+        let (mut closed, _peer) = lingering(64 << 20, now);
+        assert!(closed.advance(now) && !closed.unsent.is_empty());
+        let (mut later, mut left) = (now, closed.unsent.len() + 1);
+        // The system moves some of its buffers meanwhile; that is progress.
+        while closed.unsent.len() < left {
+            left = closed.unsent.len();
+            later += LINGER_TIME;
+            closed.advance(later);
+        }
+        assert!(!closed.advance(later + LINGER_TIME));
+    }
+
+    #[test]
+    fn a_closed_connection_waits_a_bounded_time_for_a_peer_that_does_not_end() {
+        let now = Instant::now();
+        let (mut closed, mut peer) = lingering(3, now);
+        assert!(closed.advance(now));
+        let mut received = Vec::new();
+        peer.read_to_end(&mut received).expect("the other side ends");
+        assert_eq!(received, [7; 3]);
+        assert!(closed.advance(now) && !closed.advance(now + LINGER_TIME));
     }
 }
