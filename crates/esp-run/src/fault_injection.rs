@@ -3,7 +3,8 @@
 
 use crate::error::{HostCode, HostError};
 use quaject_esp_exec::datum::Datum;
-use std::collections::BTreeMap;
+use quaject_esp_ir::text::counted;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The faults of the messages of some channels.
 #[derive(Clone, PartialEq, Debug)]
@@ -24,7 +25,18 @@ struct Rates {
     delay_ns: (i64, i64),
     /// The period of cuts, and the duration of one.
     cut_ns: Option<(i64, i64)>,
+    /// The period of stalls, and the duration of one.
+    stall_ns: Option<(i64, i64)>,
     seed: u64,
+}
+
+/// The order in which a medium delivers messages whatever their delays.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Order {
+    /// A delayed message may be overtaken.
+    Free,
+    /// The messages of one connection, whose number is the first value of each, stay in order.
+    PerConnection,
 }
 
 /// The probability 1.
@@ -35,7 +47,7 @@ const REORDER_DELAY_NS: i64 = 10_000_000;
 pub(crate) const MAX_DELAYED: usize = 1024;
 
 const FORM: &str = "write a driver or a channel and what its messages suffer: \
-                    `udp:loss=5%,dup=1%,reorder=2%,flip=1%,delay=1ms..20ms,cut=1s/10s,seed=7`";
+                    `udp:loss=5%,dup=1%,reorder=2%,flip=1%,delay=1ms..20ms,cut=1s/10s,stall=1s/10s,seed=7`";
 
 impl std::str::FromStr for FaultPlan {
     type Err = HostError;
@@ -53,6 +65,17 @@ impl std::str::FromStr for FaultPlan {
     }
 }
 
+impl FaultPlan {
+    /// The first fault of the plan that a medium of this order cannot have.
+    pub(crate) fn contradiction(&self, order: Order) -> Option<&'static str> {
+        let rates = [(self.rates.loss, "loss"), (self.rates.dup, "dup"), (self.rates.reorder, "reorder")];
+        match order {
+            Order::Free => None,
+            Order::PerConnection => rates.iter().find(|(rate, _)| *rate > 0).map(|(_, name)| *name),
+        }
+    }
+}
+
 impl Rates {
     fn set(&mut self, name: &str, value: &str) -> Option<()> {
         match name {
@@ -67,17 +90,25 @@ impl Rates {
                     return None;
                 }
             }
-            "cut" => {
-                let (length, period) = value.split_once('/')?;
-                let (length, period) = (time_ns(length)?, time_ns(period)?);
-                self.cut_ns = (0 < period && length <= period).then_some((period, length));
-                self.cut_ns?;
-            }
+            "cut" => self.cut_ns = Some(periodic(value)?),
+            "stall" => self.stall_ns = Some(periodic(value)?),
             "seed" => self.seed = value.parse().ok()?,
             _ => return None,
         }
         Some(())
     }
+}
+
+/// `1s/10s`: the period, and the duration at its end.
+fn periodic(text: &str) -> Option<(i64, i64)> {
+    let (length, period) = text.split_once('/')?;
+    let (length, period) = (time_ns(length)?, time_ns(period)?);
+    (0 < period && length <= period).then_some((period, length))
+}
+
+/// Whether a time lies in the last part of its period.
+fn is_within(times_ns: Option<(i64, i64)>, now_ns: i64) -> bool {
+    times_ns.is_some_and(|(period, length)| now_ns % period >= period - length)
 }
 
 /// `5%` or `0.5%`, in parts of `CERTAIN`.
@@ -104,6 +135,11 @@ pub(crate) fn time_ns(text: &str) -> Option<i64> {
 pub struct FaultInjector {
     rates: Rates,
     random: u64,
+    order: Order,
+    /// By connection, if their messages stay in order: when the last message arrives.
+    last_due_ns: BTreeMap<i128, i64>,
+    /// Connections that the program has closed and the driver has not: their messages are dropped.
+    closing: BTreeSet<i128>,
     /// By the time they arrive, and among equals by their order.
     held: BTreeMap<(i64, u64), Vec<Datum>>,
     number: u64,
@@ -125,17 +161,27 @@ pub struct FaultCounts {
     pub delayed: u64,
     /// Messages with an inverted bit.
     pub damaged: u64,
+    /// Connections that were cut.
+    pub cut: u64,
 }
 
 impl FaultInjector {
     /// The medium of a channel. Different channels with one seed have different faults; the selector is not compared.
     pub fn new(faults: &FaultPlan, channel: &str) -> FaultInjector {
+        FaultInjector::with_order(faults, channel, Order::Free)
+    }
+
+    /// The medium of a channel whose driver keeps this order.
+    pub(crate) fn with_order(faults: &FaultPlan, channel: &str, order: Order) -> FaultInjector {
         let salt = channel
             .bytes()
             .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         FaultInjector {
             rates: faults.rates.clone(),
             random: faults.rates.seed ^ salt,
+            order,
+            last_due_ns: BTreeMap::new(),
+            closing: BTreeSet::new(),
             held: BTreeMap::new(),
             number: 0,
             offered: None,
@@ -144,12 +190,17 @@ impl FaultInjector {
         }
     }
 
+    /// A medium that only keeps the order.
+    pub(crate) fn without_faults(order: Order) -> FaultInjector {
+        FaultInjector::with_order(&FaultPlan { selector: String::new(), rates: Rates::default() }, "", order)
+    }
+
     /// A message enters; times are in nanoseconds since any moment.
     pub fn enter(&mut self, mut message: Vec<Datum>, now_ns: i64) {
         // Always the same number of draws, so that an additional fault does not shift all the others.
         let (loss, dup, reorder, flip) = (self.draw(), self.draw(), self.draw(), self.draw());
         let (first, second, place) = (self.delay_ns(), self.delay_ns(), self.draw());
-        let cut = self.rates.cut_ns.is_some_and(|(period, length)| now_ns % period >= period - length);
+        let cut = self.order == Order::Free && is_within(self.rates.cut_ns, now_ns);
         if cut || loss < self.rates.loss {
             self.counts.lost += 1;
             return;
@@ -157,7 +208,14 @@ impl FaultInjector {
         if flip < self.rates.flip && damage(message.iter_mut(), place) {
             self.counts.damaged += 1;
         }
-        let mut due_ns = now_ns.saturating_add(first);
+        // A stalled message starts at the end of the stall.
+        let start_ns = match self.rates.stall_ns {
+            Some((period, _)) if is_within(self.rates.stall_ns, now_ns) => {
+                now_ns.saturating_add(period - now_ns % period)
+            }
+            Some(_) | None => now_ns,
+        };
+        let mut due_ns = start_ns.saturating_add(first);
         if reorder < self.rates.reorder {
             due_ns = due_ns.saturating_add(REORDER_DELAY_NS);
         }
@@ -166,7 +224,15 @@ impl FaultInjector {
         }
         if dup < self.rates.dup {
             self.counts.doubled += 1;
-            self.hold(message.clone(), now_ns.saturating_add(second));
+            self.hold(message.clone(), start_ns.saturating_add(second));
+        }
+        if self.order == Order::PerConnection
+            && let Some(connection) = connection_of(&message)
+        {
+            let last = self.last_due_ns.get(&connection).copied().unwrap_or(i64::MIN);
+            due_ns = due_ns.max(last);
+            self.last_due_ns.retain(|_, due| *due > now_ns);
+            self.last_due_ns.insert(connection, due_ns);
         }
         self.hold(message, due_ns);
     }
@@ -174,6 +240,39 @@ impl FaultInjector {
     fn hold(&mut self, message: Vec<Datum>, due_ns: i64) {
         self.number += 1;
         self.held.insert((due_ns, self.number), message);
+    }
+
+    /// Whether a connection with messages now is cut: its medium has `cut`, and keeps the order of connections.
+    pub(crate) fn cuts(&self, now_ns: i64) -> bool {
+        self.order == Order::PerConnection && is_within(self.rates.cut_ns, now_ns)
+    }
+
+    /// A connection was cut.
+    pub(crate) fn count_cut(&mut self) {
+        self.counts.cut += 1;
+    }
+
+    /// The program closes the connection of a message: what is in transit on it is dropped, and what comes until the
+    /// driver has closed it, too.
+    pub(crate) fn begin_close(&mut self, request: &[Datum]) {
+        let connection = connection_of(request);
+        self.held.retain(|_, message| connection_of(message) != connection);
+        if self.offered.as_deref().is_some_and(|message| connection_of(message) == connection) {
+            self.offered = None;
+        }
+        self.closing.extend(connection);
+    }
+
+    /// The driver has closed the connection of a message.
+    pub(crate) fn end_close(&mut self, request: &[Datum]) {
+        if let Some(connection) = connection_of(request) {
+            self.closing.remove(&connection);
+        }
+    }
+
+    /// Whether the program has closed the connection of a message.
+    pub(crate) fn is_closing(&self, message: &[Datum]) -> bool {
+        connection_of(message).is_some_and(|connection| self.closing.contains(&connection))
     }
 
     /// The next message that has arrived.
@@ -199,11 +298,14 @@ impl FaultInjector {
 
     /// The counts as text, if there are any faults.
     pub fn note(&self, channel: &str) -> Option<String> {
-        let FaultCounts { lost, doubled, delayed, damaged } = self.counts;
+        let FaultCounts { lost, doubled, delayed, damaged, cut } = self.counts;
         let counts = [(lost, "lost"), (doubled, "doubled"), (delayed, "delayed"), (damaged, "damaged")];
         let parts: Vec<String> =
             counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
-        (!parts.is_empty()).then(|| format!("faults on channel `{channel}`: {} messages", parts.join(", ")))
+        let mut counts: Vec<String> =
+            (!parts.is_empty()).then(|| format!("{} messages", parts.join(", "))).into_iter().collect();
+        counts.extend((cut > 0).then(|| counted(cut, "cut connection")));
+        (!counts.is_empty()).then(|| format!("faults on channel `{channel}`: {}", counts.join(", ")))
     }
 
     fn delay_ns(&mut self) -> i64 {
@@ -224,6 +326,16 @@ impl FaultInjector {
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
+    }
+}
+
+/// The number or instance that a message begins with.
+fn connection_of(message: &[Datum]) -> Option<i128> {
+    match message.first()? {
+        Datum::Int(number) => Some(*number),
+        Datum::Pid(instance) => Some(i128::from(*instance)),
+        Datum::Record(fields) => connection_of(fields),
+        Datum::Bytes(_) | Datum::Bool(_) | Datum::Array(_) | Datum::Union(..) => None,
     }
 }
 
@@ -306,6 +418,13 @@ mod tests {
     }
 
     #[test]
+    fn a_stall_delays_all_there_is_in_its_time() {
+        let due = |time: i64| if time % 10 < 7 { time } else { time - time % 10 + 10 };
+        let expected: Vec<(i64, i128)> = (0..20).map(|time| (due(time), time.into())).collect();
+        assert_eq!(passed("udp:stall=3ms/10ms", 20), expected);
+    }
+
+    #[test]
     fn one_bit_of_the_bytes_is_turned() {
         let faults: FaultPlan = "c:flip=100%".parse().expect("a fault");
         let mut medium = FaultInjector::new(&faults, "c");
@@ -318,9 +437,17 @@ mod tests {
 
     #[test]
     fn what_is_no_fault_is_refused() {
-        for text in
-            ["udp", "udp:", "udp:loss", "udp:loss=5", "udp:loss=101%", "udp:delay=5ms..1ms", "udp:cut=2s/1s", "udp:x=1"]
-        {
+        for text in [
+            "udp",
+            "udp:",
+            "udp:loss",
+            "udp:loss=5",
+            "udp:loss=101%",
+            "udp:delay=5ms..1ms",
+            "udp:cut=2s/1s",
+            "udp:stall=1s",
+            "udp:x=1",
+        ] {
             let error = text.parse::<FaultPlan>().expect_err(text);
             assert!(error.help.is_some(), "{text}");
         }

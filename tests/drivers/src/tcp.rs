@@ -213,7 +213,8 @@ fn what_came_on_an_older_connection_is_read_before_what_came_on_a_newer_one() {
         let last = connection(port);
         (&last).write_all(b"last").expect("it is open");
         signal(running.id(), "-CONT");
-        (&last).read_exact(&mut greeting).expect("the program greets");
+        last.shutdown(Shutdown::Write).expect("it is open");
+        (&last).read_to_end(&mut Vec::new()).expect("the program closes it");
         streams.remove(0).shutdown(Shutdown::Write).expect("it is open");
         let said = text(&running.end().stdout);
         let at = |what: &str| said.find(what).unwrap_or_else(|| panic!("{engine}: no `{what}` in\n{said}"));
@@ -256,4 +257,128 @@ fn a_server_without_free_descriptors_waits_until_one_is_closed() {
         first.read_exact(&mut byte).expect("an answer");
     }
     running.stop();
+}
+
+const NUMBERED: &str = "
+type eventT = union { opened, data: bytes[<=64], closed };
+channel eventC(u8, eventT) external out;
+channel requestC(u8, union { data: bytes[<=64], close }) external in;
+channel sayC(u8, eventT) external in = \"text:-\";
+process p {
+  while {
+    in(eventC, $id, $event);
+    out(sayC, id, event);
+    match event {
+      data |> $d => out(requestC, id, data |> d);
+      closed |> {} => { out(requestC, id, close |> {}); if (id == 1) exit(0); }
+      opened |> {} => { }
+    }
+  }
+}
+";
+
+#[test]
+fn faults_keep_the_order_within_a_connection() {
+    for engine in engines() {
+        for fault in ["delay=1ms..20ms,seed=1", "stall=20ms/50ms,delay=0ms..9ms,seed=2"] {
+            let folder = tempfile::tempdir().expect("a temporary folder");
+            let (_, port) = socket_and_port();
+            let (input, output) = (format!("eventC=tcp:{port}"), format!("requestC=tcp:{port}"));
+            let fault = format!("tcp:{fault}");
+            let arguments = ["--bind", &input, "--bind", &output, "--fault", &fault];
+            let running = Running::start(&mut qj(folder.path(), engine, NUMBERED, &arguments));
+            let mut stream = connection(port);
+            let mut sent = Vec::new();
+            for number in 0..30 {
+                let word = format!("{number},");
+                stream.write_all(word.as_bytes()).expect("it is open");
+                sent.extend_from_slice(word.as_bytes());
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            stream.shutdown(Shutdown::Write).expect("it is open");
+            let mut received = Vec::new();
+            stream.read_to_end(&mut received).expect("the other side ends");
+            assert_eq!(text(&received), text(&sent), "{engine}, {fault}");
+            let said = text(&running.stop().stdout);
+            assert!(said.starts_with("0 opened\n") && said.ends_with("0 closed\n"), "{engine}, {fault}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_cut_breaks_the_connections_that_it_meets() {
+    for engine in engines() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (_, port) = socket_and_port();
+        let (input, output) = (format!("eventC=tcp:{port}"), format!("requestC=tcp:{port}"));
+        let arguments = ["--bind", &input, "--bind", &output, "--fault", "tcp:cut=1s/1s"];
+        let running = Running::start(&mut qj(folder.path(), engine, NUMBERED, &arguments));
+        let mut stream = connection(port);
+        stream.write_all(b"x").expect("it is open");
+        let end = stream.read(&mut [0; 8]);
+        assert!(end.is_err() || matches!(end, Ok(0)), "{engine}: {end:?}");
+        let output = running.stop();
+        assert_eq!(text(&output.stdout), "0 opened\n0 closed\n", "{engine}");
+        assert!(text(&output.stderr).contains("faults on channel `eventC`: 1 cut connection"), "{engine}");
+    }
+}
+
+#[test]
+fn tcp_neither_loses_nor_repeats_nor_reorders() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for fault in ["loss", "dup", "reorder"] {
+        let rate = format!("requestC:{fault}=5%");
+        let arguments = ["--bind", "eventC=tcp:1", "--bind", "requestC=tcp:1", "--fault", &rate];
+        let output = qj(folder.path(), "interp", NUMBERED, &arguments).output().expect("cargo built qj");
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(
+            said.starts_with(&format!("error[H0103]: driver `tcp` cannot have the fault `{fault}`: TCP ")),
+            "{said}"
+        );
+    }
+}
+
+const CALLER6: &str = "
+type addressT = record { host: bytes[<=16], port: u16 };
+type eventT = union { opened: addressT, data: bytes[<=16], closed, failed: record { code: u8, reason: bytes[<=32] } };
+channel eventC(u8, eventT) external out;
+channel requestC(u8, union { connect: addressT, data: bytes[<=16], close }) external in;
+channel portC(u16) external out = \"text:port\";
+channel sayC(u8, eventT) external in = \"text:-\";
+process caller {
+  in(portC, $port);
+  out(requestC, 9, connect |> { \"\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\x01\", port });
+  var left = 2;
+  while (left > 0) {
+    in(eventC, $id, $event);
+    match event {
+      opened |> $peer => {
+        assert(peer.host.len == 16 && peer.host[15] == 1);
+        if (id == 9) out(requestC, id, data |> \"hello\");
+      }
+      data |> $d => { if (id != 9) { out(sayC, id, event); out(requestC, id, close |> {}); left -= 1; } }
+      closed |> {} => { out(requestC, id, close |> {}); left -= 1; }
+      _ => { }
+    }
+  }
+  out(requestC, 8, connect |> { \"\\x01\\x02\\x03\", port });
+  in(eventC, $id, $event);
+  out(sayC, id, event);
+}
+";
+
+#[test]
+fn a_program_listens_and_connects_by_ipv6() {
+    for engine in engines() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (_, port) = socket_and_port();
+        std::fs::write(folder.path().join("port"), port.to_string()).expect("the folder is writable");
+        let (input, output) = (format!("eventC=tcp:[::1]:{port}"), format!("requestC=tcp:[::1]:{port}"));
+        let output =
+            Running::start(&mut qj(folder.path(), engine, CALLER6, &["--bind", &input, "--bind", &output])).end();
+        assert!(output.status.success(), "{engine}: {}", text(&output.stderr));
+        let expected = "0 data |> \"hello\"\n8 failed |> {4, \"an address has 4 or 16 bytes\"}\n";
+        assert_eq!(text(&output.stdout), expected, "{engine}");
+    }
 }

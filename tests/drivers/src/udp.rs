@@ -162,3 +162,49 @@ process slow { while { in(inC, _, _, _); alt { after (2 s) { } } } }
     let said = text(&running.stop().stderr);
     assert!(said.contains("lost at the driver of channel `inC`: faster than the program received them"), "{said}");
 }
+
+const ECHO6: &str = "
+type peerT = record { host: bytes[<=16], port: u16 };
+channel inC(peerT, bytes[<=64]) external out;
+channel outC(peerT, bytes[<=64]) external in;
+process echo { while { in(inC, $peer, $content); out(outC, peer, peer.host + content); } }
+";
+
+#[test]
+fn ipv6_addresses_are_sixteen_bytes_and_ipv4_ones_four() {
+    for engine in engines() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let port = free_ports(1);
+        let (input, output) = (format!("inC=udp:[::]:{port}"), format!("outC=udp:[::]:{port}"));
+        let running = Running::start(&mut qj(folder.path(), engine, ECHO6, &["--bind", &input, "--bind", &output]));
+        let ask = |socket: &UdpSocket, to: &str| {
+            eventually("an answer", || {
+                let mut answer = [0; 64];
+                socket.send_to(b"!", (to, port)).expect("loopback takes it");
+                let length = socket.recv(&mut answer).ok()?;
+                Some(answer[..length].to_vec())
+            })
+        };
+        let long = std::net::Ipv6Addr::LOCALHOST.octets();
+        for (own, to, address) in [("[::1]:0", "::1", long.as_slice()), ("127.0.0.1:0", "127.0.0.1", &[127, 0, 0, 1])] {
+            let socket = UdpSocket::bind(own).expect("loopback has both families");
+            socket.set_read_timeout(Some(Duration::from_millis(200))).expect("the time is not zero");
+            assert_eq!(ask(&socket, to), [address, b"!"].concat(), "{engine}, {to}");
+        }
+        running.stop();
+    }
+}
+
+#[test]
+fn an_ipv6_endpoint_needs_addresses_of_sixteen_bytes() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let arguments = ["--bind", "inC=udp:[::1]:7", "--bind", "outC=udp:[::1]:7"];
+    let output = qj(folder.path(), "interp", ECHO, &arguments).output().expect("cargo built qj");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.starts_with("error[H0403]: driver `udp:[::1]:7` cannot serve channel `inC`: an integer holds no"),
+        "{said}"
+    );
+    assert!(said.contains("help: declare the address as `bytes[<=16]`"), "{said}");
+}

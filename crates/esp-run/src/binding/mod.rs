@@ -7,7 +7,7 @@ mod resolve;
 pub(crate) use resolve::resolve;
 
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -100,18 +100,14 @@ pub enum CanEndpoint {
     Loopback(u16),
 }
 
-/// The address of a socket.
+/// The address of a socket: one of this machine's addresses, `0.0.0.0` or `::` for all of them, and a port; port 0 lets
+/// the system choose one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SocketEndpoint {
-    /// One of this machine's addresses, or 0.0.0.0 for all of them.
-    pub address: Ipv4Addr,
-    /// The port; 0 lets the system choose one.
-    pub port: u16,
-}
+pub struct SocketEndpoint(pub SocketAddr);
 
 impl fmt::Display for SocketEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.address, self.port)
+        self.0.fmt(f)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Binding, CanEndpoint, Choice, DeviceEndpoint, Driver, Interface, Ring, SocketEndpoint, StreamEndpoint};
 use crate::error::{HostCode, HostError};
 use quaject_queue::shared::SLOT_BYTES;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -65,19 +65,17 @@ fn named(text: &str, argument: &str, what: &str) -> Result<String, HostError> {
     Ok(argument.to_string())
 }
 
-/// `69` or `0.0.0.0:69`. A port alone is one of the loopback interface, so that no program serves a network
+/// `69`, `0.0.0.0:69` or `[::]:69`. A port alone is one of the loopback interface, so that no program serves a network
 /// unintentionally.
 fn socket_endpoint(driver: &str, argument: &str) -> Result<SocketEndpoint, HostError> {
-    let parsed = match argument.rsplit_once(':') {
-        Some((address, port)) => address.parse().ok().zip(port.parse().ok()),
-        None => argument.parse().ok().map(|port| (Ipv4Addr::LOCALHOST, port)),
-    };
-    let (address, port) = parsed.ok_or_else(|| {
+    let alone = argument.parse().ok().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    let address = alone.or_else(|| argument.parse().ok()).ok_or_else(|| {
         HostError::usage(HostCode::Driver, format!("`{driver}:{argument}` names no port")).help(format!(
-            "write `{driver}:PORT` for this machine's own use, `{driver}:0.0.0.0:PORT` for every network it is in"
+            "write `{driver}:PORT` for this machine's own use, `{driver}:0.0.0.0:PORT` for every network it is in, \
+             `{driver}:[::]:PORT` for IPv6"
         ))
     })?;
-    Ok(SocketEndpoint { address, port })
+    Ok(SocketEndpoint(address))
 }
 
 /// `eth0`, or `eth0,rules=FILE`.
@@ -197,8 +195,12 @@ mod tests {
         assert_eq!(parse("c=text:-"), bind(Driver::Text(StreamEndpoint::Standard)));
         assert_eq!(parse("c=bytes:a=b:c"), bind(Driver::Bytes(StreamEndpoint::Path("a=b:c".into()))));
         assert_eq!(parse("c=timer:10ms"), bind(Driver::Timer { period: Duration::from_millis(10), limit: None }));
-        let endpoint = |port| super::SocketEndpoint { address: std::net::Ipv4Addr::LOCALHOST, port };
+        let endpoint = |port| super::SocketEndpoint((std::net::Ipv4Addr::LOCALHOST, port).into());
         assert_eq!(parse("c=udp:69"), bind(Driver::Device(super::DeviceEndpoint::Udp(endpoint(69)))));
+        let at = |text: &str| super::SocketEndpoint(text.parse().expect("an address"));
+        for text in ["0.0.0.0:0", "[::1]:69", "[fe80::1%3]:69"] {
+            assert_eq!(parse(&format!("c=udp:{text}")), bind(Driver::Device(super::DeviceEndpoint::Udp(at(text)))));
+        }
         let can = |bus| bind(Driver::Device(super::DeviceEndpoint::Can(bus)));
         assert_eq!(parse("c=can:can0"), can(super::CanEndpoint::Interface("can0".to_string())));
         assert_eq!(parse("c=can:43113"), can(super::CanEndpoint::Loopback(43_113)));
@@ -243,6 +245,7 @@ mod tests {
             ("c=ring:r,size=18446744073709551615M", "driver `ring:r,size=18446744073709551615M`: that is no size"),
             ("c=udp:", "`udp:` names no port"),
             ("c=udp:65536", "`udp:65536` names no port"),
+            ("c=udp:::1:69", "`udp:::1:69` names no port"),
             ("c=tcp:localhost:80", "`tcp:localhost:80` names no port"),
             ("c=file:", "driver `file:` does not name a folder"),
             ("c=packet:,rules=r", "driver `packet:,rules=r` does not name an interface"),

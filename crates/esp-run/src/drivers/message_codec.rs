@@ -6,6 +6,7 @@ use super::type_name;
 use crate::error::{HostCode, HostError};
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Channel, IntType, Program, Type, TypeId};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// The kind of a value of a device's message.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +15,8 @@ pub(crate) enum FieldKind<'c> {
     Id,
     /// A number from 0 to at least this.
     Number(u64),
+    /// An address of the Internet: an integer that holds an IPv4 address, or bytes that hold an IPv6 one.
+    Address,
     /// Bytes, of any bound above 0.
     Bytes,
     /// One of several, a union: each has a name of its own.
@@ -47,6 +50,8 @@ pub(crate) enum Value {
     Bytes(Vec<u8>),
     /// A case, by its number in the device's list, and its values.
     Case(usize, Vec<Value>),
+    /// An address; in messages of programs, none if the bytes are not one.
+    Address(Option<IpAddr>),
 }
 
 impl Value {
@@ -54,7 +59,15 @@ impl Value {
     pub(crate) fn number(&self) -> i128 {
         match self {
             Value::Number(number) => *number,
-            Value::Bytes(_) | Value::Case(..) => 0,
+            Value::Bytes(_) | Value::Case(..) | Value::Address(_) => 0,
+        }
+    }
+
+    /// The address, if it is one.
+    pub(crate) fn address(&self) -> Option<IpAddr> {
+        match self {
+            Value::Address(address) => *address,
+            Value::Number(_) | Value::Bytes(_) | Value::Case(..) => None,
         }
     }
 
@@ -62,7 +75,7 @@ impl Value {
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         match self {
             Value::Bytes(bytes) => bytes,
-            Value::Number(_) | Value::Case(..) => Vec::new(),
+            Value::Number(_) | Value::Case(..) | Value::Address(_) => Vec::new(),
         }
     }
 }
@@ -91,10 +104,23 @@ enum Part {
     /// The instances that the `pid` may name.
     Instance(Vec<u32>),
     Bytes(usize),
+    Address(AddressForm),
     Record(Vec<Part>),
     /// By tag: the number of the case, and its parts.
     Union(Vec<(usize, Option<Box<Part>>)>),
 }
+
+/// The form of an address in a program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum AddressForm {
+    /// An integer: IPv4 only.
+    Number,
+    /// Four bytes of an IPv4 address, or sixteen of an IPv6 one.
+    Bytes,
+}
+
+/// The bytes of the longest address.
+const ADDRESS_BYTES: u32 = 16;
 
 /// The reason why a type does not match, for the cause of an error.
 type Mismatch = String;
@@ -151,7 +177,7 @@ impl MessageCodec {
     pub(crate) fn instances(&self) -> Option<&[u32]> {
         find(&self.parts, &|part| match part {
             Part::Instance(instances) => Some(instances.as_slice()),
-            Part::Number(_) | Part::Bytes(_) | Part::Record(_) | Part::Union(_) => None,
+            Part::Number(_) | Part::Address(_) | Part::Bytes(_) | Part::Record(_) | Part::Union(_) => None,
         })
     }
 
@@ -159,7 +185,7 @@ impl MessageCodec {
     pub(crate) fn bytes_bound(&self) -> usize {
         let bound = find(&self.parts, &|part| match part {
             Part::Bytes(bound) => Some(*bound),
-            Part::Number(_) | Part::Instance(_) | Part::Record(_) | Part::Union(_) => None,
+            Part::Number(_) | Part::Address(_) | Part::Instance(_) | Part::Record(_) | Part::Union(_) => None,
         });
         bound.unwrap_or(0)
     }
@@ -170,9 +196,25 @@ impl MessageCodec {
         let largest = find(&self.parts, &|part| match part {
             Part::Number(int) => Some(IntType::max(*int)),
             Part::Instance(instances) => Some(instances.len() as i128 - 1),
-            Part::Bytes(_) | Part::Record(_) | Part::Union(_) => None,
+            Part::Address(_) | Part::Bytes(_) | Part::Record(_) | Part::Union(_) => None,
         });
         largest.unwrap_or(0)
+    }
+
+    /// Refuses an endpoint of IPv6 if the messages have no room for its addresses.
+    pub(crate) fn check_family(&self, channel: &Channel, driver: &str, at: SocketAddr) -> Result<(), HostError> {
+        let narrow = find(&self.parts, &|part| match part {
+            Part::Address(form) => (*form == AddressForm::Number).then_some(()),
+            Part::Number(_) | Part::Instance(_) | Part::Bytes(_) | Part::Record(_) | Part::Union(_) => None,
+        });
+        if at.is_ipv4() || narrow.is_none() {
+            return Ok(());
+        }
+        Err(HostError::usage(
+            HostCode::Type,
+            format!("driver `{driver}:{at}` cannot serve channel `{}`: an integer holds no IPv6 address", channel.name),
+        )
+        .help("declare the address as `bytes[<=16]`: four bytes of an IPv4 address, sixteen of an IPv6 one"))
     }
 
     /// The bound of the bytes of a case of its union; 0 without any.
@@ -182,10 +224,10 @@ impl MessageCodec {
                 let (_, payload) = cases.iter().find(|(number, _)| *number == case)?;
                 find(std::slice::from_ref(payload.as_deref()?), &|part| match part {
                     Part::Bytes(bound) => Some(*bound),
-                    Part::Number(_) | Part::Instance(_) | Part::Record(_) | Part::Union(_) => None,
+                    Part::Number(_) | Part::Address(_) | Part::Instance(_) | Part::Record(_) | Part::Union(_) => None,
                 })
             }
-            Part::Number(_) | Part::Bytes(_) | Part::Instance(_) | Part::Record(_) => None,
+            Part::Number(_) | Part::Address(_) | Part::Bytes(_) | Part::Instance(_) | Part::Record(_) => None,
         });
         bound.unwrap_or(0)
     }
@@ -194,7 +236,7 @@ impl MessageCodec {
     pub(crate) fn has(&self, case: usize) -> bool {
         let found = find(&self.parts, &|part| match part {
             Part::Union(cases) => cases.iter().find(|(number, _)| *number == case),
-            Part::Number(_) | Part::Bytes(_) | Part::Instance(_) | Part::Record(_) => None,
+            Part::Number(_) | Part::Address(_) | Part::Bytes(_) | Part::Instance(_) | Part::Record(_) => None,
         });
         found.is_some()
     }
@@ -224,7 +266,7 @@ fn find<'f, T>(parts: &'f [Part], ask: &dyn Fn(&'f Part) -> Option<T>) -> Option
             Part::Union(cases) => {
                 cases.iter().find_map(|(_, payload)| find(std::slice::from_ref(payload.as_deref()?), ask))
             }
-            Part::Number(_) | Part::Instance(_) | Part::Bytes(_) => None,
+            Part::Number(_) | Part::Address(_) | Part::Instance(_) | Part::Bytes(_) => None,
         })
     })
 }
@@ -242,6 +284,12 @@ impl Part {
             (Part::Instance(instances), Some(Value::Number(number))) => {
                 instances.get(number as usize).map(|instance| Datum::Pid(*instance)).ok_or(TooLarge)
             }
+            (Part::Address(form), Some(Value::Address(Some(address)))) => match (form, address) {
+                (AddressForm::Number, IpAddr::V4(address)) => Ok(Datum::Int(i128::from(u32::from(address)))),
+                (AddressForm::Number, IpAddr::V6(_)) => Err(TooLarge),
+                (AddressForm::Bytes, IpAddr::V4(address)) => Ok(Datum::Bytes(address.octets().to_vec())),
+                (AddressForm::Bytes, IpAddr::V6(address)) => Ok(Datum::Bytes(address.octets().to_vec())),
+            },
             (Part::Bytes(bound), Some(Value::Bytes(bytes))) => {
                 if bytes.len() <= *bound {
                     Ok(Datum::Bytes(bytes))
@@ -255,9 +303,15 @@ impl Part {
                 let payload = cases[tag].1.as_ref().map(|part| part.encode(&mut values)).transpose()?;
                 Ok(Datum::Union(tag as u32, payload.map(Box::new)))
             }
-            (Part::Number(_) | Part::Instance(_) | Part::Bytes(_) | Part::Record(_) | Part::Union(_), _) => {
-                Err(TooLarge)
-            }
+            (
+                Part::Number(_)
+                | Part::Address(_)
+                | Part::Instance(_)
+                | Part::Bytes(_)
+                | Part::Record(_)
+                | Part::Union(_),
+                _,
+            ) => Err(TooLarge),
         }
     }
 
@@ -267,6 +321,14 @@ impl Part {
             (Part::Instance(instances), Datum::Pid(instance)) => {
                 let place = instances.iter().position(|listed| listed == instance);
                 values.push(Value::Number(place.map_or(-1, |place| place as i128)));
+            }
+            (Part::Address(AddressForm::Number), Datum::Int(number)) => {
+                values.push(Value::Address(Some(Ipv4Addr::from(*number as u32).into())));
+            }
+            (Part::Address(AddressForm::Bytes), Datum::Bytes(bytes)) => {
+                let short = <[u8; 4]>::try_from(bytes.as_slice()).map(IpAddr::from);
+                let long = <[u8; 16]>::try_from(bytes.as_slice()).map(IpAddr::from);
+                values.push(Value::Address(short.or(long).ok()));
             }
             (Part::Bytes(_), Datum::Bytes(bytes)) => values.push(Value::Bytes(bytes.clone())),
             (Part::Record(parts), Datum::Record(members)) => {
@@ -282,7 +344,15 @@ impl Part {
                 }
                 values.push(Value::Case(*number, held));
             }
-            (Part::Number(_) | Part::Instance(_) | Part::Bytes(_) | Part::Record(_) | Part::Union(_), _) => {}
+            (
+                Part::Number(_)
+                | Part::Address(_)
+                | Part::Instance(_)
+                | Part::Bytes(_)
+                | Part::Record(_)
+                | Part::Union(_),
+                _,
+            ) => {}
         }
     }
 }
@@ -310,11 +380,18 @@ fn part(program: &Program, ty: TypeId, fields: &mut &[FieldKind<'_>]) -> Result<
             Ok(Part::Instance(instances.collect()))
         }
         (FieldKind::Id, Type::Int(int)) => Ok(Part::Number(*int)),
+        (FieldKind::Address, Type::Int(int)) if IntType::max(*int) >= i128::from(u32::MAX) => {
+            Ok(Part::Address(AddressForm::Number))
+        }
+        (FieldKind::Address, Type::Bytes { bound }) if *bound >= ADDRESS_BYTES => Ok(Part::Address(AddressForm::Bytes)),
+        (FieldKind::Address, Type::Int(_)) => Err(format!("{} does not hold {}", name(), u32::MAX)),
+        (FieldKind::Address, Type::Bytes { .. }) => Err(format!("{} does not hold an IPv6 address", name())),
         (FieldKind::Number(max), Type::Int(int)) if IntType::max(*int) >= i128::from(*max) => Ok(Part::Number(*int)),
         (FieldKind::Number(max), Type::Int(_)) => Err(format!("{} does not hold {max}", name())),
         (FieldKind::Bytes, Type::Bytes { bound }) if *bound > 0 => Ok(Part::Bytes(*bound as usize)),
         (FieldKind::Cases(cases), Type::Union(id)) => union(program, &program.types.aggregate(*id).parts, cases),
         (FieldKind::Id, _) => Err(format!("{} is neither a `pid` nor an integer", name())),
+        (FieldKind::Address, _) => Err(format!("{} is neither `u32` nor `bytes[<=16]`", name())),
         (FieldKind::Number(_), _) => Err(format!("{} is no integer", name())),
         (FieldKind::Bytes, _) => Err(format!("{} is not `bytes`", name())),
         (FieldKind::Cases(_), _) => Err(format!("{} is no union", name())),

@@ -1,11 +1,13 @@
 //! Fault injection between drivers and channels.
 
 use super::{Port, Ports};
-use crate::binding::Driver;
+use crate::binding::{DeviceEndpoint, Driver};
+use crate::drivers::devices::Flow;
 use crate::drivers::input::InputState;
 use crate::error::{HostCode, HostError};
-use crate::fault_injection::{self, FaultInjector, FaultPlan};
-use quaject_esp_ir::ir::{ChannelId, Program};
+use crate::fault_injection::{self, FaultInjector, FaultPlan, Order};
+use quaject_esp_exec::datum::Datum;
+use quaject_esp_ir::ir::{Boundary, ChannelId, Program};
 
 /// The delayed messages that are released.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,6 +29,9 @@ impl Ports<'_> {
                 };
                 while let Some(message) = self.injectors[index].as_mut().and_then(|injector| injector.leave(now_ns)) {
                     self.deliver(ChannelId(index as u32), &message);
+                    if self.closes_connection(index, &message) {
+                        self.injectors_of_device(index).for_each(|injector| injector.end_close(&message));
+                    }
                 }
             }
         }
@@ -48,7 +53,15 @@ impl Ports<'_> {
             let Some(injector) = &mut self.injectors[index] else { break };
             match message {
                 Some(message) => {
-                    injector.enter(message, now_ns);
+                    let device = match &self.channels[index] {
+                        Port::From(incoming) => Some(&mut self.devices[incoming.device]),
+                        Port::Internal | Port::Input(_) | Port::Output(_) | Port::To(_) => None,
+                    };
+                    if injector.cuts(now_ns) && device.is_some_and(|device| device.cut(&message, Flow::FromDevice)) {
+                        injector.count_cut();
+                    } else if !injector.is_closing(&message) {
+                        injector.enter(message, now_ns);
+                    }
                     self.accept(channel);
                 }
                 None => {
@@ -69,6 +82,45 @@ impl Ports<'_> {
     }
 }
 
+impl Ports<'_> {
+    /// A message enters the injector of an output.
+    pub(super) fn inject(&mut self, channel: ChannelId, message: &[Datum]) {
+        let (index, now_ns) = (channel.0 as usize, self.clock.now_ns());
+        if let (Some(injector), Port::To(device)) = (&mut self.injectors[index], &self.channels[index])
+            && injector.cuts(now_ns)
+            && self.devices[*device].cut(message, Flow::ToDevice)
+        {
+            injector.count_cut();
+        }
+        if let Some(injector) = &mut self.injectors[index] {
+            injector.enter(message.to_vec(), now_ns);
+        }
+        if self.closes_connection(index, message) {
+            self.injectors_of_device(index).for_each(|injector| injector.begin_close(message));
+        }
+        self.release(Due::Now);
+    }
+
+    fn closes_connection(&self, index: usize, message: &[Datum]) -> bool {
+        match &self.channels[index] {
+            Port::To(device) => self.devices[*device].closes_connection(message),
+            Port::Internal | Port::Input(_) | Port::Output(_) | Port::From(_) => false,
+        }
+    }
+
+    /// The injectors of the messages from the device to which a channel leads.
+    fn injectors_of_device(&mut self, index: usize) -> impl Iterator<Item = &mut FaultInjector> {
+        let number = match &self.channels[index] {
+            Port::To(device) => Some(*device),
+            Port::Internal | Port::Input(_) | Port::Output(_) | Port::From(_) => None,
+        };
+        self.channels.iter().zip(&mut self.injectors).filter_map(move |(port, injector)| match port {
+            Port::From(incoming) if Some(incoming.device) == number => injector.as_mut(),
+            Port::Internal | Port::Input(_) | Port::Output(_) | Port::From(_) | Port::To(_) => None,
+        })
+    }
+}
+
 /// By channel; its injector, if `faults` name it or its driver.
 pub(super) fn injectors(
     program: &Program,
@@ -82,7 +134,22 @@ pub(super) fn injectors(
             let Some(driver) = driver else { continue };
             if faults.selector == driver.name() || faults.selector == channel.name {
                 found = true;
-                *injector = Some(FaultInjector::new(faults, &channel.name));
+                let order = order_of(driver);
+                if let Some(fault) = faults.contradiction(order) {
+                    return Err(HostError::usage(
+                        HostCode::Conflict,
+                        format!(
+                            "driver `{}` cannot have the fault `{fault}`: TCP delivers all bytes of a connection once \
+                             and in order",
+                            driver.name()
+                        ),
+                    )
+                    .help(
+                        "write `delay=1ms..20ms`, `stall=1s/10s` for a network that is interrupted, or `cut=1s/10s` for \
+                         connections that break",
+                    ));
+                }
+                *injector = Some(FaultInjector::with_order(faults, &channel.name, order));
             }
         }
         if !found {
@@ -93,5 +160,28 @@ pub(super) fn injectors(
             .help("faults are those of a driver or of an external channel, as in `--fault udp:loss=5%`"));
         }
     }
+    // What a connection still receives after the program has closed it is dropped at the channel of its events, also if
+    // faults are only those of the other channel.
+    for index in 0..injectors.len() {
+        let is_faulty = drivers[index].as_ref().is_some_and(|driver| {
+            order_of(driver) == Order::PerConnection
+                && drivers
+                    .iter()
+                    .zip(&injectors)
+                    .any(|(other, injector)| other.as_ref() == Some(driver) && injector.is_some())
+        });
+        let channel = &program.channels[index];
+        if is_faulty && injectors[index].is_none() && channel.boundary == Boundary::FromEnvironment {
+            injectors[index] = Some(FaultInjector::without_faults(Order::PerConnection));
+        }
+    }
     Ok(injectors)
+}
+
+/// The order that the medium of a driver keeps.
+fn order_of(driver: &Driver) -> Order {
+    match driver {
+        Driver::Device(DeviceEndpoint::Tcp(_)) => Order::PerConnection,
+        Driver::Device(_) | Driver::Text(_) | Driver::Bytes(_) | Driver::Timer { .. } => Order::Free,
+    }
 }

@@ -267,12 +267,9 @@ impl Environment for Ports<'_> {
     }
 
     fn put(&mut self, channel: ChannelId, message: &[Datum]) {
-        match &mut self.injectors[channel.0 as usize] {
+        match &self.injectors[channel.0 as usize] {
             None => self.deliver(channel, message),
-            Some(injector) => {
-                injector.enter(message.to_vec(), self.clock.now_ns());
-                self.release(Due::Now);
-            }
+            Some(_) => self.inject(channel, message),
         }
     }
 

@@ -4,6 +4,8 @@
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::BorrowedFd;
+use rustix::net::AddressFamily;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 #[cfg(any(test, not(unix)))]
@@ -36,4 +38,12 @@ pub(crate) fn is_ready(descriptor: BorrowedFd<'_>, flags: PollFlags) -> bool {
 /// A duration as `poll` takes it, whose integers differ among systems.
 pub(crate) fn timespec(duration: Duration) -> Timespec {
     Timespec { tv_sec: duration.as_secs().min(i64::MAX as u64) as i64, tv_nsec: duration.subsec_nanos() as _ }
+}
+
+/// The family of an address.
+fn family(address: SocketAddr) -> AddressFamily {
+    match address {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    }
 }

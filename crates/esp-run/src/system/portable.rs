@@ -2,14 +2,14 @@
 //! copies it to a socket of the loopback interface; an output is written at once. A thread that polls the flag of the
 //! signal handlers rings the bell of the signals.
 
-use super::{FileMode, is_ready};
+use super::{FileMode, family, is_ready};
 use rustix::event::PollFlags;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType, connect, socket};
 use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::Arc;
@@ -192,15 +192,21 @@ impl SignalBell {
 }
 
 /// Starts a TCP connection, which is established, or has failed, when its socket can be written to.
-pub(crate) fn start_connection(to: SocketAddrV4) -> io::Result<TcpStream> {
+pub(crate) fn start_connection(to: SocketAddr) -> io::Result<TcpStream> {
     start_sockets()?;
-    let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    let socket = socket(family(to), SocketType::STREAM, None)?;
     let socket = TcpStream::from(socket);
     socket.set_nonblocking(true)?;
     match connect(&socket, &to) {
         Ok(()) | Err(Errno::INPROGRESS | Errno::WOULDBLOCK) => Ok(socket),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Lets the system reset a connection when it is closed, in place of delivering the rest.
+pub(crate) fn reset_on_close(stream: &TcpStream) {
+    // Otherwise the peer sees an ordinary end.
+    let _ = rustix::net::sockopt::set_socket_linger(stream, Some(Duration::ZERO));
 }
 
 /// Whether an operation failed because the process or the system has no descriptor or memory left.

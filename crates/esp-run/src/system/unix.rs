@@ -2,20 +2,21 @@
 //! may share is polled before each operation instead of being made non-blocking: `O_NONBLOCK` belongs to the open file,
 //! not to the descriptor.
 
-use super::{FileMode, is_ready};
+use super::{FileMode, family, is_ready};
 use rustix::event::PollFlags;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::net::{AddressFamily, SocketType, connect, sockopt};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddrV4, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream, UdpSocket};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Child;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
 
 /// Device and inode number of a regular file: equal for all of its names.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -170,12 +171,18 @@ impl SignalBell {
 }
 
 /// Starts a TCP connection, which is established, or has failed, when its socket can be written to.
-pub(crate) fn start_connection(to: SocketAddrV4) -> io::Result<TcpStream> {
-    let socket = nonblocking_socket(SocketType::STREAM)?;
+pub(crate) fn start_connection(to: SocketAddr) -> io::Result<TcpStream> {
+    let socket = nonblocking_socket(family(to), SocketType::STREAM)?;
     match connect(&socket, &to) {
         Ok(()) | Err(rustix::io::Errno::INPROGRESS) => Ok(TcpStream::from(socket)),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Lets the system reset a connection when it is closed, in place of delivering the rest.
+pub(crate) fn reset_on_close(stream: &TcpStream) {
+    // Otherwise the peer sees an ordinary end.
+    let _ = sockopt::set_socket_linger(stream, Some(Duration::ZERO));
 }
 
 /// Whether an operation failed because the process or the system has no descriptor or memory left.
@@ -194,7 +201,7 @@ pub(crate) fn unread_bytes(stream: &TcpStream) -> u64 {
 /// A UDP socket that receives what is sent to a multicast group through the loopback interface; others may share its
 /// port.
 pub(crate) fn multicast_receiver(group: Ipv4Addr, port: u16) -> io::Result<UdpSocket> {
-    let socket = nonblocking_socket(SocketType::DGRAM)?;
+    let socket = nonblocking_socket(AddressFamily::INET, SocketType::DGRAM)?;
     sockopt::set_socket_reuseaddr(&socket, true)?;
     rustix::net::bind(&socket, &SocketAddrV4::new(group, port))?;
     let socket = UdpSocket::from(socket);
@@ -203,15 +210,15 @@ pub(crate) fn multicast_receiver(group: Ipv4Addr, port: u16) -> io::Result<UdpSo
 }
 
 #[cfg(target_os = "linux")]
-fn nonblocking_socket(kind: SocketType) -> io::Result<OwnedFd> {
+fn nonblocking_socket(family: AddressFamily, kind: SocketType) -> io::Result<OwnedFd> {
     use rustix::net::{SocketFlags, socket_with};
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    Ok(socket_with(AddressFamily::INET, kind, flags, None)?)
+    Ok(socket_with(family, kind, flags, None)?)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn nonblocking_socket(kind: SocketType) -> io::Result<OwnedFd> {
-    let socket = rustix::net::socket(AddressFamily::INET, kind, None)?;
+fn nonblocking_socket(family: AddressFamily, kind: SocketType) -> io::Result<OwnedFd> {
+    let socket = rustix::net::socket(family, kind, None)?;
     rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
     rustix::io::ioctl_fionbio(&socket, true)?;
     Ok(socket)

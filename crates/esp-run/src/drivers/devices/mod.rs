@@ -48,6 +48,15 @@ pub(crate) enum Received {
     Ended,
 }
 
+/// The direction of a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Flow {
+    /// To the program.
+    FromDevice,
+    /// From the program.
+    ToDevice,
+}
+
 /// A device, as the channels of a program use it.
 pub(crate) trait Device {
     /// Polls for the next message.
@@ -89,6 +98,16 @@ pub(crate) trait Device {
     /// Whether its descriptors may be closed before the run ends.
     fn lifetime(&self) -> Lifetime {
         Lifetime::Run
+    }
+
+    /// Breaks the connection of a message to or from the device, as far as there is one that is not broken already.
+    fn cut(&mut self, _message: &[Datum], _flow: Flow) -> bool {
+        false
+    }
+
+    /// Whether a message to the device ends a connection, whose number may then be used again.
+    fn closes_connection(&self, _message: &[Datum]) -> bool {
+        false
     }
 
     /// The numbers of lost messages, each with its reason.

@@ -18,10 +18,10 @@
 //! connection and connects again is heard in this order. After `close` the driver still writes what the program has sent,
 //! and waits for the end of the peer, for a bounded time.
 
-use super::{Device, Ends, Received};
+use super::{Device, Ends, Flow, Received};
 use crate::binding::SocketEndpoint;
 use crate::drivers::failure::Failure;
-use crate::drivers::message_codec::FieldKind::{Bytes, Cases, Id, Number};
+use crate::drivers::message_codec::FieldKind::{Address, Bytes, Cases, Id, Number};
 use crate::drivers::message_codec::{Case, MessageCodec, Value};
 use crate::error::{HostCode, HostError, reason};
 use crate::poller::{Interest, Lifetime};
@@ -32,7 +32,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::AsFd;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 /// Unsent bytes of one connection after which the channel takes no more messages.
@@ -53,7 +53,7 @@ const CLOSED: usize = 3;
 const FAILED: usize = 4;
 /// By the numbers above.
 const EVENTS: &[Case<'_>] = &[
-    Case { name: "opened", fields: &[Number(u32::MAX as u64), Number(u16::MAX as u64)], least: 0 },
+    Case { name: "opened", fields: &[Address, Number(u16::MAX as u64)], least: 0 },
     Case::new("data", &[Bytes]),
     Case::new("sent", &[]),
     Case::new("closed", &[]),
@@ -62,12 +62,10 @@ const EVENTS: &[Case<'_>] = &[
 
 const CONNECT: usize = 0;
 const SEND: usize = 1;
-/// By the numbers above, and `close`.
-const REQUESTS: &[Case<'_>] = &[
-    Case::new("connect", &[Number(u32::MAX as u64), Number(u16::MAX as u64)]),
-    Case::new("data", &[Bytes]),
-    Case::new("close", &[]),
-];
+const CLOSE: usize = 2;
+/// By the numbers above.
+const REQUESTS: &[Case<'_>] =
+    &[Case::new("connect", &[Address, Number(u16::MAX as u64)]), Case::new("data", &[Bytes]), Case::new("close", &[])];
 
 const EVENTS_EXAMPLE: &str = "(pid(P), union { opened, data: bytes[<=1460], closed })`: whose connection it is, then any of \
      `opened: record { address: u32, port: u16 }`, `data`, `sent`, `closed`, `failed: u8`";
@@ -97,7 +95,7 @@ struct Connection {
     stream: TcpStream,
     state: ConnectionState,
     unsent: VecDeque<u8>,
-    peer: SocketAddrV4,
+    peer: SocketAddr,
     /// Whether the event `sent` is due.
     owes_sent: bool,
     /// Increases from connection to connection: its age, and its identity when its number is used again.
@@ -189,6 +187,11 @@ impl Tcp {
             )
             .help("let both begin with the same `pid(...)`, or with integers"));
         }
+        for (codec, channel) in [(&events, ends.input), (&requests, ends.output)] {
+            if let (Some(SocketEndpoint(address)), Some(channel)) = (place, channel) {
+                codec.check_family(channel, "tcp", address)?;
+            }
+        }
         let listener = place.map(listen).transpose()?;
         let max_connections = events.largest_id().min(requests.largest_id()).saturating_add(1);
         Ok(Tcp {
@@ -240,8 +243,7 @@ impl Tcp {
         }
         while let (Some(listener), Some(id)) = (&self.listener, self.free()) {
             let (stream, peer) = match listener.accept() {
-                Ok((stream, SocketAddr::V4(peer))) => (stream, peer),
-                Ok((_, SocketAddr::V6(_))) => continue,
+                Ok(accepted) => accepted,
                 Err(error) => match error.kind() {
                     ErrorKind::WouldBlock => return Ok(None),
                     ErrorKind::Interrupted | ErrorKind::ConnectionAborted => continue,
@@ -276,7 +278,7 @@ impl Tcp {
     }
 
     /// Adds a connection, and returns its serial number.
-    fn insert(&mut self, id: i128, stream: TcpStream, peer: SocketAddrV4, state: ConnectionState) -> u64 {
+    fn insert(&mut self, id: i128, stream: TcpStream, peer: SocketAddr, state: ConnectionState) -> u64 {
         let serial = self.next_serial;
         self.next_serial += 1;
         let connection =
@@ -286,7 +288,7 @@ impl Tcp {
     }
 
     /// Starts a connection; it is established, or has failed, when it can be written to.
-    fn connect(&mut self, id: i128, to: SocketAddrV4) {
+    fn connect(&mut self, id: i128, to: SocketAddr) {
         match system::start_connection(to) {
             Ok(stream) => {
                 self.insert(id, stream, to, ConnectionState::Connecting);
@@ -440,17 +442,17 @@ impl Tcp {
     }
 }
 
-fn address(peer: SocketAddrV4) -> Vec<Value> {
-    vec![Value::Number(i128::from(u32::from(*peer.ip()))), Value::Number(i128::from(peer.port()))]
+fn address(peer: SocketAddr) -> Vec<Value> {
+    vec![Value::Address(Some(peer.ip().to_canonical())), Value::Number(i128::from(peer.port()))]
 }
 
 fn listen(place: SocketEndpoint) -> Result<TcpListener, HostError> {
-    let listener = TcpListener::bind(SocketAddrV4::new(place.address, place.port));
+    let listener = TcpListener::bind(place.0);
     let listener = listener.and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
     listener.map_err(|error| {
         HostError::new(
             HostCode::Device,
-            format!("cannot listen at TCP port {} of {}: {}", place.port, place.address, reason(&error)),
+            format!("cannot listen at TCP port {} of {}: {}", place.0.port(), place.0.ip(), reason(&error)),
         )
     })
 }
@@ -498,8 +500,15 @@ impl Device for Tcp {
         let state = self.connections.get(&id).map(|connection| connection.state);
         match (case, state) {
             (CONNECT, None) => {
-                let (address, port) = (next().number() as u32, next().number() as u16);
-                self.connect(id, SocketAddrV4::new(Ipv4Addr::from(address), port));
+                let (address, port) = (next().address(), next().number() as u16);
+                match address {
+                    Some(address) => self.connect(id, SocketAddr::new(address, port)),
+                    None => {
+                        let room = self.events.as_ref().map_or(0, |events| events.bytes_bound_in(FAILED));
+                        let failure = Failure::wrong("an address has 4 or 16 bytes");
+                        self.push_event(id, FAILED, failure.values(room));
+                    }
+                }
             }
             (CONNECT, Some(_)) => {
                 return Err(HostError::new(
@@ -589,6 +598,35 @@ impl Device for Tcp {
 
     fn lifetime(&self) -> Lifetime {
         Lifetime::Passing
+    }
+
+    fn cut(&mut self, message: &[Datum], flow: Flow) -> bool {
+        let codec = match flow {
+            Flow::FromDevice => &self.events,
+            Flow::ToDevice => &self.requests,
+        };
+        let values = codec.as_ref().map(|codec| codec.decode(message)).unwrap_or_default();
+        let [Value::Number(id), Value::Case(case, _)] = values.as_slice() else { return false };
+        let is_new = flow == Flow::FromDevice && *case == OPENED;
+        match self.connections.get(id).map(|connection| connection.state) {
+            None | Some(ConnectionState::Broken) => return false,
+            // The program learns of a connection before it breaks.
+            Some(ConnectionState::Connecting | ConnectionState::Open | ConnectionState::HalfClosed) if is_new => {
+                return false;
+            }
+            Some(ConnectionState::Connecting | ConnectionState::Open | ConnectionState::HalfClosed) => {}
+        }
+        if let Some(connection) = self.connections.get(id) {
+            system::reset_on_close(&connection.stream);
+        }
+        self.pending_events.retain(|(other, ..)| other != id);
+        self.fail(*id, Failure::of(&ErrorKind::ConnectionReset.into()));
+        true
+    }
+
+    fn closes_connection(&self, message: &[Datum]) -> bool {
+        let values = self.requests.as_ref().map(|codec| codec.decode(message)).unwrap_or_default();
+        matches!(values.get(1), Some(Value::Case(CLOSE, _)))
     }
 
     fn losses(&self) -> Vec<(u64, &'static str)> {

@@ -17,17 +17,16 @@ use rustix::event::PollFlags;
 use rustix::fd::AsFd;
 use std::collections::VecDeque;
 use std::io::ErrorKind;
-use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 /// The largest possible datagram.
 const MAX_DATAGRAM_BYTES: usize = 65_536;
 /// Datagrams held while the system has no room for them.
 const MAX_HELD: usize = 64;
 
-const PLAIN: &[FieldKind<'_>] =
-    &[FieldKind::Number(u32::MAX as u64), FieldKind::Number(u16::MAX as u64), FieldKind::Bytes];
+const PLAIN: &[FieldKind<'_>] = &[FieldKind::Address, FieldKind::Number(u16::MAX as u64), FieldKind::Bytes];
 const OWNED: &[FieldKind<'_>] =
-    &[FieldKind::Id, FieldKind::Number(u32::MAX as u64), FieldKind::Number(u16::MAX as u64), FieldKind::Bytes];
+    &[FieldKind::Id, FieldKind::Address, FieldKind::Number(u16::MAX as u64), FieldKind::Bytes];
 
 /// The sockets of one or two channels.
 pub(super) struct Udp {
@@ -35,6 +34,7 @@ pub(super) struct Udp {
     output: Option<MessageCodec>,
     /// One, or one for each instance.
     sockets: Vec<UdpSocket>,
+    endpoint_is_ipv6: bool,
     /// Sockets that had datagrams at the last poll.
     ready: VecDeque<usize>,
     /// The time of the last poll.
@@ -42,7 +42,7 @@ pub(super) struct Udp {
     /// Whether datagrams arrive faster than the program sleeps: a socket is then read until it is empty.
     dense: bool,
     /// Datagrams that could not be sent immediately.
-    held: VecDeque<(usize, SocketAddrV4, Vec<u8>)>,
+    held: VecDeque<(usize, SocketAddr, Vec<u8>)>,
     buffer: Vec<u8>,
     too_long: u64,
     refused: u64,
@@ -56,7 +56,9 @@ impl Udp {
             } else {
                 (PLAIN, "(u32, u16, bytes[<=1472])`: address, port, content")
             };
-            MessageCodec::of_channel(program, channel, "udp", fields, example)
+            let codec = MessageCodec::of_channel(program, channel, "udp", fields, example)?;
+            codec.check_family(channel, "udp", endpoint.0)?;
+            Ok(codec)
         };
         let input = ends.input.map(codec).transpose()?;
         let output = ends.output.map(codec).transpose()?;
@@ -78,6 +80,7 @@ impl Udp {
             input,
             output,
             sockets: sockets?,
+            endpoint_is_ipv6: endpoint.0.is_ipv6(),
             ready: VecDeque::new(),
             last_poll: PollThrottle::default(),
             dense: false,
@@ -89,7 +92,7 @@ impl Udp {
     }
 
     /// Sends one datagram; whether there was room for it.
-    fn transmit(&mut self, socket: usize, to: SocketAddrV4, content: &[u8]) -> bool {
+    fn transmit(&mut self, socket: usize, to: SocketAddr, content: &[u8]) -> bool {
         loop {
             match self.sockets[socket].send_to(content, to) {
                 Ok(_) => return true,
@@ -106,7 +109,7 @@ impl Udp {
     }
 
     /// The next datagram: its socket, its length in `buffer`, and its sender.
-    fn next(&mut self) -> Option<(usize, usize, SocketAddrV4)> {
+    fn next(&mut self) -> Option<(usize, usize, SocketAddr)> {
         if self.ready.is_empty() && !self.last_poll.is_recent() {
             match self.sockets.as_slice() {
                 // Reading polls too.
@@ -120,16 +123,15 @@ impl Udp {
         }
         while let Some(socket) = self.ready.pop_front() {
             match self.sockets[socket].recv_from(&mut self.buffer) {
-                Ok((length, std::net::SocketAddr::V4(from))) => {
+                Ok((length, from)) => {
                     if self.dense {
                         // After the others, so that none of them starves.
                         self.ready.push_back(socket);
                     }
                     return Some((socket, length, from));
                 }
-                // An IPv4 socket has no other senders; an error is that of an earlier datagram without a receiver.
-                Ok((_, std::net::SocketAddr::V6(_))) => self.ready.push_back(socket),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                // An error is that of an earlier datagram without a receiver.
                 Err(_) => self.ready.push_back(socket),
             }
         }
@@ -142,7 +144,7 @@ impl Udp {
 }
 
 fn bind(endpoint: SocketEndpoint, number: usize) -> Result<UdpSocket, HostError> {
-    let port = match endpoint.port {
+    let port = match endpoint.0.port() {
         0 => Some(0),
         first => u16::try_from(number).ok().and_then(|number| first.checked_add(number)),
     };
@@ -153,12 +155,13 @@ fn bind(endpoint: SocketEndpoint, number: usize) -> Result<UdpSocket, HostError>
         )
         .help("write `udp:0`: the system then chooses them"));
     };
-    let address = SocketAddrV4::new(endpoint.address, port);
+    let mut address = endpoint.0;
+    address.set_port(port);
     let opened = UdpSocket::bind(address).and_then(|socket| socket.set_nonblocking(true).map(|()| socket));
     opened.map_err(|error| {
         HostError::new(
             HostCode::Device,
-            format!("cannot open UDP port {port} of {}: {}", endpoint.address, reason(&error)),
+            format!("cannot open UDP port {port} of {}: {}", endpoint.0.ip(), reason(&error)),
         )
     })
 }
@@ -176,7 +179,7 @@ impl Device for Udp {
             if codec.instances().is_some() {
                 values.push(Value::Number(socket as i128));
             }
-            values.push(Value::Number(i128::from(u32::from(*from.ip()))));
+            values.push(Value::Address(Some(from.ip().to_canonical())));
             values.push(Value::Number(i128::from(from.port())));
             values.push(Value::Bytes(self.buffer[..length].to_vec()));
             match codec.encode(values) {
@@ -196,9 +199,17 @@ impl Device for Udp {
         let mut values = codec.decode(message);
         let Some(content) = values.pop().map(Value::into_bytes) else { return Ok(()) };
         let port = values.pop().map_or(0, |port| port.number() as u16);
-        let address = values.pop().map_or(0, |address| address.number() as u32);
+        let address = values.pop().and_then(|address| address.address());
         let socket = values.pop().map_or(0, |socket| socket.number().max(0) as usize);
-        let to = SocketAddrV4::new(Ipv4Addr::from(address), port);
+        // No address has another length. An IPv6 socket reaches IPv4 addresses in their mapped form.
+        let Some(address) = address else {
+            self.refused += 1;
+            return Ok(());
+        };
+        let to = match (address, self.endpoint_is_ipv6) {
+            (IpAddr::V4(address), true) => SocketAddr::new(address.to_ipv6_mapped().into(), port),
+            (IpAddr::V4(_), false) | (IpAddr::V6(_), _) => SocketAddr::new(address, port),
+        };
         if !self.held.is_empty() || !self.transmit(socket, to, &content) {
             self.held.push_back((socket, to, content));
         }

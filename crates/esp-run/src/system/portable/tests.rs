@@ -46,7 +46,7 @@ fn names_of_one_file_have_one_identity() {
 fn a_connection_is_established_when_its_socket_can_be_written() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("the loopback interface is up");
     let port = listener.local_addr().expect("it is bound").port();
-    let stream = start_connection(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)).expect("it starts");
+    let stream = start_connection((Ipv4Addr::LOCALHOST, port).into()).expect("it starts");
     listener.accept().expect("it has arrived");
     assert!(is_ready(stream.as_fd(), PollFlags::OUT));
 }

@@ -283,7 +283,7 @@ impl Device for Files {
         let id = id.number();
         let subject = match values.first() {
             Some(Value::Bytes(name)) => format!(" `{}`", String::from_utf8_lossy(name)),
-            Some(Value::Number(_) | Value::Case(..)) | None => String::new(),
+            Some(Value::Number(_) | Value::Case(..) | Value::Address(_)) | None => String::new(),
         };
         let performed = self.perform(id, case, values);
         let failure = match performed {
