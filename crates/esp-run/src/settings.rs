@@ -53,9 +53,9 @@ pub struct Settings {
 pub struct Memory(pub u64);
 
 impl Default for Memory {
-    /// The default: with its overhead, a run stays below 50 MB.
+    /// The default.
     fn default() -> Memory {
-        Memory(32 << 20)
+        Memory(64 << 20)
     }
 }
 
