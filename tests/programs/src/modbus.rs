@@ -127,3 +127,26 @@ fn exceptions_are_those_of_the_specification() {
         }
     }
 }
+
+#[test]
+fn answers_of_other_slaves_may_come_directly_before_a_request() {
+    let request = with_crc(vec![ADDRESS, 3, 0, 0, 0, 2]);
+    let expected = with_crc(vec![ADDRESS, 3, 4, 0, 0, 0, 0]);
+    for engine in engines() {
+        for before in [
+            &[18, 3, 4, 1, 2, 3, 4][..],
+            &[18, 3, 2, 1, 2],
+            &[18, 4, 250].iter().copied().chain([7; 250]).collect::<Vec<u8>>(),
+            &[18, 1, 1, 5],
+            &[18, 0x83, 2],
+            &[18, 16, 0, 0, 0, 2],
+            &[18, 6, 0, 0, 0, 2],
+            &[18, 3, 0, 0, 0, 2],
+        ] {
+            let answer = with_crc(before.to_vec());
+            let line = [&answer[..], &request, &answer, &answer, &request].concat();
+            let replies = run_well(engine, "examples/modbus/slave.esp", &[], &line);
+            assert_eq!(replies, [&expected[..], &expected].concat(), "{before:?} on engine {engine}");
+        }
+    }
+}
