@@ -203,6 +203,7 @@ fn http_gives_the_same_answers_on_the_kernels_tcp() {
              trap 'kill $server; wait' EXIT\n\
              for i in $(seq 600); do nc -z 127.0.0.1 8080 && break; sleep 0.05; done\n\
              for size in 0 1461 1048576; do curl -sS -m 60 http://127.0.0.1:8080/$size | cmp - $size || exit 1; done\n\
+             curl -sS -m 60 http://127.0.0.1:8080/%31%34%361 | cmp - 1461 || exit 1\n\
              curl -s -m 60 -o /dev/null -w '%{{http_code}}' http://127.0.0.1:8080/missing\n"
         );
         let output = in_own_network(&script, folder.path(), &[("HTTP", HTTP)]);
