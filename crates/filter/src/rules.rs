@@ -10,6 +10,7 @@
 use crate::bpf::Program;
 use crate::ir::Filter;
 use crate::pcap::{Pcap, PcapError};
+use crate::xdp::XdpError;
 use quaject_diagnostic::span::Span;
 use quaject_diagnostic::{Code, Diagnostic, Severity};
 use std::collections::HashMap;
@@ -150,6 +151,13 @@ pub fn compile(pcap: &Pcap, rules: &[Rule], link_type: i32) -> (Vec<Compiled>, V
         }
     }
     (compiled, diagnostics)
+}
+
+impl XdpError {
+    /// The error as a diagnostic about the rule of the filter.
+    pub fn diagnostic(&self, rule: &Rule) -> RuleDiagnostic {
+        Diagnostic::new(RuleCode::Unbounded, rule.span, self.to_string()).help(self.help())
+    }
 }
 
 /// Completions of a prefix of an expression.

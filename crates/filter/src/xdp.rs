@@ -13,8 +13,6 @@
 
 use crate::bpf::{Arithmetic, Condition, Operand, Operation, Program, Size};
 use crate::ir::{Base, Conjunction, Field, Filter, Sense, Subject, Test};
-use crate::rules::{Rule, RuleCode, RuleDiagnostic};
-use quaject_diagnostic::Diagnostic;
 use std::fmt;
 use std::fmt::Write as _;
 
@@ -40,11 +38,6 @@ impl XdpError {
     /// The help text.
     pub fn help(&self) -> &'static str {
         "leave out `protochain`, or name the headers that may come"
-    }
-
-    /// The error as a diagnostic about the rule of the filter.
-    pub fn diagnostic(&self, rule: &Rule) -> RuleDiagnostic {
-        Diagnostic::new(RuleCode::Unbounded, rule.span, self.to_string()).help(self.help())
     }
 }
 

@@ -197,6 +197,20 @@ mod tests {
         workspace
     }
 
+    /// In a build of all features, one can use what only another provides.
+    #[test]
+    fn each_feature_compiles_without_the_others() {
+        for package in packages().iter().filter(|package| package.folder.starts_with("crates/")) {
+            let Some(features) = package.manifest.get("features").and_then(toml::Value::as_table) else { continue };
+            for feature in features.keys().filter(|feature| *feature != "default") {
+                let alone = ["--no-default-features", "--features", feature];
+                let output = run(cargo(&["check", "--quiet", "--offline", "-p", &package.name]).args(alone));
+                let errors = String::from_utf8_lossy(&output.stderr);
+                assert!(output.status.success(), "{} with `{feature}` alone:\n{errors}", package.name);
+            }
+        }
+    }
+
     #[test]
     fn no_std_crates_need_no_std() {
         for name in NO_STD {
