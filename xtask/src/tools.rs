@@ -49,6 +49,11 @@ const TOOLS: &[Tool] = &[
         needed_by: "packet filters in tcpdump's syntax, `bpf_filter` as the oracle",
     },
     Tool {
+        package: Package::Named("tcpdump"),
+        probe: "tcpdump --version",
+        needed_by: "captures are read, and filters applied, as tcpdump does",
+    },
+    Tool {
         package: Package::Named("curl"),
         probe: "curl --version",
         needed_by: "the file server of Asynchronous C serves real clients",

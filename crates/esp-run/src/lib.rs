@@ -24,6 +24,8 @@ mod fault;
 mod fault_injection;
 mod fault_tables;
 pub mod files;
+#[cfg(target_os = "linux")]
+mod link_monitor;
 mod machine_code;
 mod marshal;
 mod outcome;
@@ -48,6 +50,8 @@ pub use executable::build_executable;
 pub use externs::Externs;
 pub use fault::{diagnostic as fault_diagnostic, render as render_fault};
 pub use fault_injection::{FaultCounts, FaultInjector, FaultPlan};
+#[cfg(target_os = "linux")]
+pub use link_monitor::LinkMonitor;
 pub use machine_code::MachineCode;
 pub use outcome::{RunOutcome, RunReport};
 pub use ports::Ports;

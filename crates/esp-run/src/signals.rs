@@ -1,5 +1,5 @@
 //! Requests to stop: SIGINT and SIGTERM make a descriptor readable, for a sleep, or set a flag, for work that does not
-//! sleep. A second signal has its default action, which ends the process.
+//! sleep. A second signal has its default action, which ends the process, unless results are kept that are lost then.
 
 use crate::error::{HostCode, HostError};
 use crate::system::SignalBell;
@@ -7,6 +7,15 @@ use rustix::fd::BorrowedFd;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// What a second signal does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum SecondSignal {
+    /// It ends the process.
+    Ends,
+    /// Nothing more than the first.
+    Waits,
+}
 
 /// The signals that have arrived.
 pub struct Signals {
@@ -21,17 +30,32 @@ impl Signals {
     /// # Errors
     /// What the system refuses.
     pub fn listen() -> Result<Signals, HostError> {
-        Signals::register().map_err(|error| {
+        Signals::register(SecondSignal::Ends)
+    }
+
+    /// Handles signals from now on, all of them: for work that ends soon after the first one, and whose results are to
+    /// be kept.
+    ///
+    /// # Errors
+    /// What the system refuses.
+    pub fn listen_to_all() -> Result<Signals, HostError> {
+        Signals::register(SecondSignal::Waits)
+    }
+
+    fn register(second: SecondSignal) -> Result<Signals, HostError> {
+        Signals::try_register(second).map_err(|error| {
             HostError::new(HostCode::System, format!("cannot handle signals: {}", crate::error::reason(&error)))
         })
     }
 
-    fn register() -> std::io::Result<Signals> {
+    fn try_register(second: SecondSignal) -> std::io::Result<Signals> {
         let received = Arc::new(AtomicUsize::new(0));
         let again = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
             // In this order: the first signal finds `again` false, the second one finds it true and ends the process.
-            signal_hook::flag::register_conditional_default(signal, Arc::clone(&again))?;
+            if second == SecondSignal::Ends {
+                signal_hook::flag::register_conditional_default(signal, Arc::clone(&again))?;
+            }
             signal_hook::flag::register(signal, Arc::clone(&again))?;
             signal_hook::flag::register_usize(signal, Arc::clone(&received), signal as usize)?;
         }

@@ -160,6 +160,16 @@ const FRAMES: &[&str] = &[
     "rnr", "rr", "rts", "s", "sabme", "test", "u", "ua", "ui", "xid",
 ];
 
+/// Whether a word belongs to the language, or names a well-known service.
+pub(crate) fn is_keyword(word: &str) -> bool {
+    WORDS.binary_search(&word).is_ok()
+}
+
+/// Whether a word belongs to the language, as a keyword or a value of a field.
+pub(crate) fn is_of_language(word: &str) -> bool {
+    is_keyword(word) || FRAMES.contains(&word) || FAMILIES.iter().any(|family| word.starts_with(family))
+}
+
 /// Whether all words of a text belong to the language, at least one of them not a number.
 fn may_be_filter(text: &str) -> bool {
     let part = |character: char| character.is_ascii_alphanumeric() || ":.-_".contains(character);
@@ -169,9 +179,8 @@ fn may_be_filter(text: &str) -> bool {
         let number = word.starts_with(|first: char| first.is_ascii_digit() || first == '-')
             || word.contains(|digit: char| digit.is_ascii_digit() || digit == ':')
                 && word.chars().all(|digit| digit.is_ascii_hexdigit() || ".:-".contains(digit));
-        let of_language = WORDS.binary_search(&word).is_ok()
-            || FRAMES.contains(&word)
-            || FAMILIES.iter().any(|family| word.starts_with(family));
+        let of_language =
+            is_keyword(word) || FRAMES.contains(&word) || FAMILIES.iter().any(|family| word.starts_with(family));
         if !number && !of_language {
             return false;
         }

@@ -3,7 +3,7 @@
 use quaject_diagnostic::Explanations;
 use std::fmt;
 
-/// The explanation of each code of filters and rules, `F0001` to `F0105`.
+/// The explanation of each code of filters and rules, `F0001` to `F0108`.
 pub const EXPLANATIONS: Explanations = Explanations::new(include_str!("explanations.md"));
 
 /// Why a filter, or its insertion or removal, is an error.

@@ -26,6 +26,7 @@ mod group;
 pub mod ir;
 mod layout;
 mod lift;
+pub mod link;
 mod packet;
 #[cfg(feature = "pcap")]
 pub mod pcap;

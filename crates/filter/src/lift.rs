@@ -1,18 +1,25 @@
 //! Lifts BPF programs to tests of fields by symbolic execution (King 1976): every accepting path is a conjunction, and
-//! the paths together are the filter. Paths exclude each other, and each contains the tests that its loads are inside
-//! the packet, so the filter matches exactly the packets that the program accepts. A program that cannot be lifted
-//! stays a program.
+//! the paths together are the filter. Each contains the tests that its loads are inside the packet, so the filter
+//! matches exactly the packets that the program accepts. A program that cannot be lifted stays a program.
+//!
+//! Where a branch accepts at once if a test holds, the path on which it fails need not say so: what passes both is
+//! accepted in any case. Alternatives that are joined by `or` are then lifted in linear time, to tests without
+//! negations.
 
 use crate::bpf::{Arithmetic, Condition, MEMORY_WORDS, Operand, Operation, Program};
 use crate::ir::{Base, Conjunction, Field, Filter, Sense, Subject, Term, Test};
 use crate::shape::Shape;
 use std::collections::HashSet;
 
-/// The maximum number of accepting paths of a lifted program.
+/// The maximum number of accepting paths of a lifted program; more for long programs, one for each operation.
 const MAX_PATHS: usize = 1024;
-/// The maximum number of operations that are executed.
+/// The maximum number of operations that are executed, and how many more for each operation of the program.
 const MAX_STEPS: usize = 1 << 17;
+const STEPS_PER_OPERATION: usize = 16;
+/// The maximum number of comparisons of tests.
+const MAX_COMPARISONS: usize = 1 << 25;
 /// The maximum number of shapes: each shape has code of its own, and beyond this number the program itself is shorter.
+/// It is as short if each shape has as many filters.
 const MAX_SHAPES: usize = 8;
 
 impl Filter {
@@ -21,6 +28,7 @@ impl Filter {
     pub fn of_program(program: &Program) -> Filter {
         let Some(conjunctions) = lift(program) else { return Filter::Program(program.clone()) };
         let mut shapes = HashSet::new();
+        let max_shapes = MAX_SHAPES.max(conjunctions.len() / MAX_SHAPES);
         let mut possible = Vec::new();
         for conjunction in conjunctions {
             let (shape, values) = Shape::of(&conjunction);
@@ -28,7 +36,7 @@ impl Filter {
                 continue;
             }
             shapes.insert(shape);
-            if shapes.len() > MAX_SHAPES {
+            if shapes.len() > max_shapes {
                 return Filter::Program(program.clone());
             }
             possible.push(conjunction);
@@ -48,8 +56,9 @@ pub(crate) fn lift(program: &Program) -> Option<Vec<Conjunction>> {
         x: Value::CONSTANT_ZERO,
         memory: [const { Value::CONSTANT_ZERO }; MEMORY_WORDS],
         tests: Vec::new(),
+        assumed: HashSet::new(),
     };
-    let mut lifter = Lifter { program, paths: vec![start], accepted: Vec::new(), steps: 0 };
+    let mut lifter = Lifter { program, paths: vec![start], accepted: Vec::new(), steps: 0, comparisons: 0 };
     while let Some(path) = lifter.paths.pop() {
         lifter.execute(path)?;
     }
@@ -64,6 +73,8 @@ enum Value {
     Sum(Vec<Term>, u32),
     /// Bits of the length on the wire.
     Length(u32),
+    /// Zero exactly if the value is this constant: their difference, which is how libpcap compares expressions.
+    Difference(Box<Value>, u32),
     /// Something else. A path that depends on it cannot be lifted.
     Other,
 }
@@ -74,7 +85,24 @@ impl Value {
     fn constant(&self) -> Option<u32> {
         match self {
             Value::Sum(terms, constant) if terms.is_empty() => Some(*constant),
-            Value::Sum(..) | Value::Length(_) | Value::Other => None,
+            Value::Sum(..) | Value::Length(_) | Value::Difference(..) | Value::Other => None,
+        }
+    }
+
+    /// The difference of the value and a constant.
+    fn difference(self, constant: u32) -> Value {
+        match self {
+            Value::Sum(..) | Value::Length(_) if constant != 0 => Value::Difference(Box::new(self), constant),
+            Value::Sum(..) | Value::Length(_) => self,
+            Value::Difference(..) | Value::Other => Value::Other,
+        }
+    }
+
+    /// The difference of a constant and the value.
+    fn reversed_difference(self, constant: u32) -> Value {
+        match self {
+            Value::Sum(..) | Value::Length(_) => Value::Difference(Box::new(self), constant),
+            Value::Difference(..) | Value::Other => Value::Other,
         }
     }
 
@@ -94,6 +122,13 @@ impl Value {
         }
         let Some(b) = other.constant() else {
             return Some(match (arithmetic, self, other) {
+                (Arithmetic::Add | Arithmetic::And | Arithmetic::Mul, one, two) if one.constant().is_some() => {
+                    return two.apply(arithmetic, one);
+                }
+                (Arithmetic::Sub, one, two) => match one.constant() {
+                    Some(constant) => two.reversed_difference(constant),
+                    None => Value::Other,
+                },
                 (Arithmetic::Add, Value::Sum(mut terms, one), Value::Sum(more, two)) => {
                     terms.extend(more);
                     Value::sum(terms, u64::from(one) + u64::from(two))
@@ -104,6 +139,8 @@ impl Value {
         Some(match (arithmetic, self) {
             (Arithmetic::Div | Arithmetic::Mod, _) if b == 0 => return None,
             (Arithmetic::Add, Value::Sum(terms, constant)) => Value::sum(terms, u64::from(constant) + u64::from(b)),
+            (Arithmetic::Sub, value @ Value::Difference(..)) if b == 0 => value,
+            (Arithmetic::Sub, value) => value.difference(b),
             (Arithmetic::And, Value::Length(mask)) => Value::Length(mask & b),
             (Arithmetic::And, Value::Sum(terms, 0)) => match only_term(terms) {
                 Some(term) => trimmed(term.clone(), unshift(b, term.shift), term.shift),
@@ -157,6 +194,8 @@ struct Path {
     x: Value,
     memory: [Value; MEMORY_WORDS],
     tests: Vec<Test>,
+    /// What holds of the packets on this path that no other path accepts.
+    assumed: HashSet<Test>,
 }
 
 /// The outcome of a branch: known, or that of a test of the packet.
@@ -177,6 +216,7 @@ struct Lifter<'p> {
     paths: Vec<Path>,
     accepted: Vec<Conjunction>,
     steps: usize,
+    comparisons: usize,
 }
 
 impl Lifter<'_> {
@@ -185,7 +225,7 @@ impl Lifter<'_> {
     fn execute(&mut self, mut path: Path) -> Option<()> {
         loop {
             self.steps += 1;
-            if self.steps > MAX_STEPS {
+            if self.steps > MAX_STEPS + STEPS_PER_OPERATION * self.program.operations().len() {
                 return None;
             }
             let operation = self.program.operations()[path.at];
@@ -267,25 +307,83 @@ impl Lifter<'_> {
         }
         let decided = match symbolic_condition(condition, &path.a, &value(operand, &path.x))? {
             BranchOutcome::Known(yes) => yes,
-            BranchOutcome::Test(test) => match known(&path.tests, &test) {
+            BranchOutcome::Test(test) => match self.implied(path, &test)? {
                 Some(yes) => yes,
-                None => {
-                    let mut other = path.clone();
-                    other.at += jf;
-                    other.tests.push(test.clone().negated());
-                    self.paths.push(other);
-                    path.tests.push(test);
-                    true
-                }
+                None => self.fork(path, test, [jt, jf])?,
             },
         };
         path.at += if decided { jt } else { jf };
         Some(())
     }
 
+    /// Whether a path implies a test or its negation. `None` if that takes too long.
+    fn implied(&mut self, path: &Path, test: &Test) -> Option<Option<bool>> {
+        self.comparisons += path.tests.len();
+        if self.comparisons > MAX_COMPARISONS {
+            return None;
+        }
+        if path.assumed.contains(test) {
+            return Some(Some(true));
+        }
+        if path.assumed.contains(&test.clone().negated()) {
+            return Some(Some(false));
+        }
+        Some(known(&path.tests, test))
+    }
+
+    /// Continues with one outcome of a test, which is returned; the other one is decided here or queued.
+    fn fork(&mut self, path: &mut Path, test: Test, [jt, jf]: [usize; 2]) -> Option<bool> {
+        let negated = test.clone().negated();
+        match (self.verdict(path.at + jt), self.verdict(path.at + jf)) {
+            (Some(true), _) => {
+                self.accept(path.tests.iter().cloned().chain([test]).collect())?;
+                path.assumed.insert(negated);
+                Some(false)
+            }
+            (_, Some(true)) => {
+                self.accept(path.tests.iter().cloned().chain([negated]).collect())?;
+                // An equality is kept: it makes a lookup of the test.
+                if test.is_equality() {
+                    path.tests.push(test)
+                } else {
+                    _ = path.assumed.insert(test)
+                }
+                Some(true)
+            }
+            (Some(false), _) => {
+                path.tests.push(negated);
+                Some(false)
+            }
+            (None, Some(false)) => {
+                path.tests.push(test);
+                Some(true)
+            }
+            (None, None) => {
+                let mut other = path.clone();
+                other.at += jf;
+                other.tests.push(negated);
+                self.paths.push(other);
+                path.tests.push(test);
+                Some(true)
+            }
+        }
+    }
+
+    /// The verdict of a position that returns at once, perhaps after jumps.
+    fn verdict(&self, mut at: usize) -> Option<bool> {
+        loop {
+            match self.program.operations().get(at)? {
+                // Lifted programs have no jumps backwards.
+                Operation::Jump(by) => at += 1 + *by as usize,
+                Operation::Return(verdict) => return Some(*verdict != 0),
+                _ => return None,
+            }
+        }
+    }
+
     fn accept(&mut self, tests: Vec<Test>) -> Option<()> {
         self.accepted.extend(Conjunction::new(tests));
-        (self.accepted.len() <= MAX_PATHS).then_some(())
+        (self.accepted.len() <= MAX_PATHS.max(self.program.operations().len())).then_some(())
     }
 }
 
@@ -319,7 +417,10 @@ fn load(tests: &mut Vec<Test>, field: Field, mask: u32, shift: i8) -> Value {
 fn symbolic_condition(condition: Condition, a: &Value, b: &Value) -> Option<BranchOutcome> {
     let k = b.constant()?;
     let (subject, mask, shift, plus) = match a {
-        Value::Other => return None,
+        Value::Difference(value, constant) if condition == Condition::Equal && k == 0 => {
+            return symbolic_condition(Condition::Equal, value, &Value::Sum(Vec::new(), *constant));
+        }
+        Value::Difference(..) | Value::Other => return None,
         Value::Length(mask) => (Subject::Length, *mask, 0, 0),
         Value::Sum(terms, plus) => match &terms[..] {
             [] => return Some(BranchOutcome::Known(condition.holds(*plus, k))),

@@ -8,8 +8,9 @@
 //! ```
 
 use crate::bpf::Program;
+use crate::candidates::{is_keyword, is_of_language};
 use crate::ir::Filter;
-use crate::pcap::{Pcap, PcapError};
+use crate::pcap::{Pcap, PcapError, Target, divide};
 use crate::xdp::XdpError;
 use quaject_diagnostic::span::Span;
 use quaject_diagnostic::{Code, Diagnostic, Severity};
@@ -42,6 +43,10 @@ pub enum RuleCode {
     Unsatisfiable,
     /// The program of an expression has a loop, for which no XDP program is generated.
     Unbounded,
+    /// libpcap has no filters for the link type of the packets.
+    UnsupportedLinkType,
+    /// The program of an expression reads scratch memory that it has not written.
+    Undefined,
 }
 
 impl Code for RuleCode {
@@ -52,6 +57,8 @@ impl Code for RuleCode {
             RuleCode::InvalidExpression => "F0103",
             RuleCode::Unsatisfiable => "F0104",
             RuleCode::Unbounded => "F0105",
+            RuleCode::UnsupportedLinkType => "F0106",
+            RuleCode::Undefined => "F0107",
         }
     }
 
@@ -60,8 +67,9 @@ impl Code for RuleCode {
             RuleCode::MissingExpression
             | RuleCode::DuplicateName
             | RuleCode::InvalidExpression
-            | RuleCode::Unbounded => Severity::Error,
-            RuleCode::Unsatisfiable => Severity::Warning,
+            | RuleCode::Unbounded
+            | RuleCode::UnsupportedLinkType => Severity::Error,
+            RuleCode::Unsatisfiable | RuleCode::Undefined => Severity::Warning,
         }
     }
 }
@@ -74,8 +82,8 @@ pub type RuleDiagnostic = Diagnostic<RuleCode>;
 pub struct Compiled {
     /// The rule.
     pub rule: Rule,
-    /// The program that libpcap compiled it to; none if libpcap reports that no packet matches.
-    pub program: Option<Program>,
+    /// The program that libpcap translates it to.
+    pub program: Program,
     /// The tests of the program.
     pub filter: Filter,
 }
@@ -121,28 +129,44 @@ fn split_name(line: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// Compiles rules for packets of a link type. An error in a rule does not prevent the check of the others.
-pub fn compile(pcap: &Pcap, rules: &[Rule], link_type: i32) -> (Vec<Compiled>, Vec<RuleDiagnostic>) {
+/// Compiles rules for packets. An error in a rule does not prevent the check of the others.
+pub fn compile(pcap: &Pcap, rules: &[Rule], target: &Target) -> (Vec<Compiled>, Vec<RuleDiagnostic>) {
     let (mut compiled, mut diagnostics) = (Vec::new(), Vec::new());
+    let mut unsupported = false;
     for rule in rules {
-        let unsatisfiable = || {
-            Diagnostic::new(RuleCode::Unsatisfiable, rule.span, "no packet can match this expression")
-                .help("look for contradictory tests, or use another link type")
-        };
-        match pcap.compile(&rule.expression, link_type) {
+        match pcap.compile_for(&rule.expression, target) {
             Ok(program) => {
                 let filter = Filter::of_program(&program);
-                if filter.is_empty() {
-                    diagnostics.push(unsatisfiable());
+                if let Some(at) = program.unwritten_read() {
+                    let cause = format!(
+                        "the meaning of this expression is undefined: instruction {at} of its program reads scratch \
+                         memory that was not written"
+                    );
+                    let diagnostic = Diagnostic::new(RuleCode::Undefined, rule.span, cause);
+                    diagnostics.push(diagnostic.help(
+                        "put the part that moves the offsets of what follows, such as `geneve`, into a rule of its own",
+                    ));
                 }
-                compiled.push(Compiled { rule: rule.clone(), program: Some(program), filter });
+                if filter.is_empty() {
+                    let diagnostic =
+                        Diagnostic::new(RuleCode::Unsatisfiable, rule.span, "no packet can match this expression");
+                    diagnostics.push(diagnostic.help("look for contradictory tests, or use another link type"));
+                }
+                compiled.push(Compiled { rule: rule.clone(), program, filter });
             }
-            Err(PcapError(message)) if message.contains("rejects all packets") => {
-                diagnostics.push(unsatisfiable());
-                compiled.push(Compiled { rule: rule.clone(), program: None, filter: Filter::Any(Vec::new()) });
+            Err(PcapError(message)) if is_about_link_type(&message) => {
+                // It would be the same for the other rules.
+                if !unsupported {
+                    unsupported = true;
+                    let diagnostic = Diagnostic::new(RuleCode::UnsupportedLinkType, rule.span, message);
+                    diagnostics.push(diagnostic.help(
+                        "libpcap has no such filters for these packets: compare their bytes, as in `link[0] = 1`, if it \
+                         knows the link type at all",
+                    ));
+                }
             }
             Err(PcapError(message)) => {
-                let at = error_range(pcap, &rule.expression, link_type, &message);
+                let at = error_range(pcap, &rule.expression, target, &message);
                 let start = rule.span.start + at.start as u32;
                 let span = Span { start, end: start + at.len() as u32, ..rule.span };
                 let diagnostic = Diagnostic::new(RuleCode::InvalidExpression, span, message);
@@ -151,6 +175,11 @@ pub fn compile(pcap: &Pcap, rules: &[Rule], link_type: i32) -> (Vec<Compiled>, V
         }
     }
     (compiled, diagnostics)
+}
+
+/// Whether a message of libpcap is about the link type of the packets, not about the expression.
+fn is_about_link_type(message: &str) -> bool {
+    message.contains("unknown data link type") || message.contains("link-layer type filtering not implemented")
 }
 
 impl XdpError {
@@ -184,9 +213,24 @@ const ENDINGS_INSIDE: [&str; 3] = ["", " 1", "1"];
 /// The limit on consecutive correct prefixes that no completion of the list completes.
 const MAX_INCOMPLETE: usize = 3;
 
+/// The byte range of the error in an expression.
+fn error_range(pcap: &Pcap, expression: &str, target: &Target, message: &str) -> Range<usize> {
+    let understands = |expression: &str| pcap.compile_for(expression, target).is_ok();
+    let wrong = divide(expression).and_then(|parts| parts.first_without(&mut |part| understands(part)).cloned());
+    // In a long expression, the error is looked for in one of its parts.
+    match wrong {
+        Some(part) => {
+            let range = error_range_of_part(understands, &part.text, message);
+            let shifted = |at: usize| part.start + at.saturating_sub(part.inherited);
+            shifted(range.start)..shifted(range.end)
+        }
+        None => error_range_of_part(understands, expression, message),
+    }
+}
+
 /// The byte range of the error in an expression: the first word after the longest prefix that has a completion. Found
 /// by binary search over prefixes.
-fn error_range(pcap: &Pcap, expression: &str, link_type: i32, message: &str) -> Range<usize> {
+fn error_range_of_part(understands: impl Fn(&str) -> bool, expression: &str, message: &str) -> Range<usize> {
     // Some messages quote the word in question.
     let quoted = message.split(['\'', '"']).nth(1).filter(|word| !word.is_empty());
     let words = words(expression);
@@ -195,22 +239,27 @@ fn error_range(pcap: &Pcap, expression: &str, link_type: i32, message: &str) -> 
     if let Some(range) = quoted.and_then(|quoted| word(quoted).or_else(|| substring(quoted))) {
         return range;
     }
-    // An expression that only the optimizer rejects is wrong as a whole.
-    if pcap.understands(expression, link_type) {
+    // The search compiles many prefixes: no name in them is to be looked up in the network each time.
+    let nameless = without_names(expression, &words);
+    let spelled = |count: usize| nameless[..count].concat();
+    // An error that depends on the names, or that libpcap does not find, is one of the expression as a whole.
+    if understands(&spelled(words.len())) {
         return 0..expression.len();
     }
     let completes = |count: usize| {
-        let Some(last) = count.checked_sub(1).and_then(|last| words.get(last)) else { return true };
-        let beginning = &expression[..last.end];
+        if count == 0 {
+            return true;
+        }
+        let beginning = spelled(count);
         let open = |opens: char, closes: char| {
             beginning.matches(opens).count().saturating_sub(beginning.matches(closes).count())
         };
         let (parentheses, brackets) = (")".repeat(open('(', ')')), "]".repeat(open('[', ']')));
-        let understands = |ending: String| pcap.understands(&format!("{beginning}{ending}{parentheses}"), link_type);
+        let completes_with = |ending: String| understands(&format!("{beginning}{ending}{parentheses}"));
         if brackets.is_empty() {
-            ENDINGS.iter().any(|ending| understands((*ending).to_owned()))
+            ENDINGS.iter().any(|ending| completes_with((*ending).to_owned()))
         } else {
-            ENDINGS_INSIDE.iter().any(|ending| understands(format!("{ending}{brackets} = 0")))
+            ENDINGS_INSIDE.iter().any(|ending| completes_with(format!("{ending}{brackets} = 0")))
         }
     };
     // The longest prefix with a completion among a prefix and the next few.
@@ -225,6 +274,41 @@ fn error_range(pcap: &Pcap, expression: &str, link_type: i32, message: &str) -> 
         }
     }
     words.get(good).cloned().unwrap_or(expression.len()..expression.len())
+}
+
+/// The words of an expression, each with the blanks before it. Names of hosts and networks, whose addresses libpcap
+/// asks the name servers for, are replaced by an address.
+fn without_names(expression: &str, words: &[Range<usize>]) -> Vec<String> {
+    let mut end = 0;
+    let (mut local, mut station) = (false, false);
+    let mut spelled = Vec::with_capacity(words.len());
+    for word in words {
+        let blanks = &expression[std::mem::replace(&mut end, word.end)..word.start];
+        let own = &expression[word.clone()];
+        let is_name =
+            own.starts_with(|first: char| first.is_alphanumeric()) && !is_literal(own) && !is_of_language(own);
+        let own = if is_name && !local { "192.0.2.1" } else { own };
+        spelled.push(format!("{blanks}{own}"));
+        // Names of ports, protocols and stations are looked up in files.
+        if is_keyword(own) {
+            (local, station) = match own {
+                "port" | "portrange" | "proto" | "protochain" => (true, false),
+                "ether" | "fddi" | "tr" | "wlan" | "link" => (true, true),
+                "src" | "dst" | "host" => (station, station),
+                // What follows may have the qualifiers of what is before.
+                "and" | "or" | "not" => (local, false),
+                _ => (false, false),
+            };
+        }
+    }
+    spelled
+}
+
+/// Whether a word is a number or an address.
+fn is_literal(word: &str) -> bool {
+    let decimal = |text: &str| text.chars().all(|own| own.is_ascii_digit() || "./-".contains(own));
+    let hexadecimal = |text: &str| text.chars().all(|own| own.is_ascii_hexdigit() || ":./-".contains(own));
+    decimal(word) || word.contains(':') && hexadecimal(word) || word.strip_prefix("0x").is_some_and(hexadecimal)
 }
 
 /// The byte ranges of words and signs.
@@ -265,6 +349,21 @@ mod tests {
         let messages: Vec<_> = diagnostics.iter().map(|diagnostic| diagnostic.located_message(text)).collect();
         let expected = ["line 7, column 1: a name without an expression", "line 8, column 1: `web` names two rules"];
         assert_eq!(messages, expected);
+    }
+
+    #[test]
+    fn names_that_are_asked_for_in_the_network_are_replaced() {
+        for (expression, spelled) in [
+            ("host a.example and port http", "host 192.0.2.1 and port http"),
+            ("port domain or src b", "port domain or src 192.0.2.1"),
+            ("port domain or smtp and host 80x", "port domain or smtp and host 192.0.2.1"),
+            ("ether src host c and net d", "ether src host c and net 192.0.2.1"),
+            ("ip proto e or f", "ip proto e or f"),
+            ("host 10.0.0.1 or fe80::1 or net 10.0/16", "host 10.0.0.1 or fe80::1 or net 10.0/16"),
+            ("tcp[0x0d] & 2 != 0  and (b)", "tcp[0x0d] & 2 != 0  and (192.0.2.1)"),
+        ] {
+            assert_eq!(without_names(expression, &words(expression)).concat(), spelled);
+        }
     }
 
     #[test]

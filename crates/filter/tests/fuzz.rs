@@ -4,6 +4,7 @@
 use quaject_filter::Packet;
 use quaject_filter::bpf::Program;
 use quaject_filter::fuzz::{Captured, Corpus, CorpusComparison, Counts, Guard, Kernel, Oracle, one_program, round};
+use quaject_filter::link::LinkLayer;
 use quaject_test_support::Effort;
 use system::pcap;
 
@@ -67,15 +68,18 @@ fn a_corpus_is_compared_per_link_type_without_equal_programs() {
     let mut ethernet = vec![0; 60];
     ethernet[12..14].copy_from_slice(&[8, 0]);
     let raw = [&[0x45][..], &[0; 39]].concat();
-    for (link_type, data) in [(1, ethernet), (12, raw)] {
+    for (link_type, data) in [(1, ethernet), (101, raw)] {
         let wire_length = data.len() as u32;
-        corpus.add_packet(link_type, Captured { place: format!("link type {link_type}"), data, wire_length });
+        corpus.add_packet(
+            LinkLayer::native(link_type),
+            Captured { place: format!("link type {link_type}"), data, wire_length },
+        );
     }
     let comparison = CorpusComparison { pcap: &pcap, kernel: None, sets: 2, seed: 1 };
     let mut link_types = Vec::new();
-    let total = comparison.run(&corpus, &mut guard, |link_type, counts| link_types.push((link_type, counts.filters)));
+    let total = comparison.run(&corpus, &mut guard, |link, counts| link_types.push((link.link_type, counts.filters)));
     let total = total.unwrap_or_else(|error| panic!("{error}: {}", error.disagreement));
     // `ip` and `(ip)` are one program.
-    assert_eq!(link_types, [(1, 2), (12, 2)]);
+    assert_eq!(link_types, [(1, 2), (101, 2)]);
     assert_eq!((total.packets, total.evaluations, total.matches, total.rounds), (2, 4, 2, 4));
 }

@@ -66,8 +66,13 @@ fn wrong_programs_are_refused_with_the_place() {
     check("2\n96 0 0 16\n6 0 0 1", "F0001: instruction 0: scratch memory has 16 words");
     check("1\n0 0 0 1", "F0001: instruction 0: the last instruction does not return");
     check("0", "F0001: instruction 0: the program has no instruction");
-    let long = format!("4097{}", "\n6 0 0 1".repeat(4097));
-    check(&long, "F0001: instruction 4096: the program has more than 4096 instructions");
+    let long = format!("{}{}", (1 << 20) + 1, "\n6 0 0 1".repeat((1 << 20) + 1));
+    check(&long, "F0001: instruction 1048576: the program has more than 2^20 instructions");
+    let ancillary = "F0001: instruction 0: a load of data that only the kernel has, such as the direction of a packet";
+    for program in ["2\n40 0 0 4294963204\n6 0 0 1", "2\n48 0 0 4292870144\n6 0 0 1", "2\n177 0 0 4293918720\n6 0 0 1"]
+    {
+        check(program, ancillary);
+    }
     assert_eq!(Disassembly(&assemble("1\n6 0 0 65535").expect("valid")).to_string(), "(000) ret      #65535\n");
 }
 

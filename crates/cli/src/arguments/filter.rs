@@ -1,6 +1,7 @@
 //! The arguments of `qj filter` and its subcommands.
 
 use clap::{Args, Subcommand, ValueHint};
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 /// Classify packets by many filters at once
@@ -71,6 +72,9 @@ pub(crate) struct Filter {
     /// The link type of packets where no capture or interface determines it, as with --explain; 1 is Ethernet
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) link_type: i32,
+    /// The netmask of the packets' network, for `ip broadcast` [default: the one of the interface]
+    #[arg(long, value_name = "MASK")]
+    pub(crate) netmask: Option<Ipv4Addr>,
 }
 
 /// The form in which filters are written.

@@ -1,10 +1,15 @@
 //! Classic BPF programs (BSD packet filter), the target of libpcap's compiler: instructions, validation, and the
 //! interpreter that defines the semantics. Knows no generated code.
 
+#[cfg(feature = "pcap")]
+mod join;
 mod run;
+mod scratch;
 mod text;
 mod validate;
 
+#[cfg(feature = "pcap")]
+pub(crate) use join::Joined;
 pub use text::{Disassembly, assemble};
 
 use crate::error::Error;
@@ -38,8 +43,8 @@ impl Instruction {
 
 /// How many words of scratch memory a program has.
 pub const MEMORY_WORDS: usize = 16;
-/// The most instructions a program may have, as in the kernel and in libpcap.
-pub const MAX_INSTRUCTIONS: usize = 4096;
+/// The most instructions a program may have. The kernel takes 4096; libpcap has no limit.
+pub const MAX_INSTRUCTIONS: usize = 1 << 20;
 /// How often a program may jump backwards for one packet. Only libpcap's `protochain` does, once for each header of a
 /// chain; a program that does it more often rejects the packet, so that every program ends.
 pub const MAX_BACKWARD_JUMPS: u32 = 65_536;
@@ -282,6 +287,16 @@ impl Program {
     /// [`Error::Bytecode`] with the first instruction that is wrong.
     pub fn new(instructions: &[Instruction]) -> Result<Program, Error> {
         validate::validate(instructions).map(|operations| Program { operations: operations.into() })
+    }
+
+    /// The program that returns `accepted` for what joined programs accept.
+    ///
+    /// # Errors
+    /// [`Error::Bytecode`] if they are too long together.
+    #[cfg(feature = "pcap")]
+    pub(crate) fn join(joined: &Joined, accepted: u32) -> Result<Program, Error> {
+        let instructions: Vec<_> = joined.assemble(accepted).into_iter().map(Operation::instruction).collect();
+        Program::new(&instructions)
     }
 
     /// The operations of the program, one for each instruction.

@@ -4,13 +4,18 @@
 use super::{Arithmetic, Instruction, MAX_INSTRUCTIONS, MEMORY_WORDS, Operand, Operation};
 use crate::error::Error;
 
+/// The offsets of data that Linux keeps next to a packet (from `SKF_LL_OFF` to `SKF_AD_OFF + SKF_AD_MAX`): as offsets
+/// into the packet they would reject every packet, without a word.
+const FIRST_ANCILLARY: u32 = -0x20_0000_i32 as u32;
+const LAST_ANCILLARY: u32 = -0x1000_i32 as u32 + 63;
+
 pub(super) fn validate(instructions: &[Instruction]) -> Result<Vec<Operation>, Error> {
     let wrong = |at: usize, why: &'static str| Error::Bytecode { at, why };
     if instructions.is_empty() {
         return Err(wrong(0, "the program has no instruction"));
     }
     if instructions.len() > MAX_INSTRUCTIONS {
-        return Err(wrong(MAX_INSTRUCTIONS, "the program has more than 4096 instructions"));
+        return Err(wrong(MAX_INSTRUCTIONS, "the program has more than 2^20 instructions"));
     }
     let mut operations = Vec::with_capacity(instructions.len());
     for (at, instruction) in instructions.iter().enumerate() {
@@ -27,6 +32,10 @@ pub(super) fn validate(instructions: &[Instruction]) -> Result<Vec<Operation>, E
             }
             Operation::Arithmetic(Arithmetic::Lsh | Arithmetic::Rsh, Operand::Constant(32..)) => {
                 return Err(wrong(at, "a shift by 32 or more"));
+            }
+            Operation::LoadAbsolute(_, FIRST_ANCILLARY..=LAST_ANCILLARY)
+            | Operation::IndexHeader(FIRST_ANCILLARY..=LAST_ANCILLARY) => {
+                return Err(wrong(at, "a load of data that only the kernel has, such as the direction of a packet"));
             }
             Operation::Jump(by) => {
                 if !inside(i64::from(by)) {

@@ -4,6 +4,7 @@
 use super::{Captured, Counts, Disagreement, Guard, Kernel, Oracle, Random, Written, corpus};
 use crate::bpf::Program;
 use crate::candidates::candidates;
+use crate::link::LinkLayer;
 use crate::packet::Packet;
 use crate::pcap::Pcap;
 use crate::rules;
@@ -17,8 +18,7 @@ const MAX_KERNEL_PACKETS: usize = 500;
 /// Packets and filters.
 #[derive(Clone, Debug, Default)]
 pub struct Corpus {
-    /// By link type, in the numbering of libpcap.
-    packets: BTreeMap<i32, Vec<Captured>>,
+    packets: BTreeMap<LinkLayer, Vec<Captured>>,
     expressions: BTreeSet<String>,
 }
 
@@ -35,18 +35,18 @@ pub struct CorpusComparison<'c> {
     pub seed: u64,
 }
 
-/// A disagreement, and the link type of its packet in the numbering of libpcap.
+/// A disagreement, and the link layer of its packet.
 #[derive(Clone, Debug)]
 pub struct CorpusDisagreement {
-    /// The link type.
-    pub link_type: i32,
+    /// The link layer.
+    pub link: LinkLayer,
     /// The disagreement.
     pub disagreement: Box<Disagreement>,
 }
 
 impl fmt::Display for CorpusDisagreement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "engines disagree on packets of link type {}", self.link_type)
+        write!(f, "engines disagree on packets of link type {}", self.link.link_type)
     }
 }
 
@@ -57,9 +57,9 @@ impl std::error::Error for CorpusDisagreement {
 }
 
 impl Corpus {
-    /// Adds a packet of a link type in the numbering of libpcap: see `capture::data_link`.
-    pub fn add_packet(&mut self, link_type: i32, packet: Captured) {
-        self.packets.entry(link_type).or_default().push(packet);
+    /// Adds a packet.
+    pub fn add_packet(&mut self, link: LinkLayer, packet: Captured) {
+        self.packets.entry(link).or_default().push(packet);
     }
 
     /// Adds the expressions of a file of rules.
@@ -83,9 +83,11 @@ impl Corpus {
     }
 
     /// The expressions that libpcap can compile, without those of equal programs.
-    fn compile(&self, pcap: &Pcap, link_type: i32) -> Vec<Written> {
+    fn compile(&self, pcap: &Pcap, link: LinkLayer) -> Vec<Written> {
+        let target = link.into();
         let mut seen = BTreeSet::new();
-        let programs = self.expressions.iter().filter_map(|text| Some((text, pcap.compile(text, link_type).ok()?)));
+        let compiled = |text| pcap.compile_for(text, &target).ok();
+        let programs = self.expressions.iter().filter_map(|text| Some((text, compiled(text)?)));
         let new = programs.filter(|(_, program)| {
             let words = program.instructions().into_iter().map(|own| (own.code, own.jt, own.jf, own.k));
             seen.insert(words.collect::<Vec<_>>())
@@ -103,7 +105,7 @@ impl CorpusComparison<'_> {
         &self,
         collected: &Corpus,
         guard: &mut Guard,
-        mut progress: impl FnMut(i32, Counts),
+        mut progress: impl FnMut(LinkLayer, Counts),
     ) -> Result<Counts, CorpusDisagreement> {
         let disagrees = |program: &Program, packet: Packet<'_>, verdict: u32| {
             Some(self.pcap.prepare(program)?.run(packet)).filter(|other| *other != verdict)
@@ -120,12 +122,12 @@ impl CorpusComparison<'_> {
         ];
         let mut random = Random::new(self.seed);
         let mut total = Counts::default();
-        for (&link_type, packets) in &collected.packets {
-            let filters = collected.compile(self.pcap, link_type);
+        for (&link, packets) in &collected.packets {
+            let filters = collected.compile(self.pcap, link);
             interval.set(packets.len().div_ceil(MAX_KERNEL_PACKETS));
             let counts = corpus(&filters, packets, self.sets, guard, &mut random, &oracles)
-                .map_err(|disagreement| CorpusDisagreement { link_type, disagreement })?;
-            progress(link_type, counts);
+                .map_err(|disagreement| CorpusDisagreement { link, disagreement })?;
+            progress(link, counts);
             total += counts;
         }
         Ok(total)

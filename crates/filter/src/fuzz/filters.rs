@@ -162,7 +162,9 @@ fn any(random: &mut Random, left: usize) -> Operation {
     match random.below(20) {
         0 => Operation::LoadConstant(constant),
         1 | 2 => Operation::LoadAbsolute(size, near),
-        3 => Operation::LoadAbsolute(size, constant),
+        // Offsets just below are those of the kernel's own data, which are refused.
+        3 if !(1 << 31..=u32::MAX - 20).contains(&constant) => Operation::LoadAbsolute(size, constant),
+        3 => Operation::LoadAbsolute(size, constant >> 1),
         4 | 5 => Operation::LoadIndirect(size, near),
         6 => Operation::LoadLength,
         7 => Operation::LoadMemory(word),

@@ -10,6 +10,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// Longer packets are not sent.
 const MAX_PACKET_BYTES: usize = 1 << 16;
+/// The kernel refuses longer programs.
+const MAX_KERNEL_INSTRUCTIONS: usize = 4096;
 /// Offsets from here on may, after additions, reach 2^31, from where the kernel reads them as negative: relative to a
 /// header (`SKF_NET_OFF`, `SKF_LL_OFF`) or ancillary data (`SKF_AD_OFF`).
 const FAR: u32 = 1 << 30;
@@ -52,6 +54,9 @@ impl Kernel {
 
     fn attach(&self, program: &Program) -> io::Result<()> {
         let own = program.instructions();
+        if own.len() > MAX_KERNEL_INSTRUCTIONS {
+            return Err(io::Error::from(io::ErrorKind::FileTooLarge));
+        }
         let mut instructions: Vec<libc::sock_filter> =
             own.iter().map(|own| libc::sock_filter { code: own.code, jt: own.jt, jf: own.jf, k: own.k }).collect();
         let whole = libc::sock_fprog { len: instructions.len() as u16, filter: instructions.as_mut_ptr() };

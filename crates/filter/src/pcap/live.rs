@@ -1,6 +1,6 @@
 //! Live packets of an interface, through libpcap, which restores VLAN tags that the kernel has removed.
 
-use super::{Pcap, PcapError, SNAPSHOT_LENGTH};
+use super::{ERROR_LENGTH, Pcap, PcapError, SNAPSHOT_LENGTH, text};
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint, c_void};
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,9 +11,6 @@ const BATCH_TIMEOUT_MS: c_int = 100;
 const BUFFER_BYTES: c_int = 16 << 20;
 /// `PCAP_TSTAMP_PRECISION_NANO`.
 const NANOSECONDS: c_int = 1;
-/// `PCAP_ERRBUF_SIZE`.
-const ERROR_LENGTH: usize = 256;
-
 /// `struct pcap_pkthdr`; the second half of the time is in nanoseconds, which `open` asks for.
 #[repr(C)]
 struct Header {
@@ -131,12 +128,6 @@ impl Pcap {
         }
         Ok(live)
     }
-}
-
-/// The text of an error buffer.
-fn text(complaint: &[c_char; ERROR_LENGTH]) -> String {
-    let bytes: Vec<u8> = complaint.iter().map(|byte| *byte as u8).take_while(|byte| *byte != 0).collect();
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 impl Live<'_> {

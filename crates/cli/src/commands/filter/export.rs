@@ -4,13 +4,14 @@ use super::RuleSets;
 use crate::terminal::{CliError, Status, print};
 use quaject_esp_run::files::{NewFile, write_file};
 use quaject_esp_run::{HostCode, HostError};
+use quaject_filter::link::LinkLayer;
 use quaject_filter::xdp;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The link type of frames in XDP.
-const ETHERNET: i32 = 1;
+/// The link layer of frames in XDP.
+const ETHERNET: LinkLayer = LinkLayer::native(1);
 
 pub(super) fn xdp(rule_sets: &mut RuleSets<'_>, output: Option<&Path>) -> Result<Status, CliError> {
     let (terminal, sources) = (rule_sets.terminal, rule_sets.sources);

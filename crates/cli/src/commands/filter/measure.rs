@@ -18,21 +18,24 @@ const MIN_VERDICTS: usize = 1 << 16;
 
 pub(super) fn measure(rule_sets: &mut RuleSets<'_>, source: PacketSource<'_>) -> Result<Status, CliError> {
     let mut kept: Vec<(Vec<u8>, u32)> = Vec::new();
-    let mut link_type = None;
+    let mut link = None;
     rule_sets.packets(source, |_, packet: &CapturedPacket<'_>| {
-        if *link_type.get_or_insert(packet.link_type) == packet.link_type && kept.len() < MAX_PACKETS {
+        if *link.get_or_insert(packet.link) == packet.link && kept.len() < MAX_PACKETS {
             kept.push((packet.data.to_vec(), packet.wire_length));
         }
         Ok(())
     })?;
-    let Some(link_type) = link_type else {
+    let Some(link) = link else {
         return Err(CliError::from(HostError::new(HostCode::Empty, "the source has no packets")));
     };
     let packets: Vec<Packet<'_>> = kept.iter().map(|(data, wire)| Packet::captured(data, *wire)).collect();
     let pcap = rule_sets.pcap;
-    let set = rule_sets.set(link_type)?;
-    let oracles: Vec<_> =
-        set.compiled.iter().filter_map(|own| own.program.as_ref()).filter_map(|own| pcap.prepare(own)).collect();
+    let set = rule_sets.set(link)?;
+    // As other users of libpcap run them: optimized. libpcap has no program for what no packet matches.
+    let target = link.into();
+    let programs: Vec<_> =
+        set.compiled.iter().filter_map(|own| pcap.compile_optimized(&own.rule.expression, &target).ok()).collect();
+    let oracles: Vec<_> = programs.iter().filter_map(|own| pcap.prepare(own)).collect();
     let mut reader = set.classifier.reader();
     let view = reader.pin();
     let mut matches = vec![Match::NONE; 64];

@@ -11,7 +11,7 @@ mod sources;
 
 use crate::arguments::{Emit, Filter as Arguments, FilterCommand};
 use crate::terminal::{CliError, Status, Terminal, print, print_verdict};
-use capture::{CaptureFile, read_capture};
+use capture::{CaptureFile, ReadUntil, read_capture};
 #[cfg(target_os = "linux")]
 use linux::{InterfaceCapture, corpus, fuzz};
 #[cfg(not(target_os = "linux"))]
@@ -19,14 +19,17 @@ use other::{InterfaceCapture, corpus, fuzz};
 use quaject_diagnostic::span::{SourceFile, SourceMap};
 use quaject_diagnostic::{Message, Severity};
 use quaject_esp_run::files::read_text;
-use quaject_esp_run::{HostCode, HostError};
-use quaject_filter::capture::{CapturedPacket, data_link};
-use quaject_filter::pcap::{Pcap, Prepared};
-use quaject_filter::rules::{Compiled, Rule, RuleDiagnostic, compile, read};
+use quaject_esp_run::{HostCode, HostError, Signals};
+use quaject_filter::capture::CapturedPacket;
+use quaject_filter::link::{ByteOrder, LinkLayer};
+use quaject_filter::pcap::{Pcap, Prepared, Target};
+use quaject_filter::rules::{Compiled, Rule, RuleCode, RuleDiagnostic, compile, read};
 use quaject_filter::{Classifier, Engine, Id, Packet};
 use sources::{Access, load};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt::Write as _;
+use std::net::Ipv4Addr;
 use std::path::Path;
 
 pub(crate) fn filter(terminal: &Terminal, arguments: Arguments) -> Result<Status, CliError> {
@@ -42,15 +45,24 @@ pub(crate) fn filter(terminal: &Terminal, arguments: Arguments) -> Result<Status
     let mut sources = SourceMap::default();
     sources.add(SourceFile::new(file.display().to_string(), text));
     let sets = BTreeMap::new();
-    let mut rule_sets = RuleSets { terminal, sources: &sources, pcap: &pcap, rules: &rules, sets };
+    // libpcap asks for the address of the interface, which has a netmask.
+    let netmask =
+        arguments.netmask.or_else(|| arguments.interface.as_deref().and_then(|interface| pcap.netmask(interface)));
+    let mut rule_sets = RuleSets { terminal, sources: &sources, pcap: &pcap, rules: &rules, netmask, sets };
     rule_sets.report(&diagnostics)?;
+    // What is split is kept; other results can be had again.
+    let signals = match (&arguments.read, &arguments.split) {
+        (Some(_), Some(_)) => Some(Signals::listen_to_all()?),
+        _ => None,
+    };
+    let until = signals.as_ref().map_or(ReadUntil::End, ReadUntil::Signal);
     let packets = match (&arguments.read, &arguments.interface) {
-        (Some(capture), _) => Some(PacketSource::Capture(capture)),
+        (Some(capture), _) => Some(PacketSource::Capture(capture, until)),
         (None, Some(name)) => {
             let access = if arguments.xdp { Access::Exclusive } else { Access::Shared };
             let interface = InterfaceCapture::open(terminal, &pcap, name, access, arguments.packets)?;
             // Reports errors in rules before the first packet.
-            rule_sets.set(interface.link_type())?;
+            rule_sets.set(interface.link())?;
             Some(PacketSource::Interface(Box::new(interface)))
         }
         (None, None) => None,
@@ -61,10 +73,10 @@ pub(crate) fn filter(terminal: &Terminal, arguments: Arguments) -> Result<Status
         (Arguments { check: true, .. }, Some(packets)) => check(&mut rule_sets, packets),
         (Arguments { bench: true, .. }, Some(packets)) => measure::measure(&mut rule_sets, packets),
         (Arguments { emit: Some(Emit::Xdp), output, .. }, _) => export::xdp(&mut rule_sets, output.as_deref()),
-        (Arguments { explain: true, .. }, _) => explain(&mut rule_sets, arguments.link_type),
+        (Arguments { explain: true, .. }, _) => explain(&mut rule_sets, LinkLayer::native(arguments.link_type)),
         // Only reports errors in rules.
         (_, None) => {
-            rule_sets.set(arguments.link_type)?;
+            rule_sets.set(LinkLayer::native(arguments.link_type))?;
             Ok(Status::Done)
         }
         (_, Some(_)) => Err(CliError::from(
@@ -76,7 +88,7 @@ pub(crate) fn filter(terminal: &Terminal, arguments: Arguments) -> Result<Status
 
 /// The source of packets.
 enum PacketSource<'s> {
-    Capture(&'s Path),
+    Capture(&'s Path, ReadUntil<'s>),
     Interface(Box<InterfaceCapture<'s>>),
 }
 
@@ -101,7 +113,9 @@ struct RuleSets<'w> {
     sources: &'w SourceMap,
     pcap: &'w Pcap,
     rules: &'w [Rule],
-    sets: BTreeMap<i32, RuleSet>,
+    netmask: Option<Ipv4Addr>,
+    /// None for link layers for which libpcap has no filters.
+    sets: BTreeMap<LinkLayer, Option<RuleSet>>,
 }
 
 impl RuleSets<'_> {
@@ -113,19 +127,32 @@ impl RuleSets<'_> {
         }
     }
 
-    /// The rules for a link type.
-    fn set(&mut self, link_type: i32) -> Result<&RuleSet, CliError> {
-        if !self.sets.contains_key(&link_type) {
-            let (compiled, diagnostics) = compile(self.pcap, self.rules, data_link(link_type));
-            self.report(&diagnostics)?;
-            let classifier = Classifier::new();
-            let ids = insert(&classifier, &compiled)?;
-            self.sets.insert(link_type, RuleSet { compiled, ids, classifier });
-        }
-        Ok(&self.sets[&link_type])
+    /// The rules for a link layer.
+    fn set(&mut self, link: LinkLayer) -> Result<&RuleSet, CliError> {
+        self.set_if_supported(link)?.ok_or_else(|| CliError::reported(Status::Failed))
     }
 
-    /// Passes every packet, with the rules for its link type, to `take`.
+    /// The rules for a link layer; none if libpcap has no filters for it, which is reported once.
+    fn set_if_supported(&mut self, link: LinkLayer) -> Result<Option<&RuleSet>, CliError> {
+        if !self.sets.contains_key(&link) {
+            let (compiled, diagnostics) = compile(self.pcap, self.rules, &Target { link, netmask: self.netmask });
+            let is_unsupported = diagnostics.iter().any(|own| own.code == RuleCode::UnsupportedLinkType);
+            let set = match self.report(&diagnostics) {
+                Err(_) if is_unsupported => None,
+                outcome => {
+                    outcome?;
+                    let classifier = Classifier::new();
+                    let ids = insert(&classifier, &compiled)?;
+                    Some(RuleSet { compiled, ids, classifier })
+                }
+            };
+            self.sets.insert(link, set);
+        }
+        Ok(self.sets[&link].as_ref())
+    }
+
+    /// Passes every packet, with the rules for its link layer, to `take`. Packets that libpcap has no filters for are
+    /// left out, and are an error at the end.
     fn packets(
         &mut self,
         source: PacketSource<'_>,
@@ -133,27 +160,35 @@ impl RuleSets<'_> {
     ) -> Result<(), CliError> {
         let terminal = self.terminal;
         let mut stop = None;
-        let take = |packet: CapturedPacket<'_>| {
-            match self.set(packet.link_type) {
-                Ok(set) => take(set, &packet),
-                Err(other) => {
-                    // Any error ends the reading; `stop` replaces it below.
-                    stop = Some(other);
-                    Err(HostError::new(HostCode::Content, "the rules have errors"))
-                }
+        let mut unsupported = 0_u64;
+        let take = |packet: CapturedPacket<'_>| match self.set_if_supported(packet.link) {
+            Ok(Some(set)) => take(set, &packet),
+            Ok(None) => {
+                unsupported += 1;
+                Ok(())
+            }
+            Err(other) => {
+                // Any error ends the reading; `stop` replaces it below.
+                stop = Some(other);
+                Err(HostError::new(HostCode::Content, "the rules have errors"))
             }
         };
         let outcome = match source {
-            PacketSource::Capture(capture) => read_capture(capture, take),
+            PacketSource::Capture(capture, until) => read_capture(capture, until, take),
             PacketSource::Interface(mut interface) => interface.each(take).map(|lost| {
                 if lost > 0 {
                     terminal.print_warning(format!("{lost} packets were lost"));
                 }
             }),
         };
+        if unsupported > 0 {
+            terminal.print_warning(format!("{unsupported} packets were left out: no filter can be applied to them"));
+        }
         match (stop, outcome) {
             (Some(stop), _) => Err(stop),
-            (None, outcome) => outcome.map_err(CliError::from),
+            (None, Err(error)) => Err(CliError::from(error)),
+            (None, Ok(())) if unsupported > 0 => Err(CliError::reported(Status::Failed)),
+            (None, Ok(())) => Ok(()),
         }
     }
 }
@@ -204,50 +239,58 @@ fn split(rule_sets: &mut RuleSets<'_>, source: PacketSource<'_>, folder: &Path) 
     std::fs::create_dir_all(folder).map_err(|error| failed(&error))?;
     let max_open = raise_open_files_limit();
     let names: Vec<String> = rule_sets.rules.iter().map(|rule| rule.name.clone()).collect();
-    let mut files: BTreeMap<usize, CaptureFile> = BTreeMap::new();
-    // Packets of an interface cannot be read again: they are kept when the interface disappears.
-    let is_live = matches!(source, PacketSource::Interface(_));
+    let mut files: BTreeMap<(usize, LinkLayer), CaptureFile> = BTreeMap::new();
+    // The link layer of the first packet of each rule.
+    let mut links: BTreeMap<usize, LinkLayer> = BTreeMap::new();
+    let mut is_written = true;
     let outcome = rule_sets.packets(source, |set, packet| {
         let mut reader = set.classifier.reader();
         let found = reader.classify(Packet::captured(packet.data, packet.wire_length));
         let Some(rule) = found.id().and_then(|id| set.rule(id)) else { return Ok(()) };
-        let path = folder.join(format!("{}.pcap", names[rule]));
         let open = files.len() as u64;
-        let explained = |error: HostError| match max_open {
+        let file = match files.entry((rule, packet.link)) {
+            Entry::Occupied(entry) => Ok(entry.into_mut()),
+            Entry::Vacant(entry) => {
+                let first = *links.entry(rule).or_insert(packet.link);
+                let path = folder.join(file_name(&names[rule], packet.link, first));
+                CaptureFile::create(&path, packet.link).map(|file| entry.insert(file))
+            }
+        };
+        let written = file.and_then(|file| file.write(packet));
+        is_written &= written.is_ok();
+        written.map_err(|error| match max_open {
             Some(max) if open + OTHER_FILES >= max => error.help(format!(
                 "each rule with packets has an open file, and the limit is {max}: raise `ulimit -Hn`, or use fewer rules"
             )),
             Some(_) | None => error,
-        };
-        let file = match files.entry(rule) {
-            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
-            std::collections::btree_map::Entry::Vacant(entry) => {
-                entry.insert(CaptureFile::create(&path, packet.link_type).map_err(explained)?)
-            }
-        };
-        if file.link_type != packet.link_type {
-            let number = packet.number;
-            let cause = format!("packet {number} has another link type than others for `{}`", names[rule]);
-            return Err(HostError::new(HostCode::Content, cause)
-                .help("pcap files have one link type; split the capture by interface first"));
-        }
-        file.write(packet)
+        })
     });
-    let outcome = match outcome {
-        Err(stop) if !is_live => return Err(stop),
-        outcome => outcome,
-    };
-    // No file gets its final name before all packets have been read and written to disk.
+    // What was read is kept, whatever ended the reading, but no file gets its final name before all are on disk.
+    if !is_written {
+        return outcome.map(|()| Status::Failed);
+    }
     for file in files.values_mut() {
         file.flush()?;
     }
     let mut text = String::new();
-    for (rule, file) in files {
-        let _ = writeln!(text, "{}  {}.pcap", file.packets, names[rule]);
+    for ((rule, link), file) in files {
+        let _ = writeln!(text, "{}  {}", file.packets, file_name(&names[rule], link, links[&rule]));
         file.finish()?;
     }
     print(text.as_bytes())?;
     outcome.map(|()| Status::Done)
+}
+
+/// The name of the file of a rule. A pcap file has one link layer: packets of others than the first one go to files of
+/// their own.
+fn file_name(rule: &str, link: LinkLayer, first: LinkLayer) -> String {
+    let LinkLayer { link_type, byte_order } = link;
+    match byte_order {
+        _ if link == first => format!("{rule}.pcap"),
+        order if order == first.byte_order => format!("{rule}+{link_type}.pcap"),
+        ByteOrder::Little => format!("{rule}+{link_type}-little.pcap"),
+        ByteOrder::Big => format!("{rule}+{link_type}-big.pcap"),
+    }
 }
 
 /// Descriptors that are open besides the files of rules: standard streams, the capture, and a reserve.
@@ -272,8 +315,8 @@ fn raise_open_files_limit() -> Option<u64> {
     None
 }
 
-fn explain(rule_sets: &mut RuleSets<'_>, link_type: i32) -> Result<Status, CliError> {
-    let set = rule_sets.set(link_type)?;
+fn explain(rule_sets: &mut RuleSets<'_>, link: LinkLayer) -> Result<Status, CliError> {
+    let set = rule_sets.set(link)?;
     let mut text = String::new();
     for compiled in &set.compiled {
         let _ = writeln!(text, "{}: {}", compiled.rule.name, compiled.rule.expression);
@@ -296,25 +339,24 @@ fn check(rule_sets: &mut RuleSets<'_>, source: PacketSource<'_>) -> Result<Statu
     let pcap = rule_sets.pcap;
     let terminal = rule_sets.terminal;
     let (mut packets, mut evaluations, mut matches, mut differences) = (0_u64, 0_u64, 0_u64, 0_u64);
-    let mut interpreters: BTreeMap<i32, Classifier> = BTreeMap::new();
-    let mut oracles: BTreeMap<i32, Vec<Option<Prepared<'_>>>> = BTreeMap::new();
+    let mut interpreters: BTreeMap<LinkLayer, Classifier> = BTreeMap::new();
+    let mut oracles: BTreeMap<LinkLayer, Vec<Option<Prepared<'_>>>> = BTreeMap::new();
     let outcome = rule_sets.packets(source, |set, recorded| {
         packets += 1;
         let packet = Packet::captured(recorded.data, recorded.wire_length);
-        let link_type = recorded.link_type;
-        let interpreter = interpreters.entry(link_type).or_insert_with(|| {
+        let link = recorded.link;
+        let interpreter = interpreters.entry(link).or_insert_with(|| {
             let classifier = Classifier::with_engine(Engine::Interpreter);
             // The same filters in the same order have the same numbers.
             let _ = insert(&classifier, &set.compiled);
             classifier
         });
-        let oracles = oracles
-            .entry(link_type)
-            .or_insert_with(|| set.compiled.iter().map(|own| pcap.prepare(own.program.as_ref()?)).collect());
+        let oracles =
+            oracles.entry(link).or_insert_with(|| set.compiled.iter().map(|own| pcap.prepare(&own.program)).collect());
         let mut expected = Vec::new();
         for ((compiled, oracle), id) in set.compiled.iter().zip(&*oracles).zip(&set.ids) {
             evaluations += 1;
-            let run = compiled.program.as_ref().is_some_and(|program| program.run(packet) != 0);
+            let run = compiled.program.run(packet) != 0;
             let theirs = oracle.as_ref().map(|oracle| oracle.run(packet) != 0);
             let tests = compiled.filter.matches(packet);
             if run != tests || theirs.is_some_and(|theirs| theirs != run) {

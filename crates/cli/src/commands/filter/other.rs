@@ -5,6 +5,7 @@ use crate::arguments::{FilterCorpus, FilterFuzz};
 use crate::terminal::{CliError, Status, Terminal};
 use quaject_esp_run::HostError;
 use quaject_filter::capture::CapturedPacket;
+use quaject_filter::link::LinkLayer;
 use quaject_filter::pcap::Pcap;
 use std::convert::Infallible;
 use std::marker::PhantomData;
@@ -35,7 +36,7 @@ impl<'p> InterfaceCapture<'p> {
         Err(needs_linux("`--interface`"))
     }
 
-    pub(super) fn link_type(&self) -> i32 {
+    pub(super) fn link(&self) -> LinkLayer {
         match self.0 {}
     }
 

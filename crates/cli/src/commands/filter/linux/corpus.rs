@@ -3,11 +3,11 @@
 
 use super::guard;
 use crate::arguments::FilterCorpus;
-use crate::commands::filter::capture::read_capture;
+use crate::commands::filter::capture::{ReadUntil, read_capture};
 use crate::commands::filter::sources::load;
 use crate::terminal::{CliError, Status, Terminal, print_verdict};
 use quaject_esp_run::{HostCode, HostError};
-use quaject_filter::capture::{data_link, is_capture};
+use quaject_filter::capture::is_capture;
 use quaject_filter::fuzz::{Captured, Corpus, CorpusComparison, Counts, Kernel};
 use std::fs;
 use std::io::Read;
@@ -48,10 +48,11 @@ pub(crate) fn corpus(terminal: &Terminal, arguments: &FilterCorpus) -> Result<St
         Kernel::new().map_err(|error| terminal.print_warning(format!("the kernel is not compared: {error}"))).ok();
     let comparison =
         CorpusComparison { pcap: &pcap, kernel: kernel.as_ref(), sets: arguments.sets, seed: arguments.seed };
-    let compared = comparison.run(&corpus, &mut guard, |link_type, counts| {
+    let compared = comparison.run(&corpus, &mut guard, |link, counts| {
         let Counts { filters, packets, evaluations, .. } = counts;
         terminal.print_status(format!(
-            "link type {link_type}: {packets} packets, {filters} filters, {evaluations} evaluations"
+            "link type {}: {packets} packets, {filters} filters, {evaluations} evaluations",
+            link.link_type
         ));
     });
     let Counts { rounds, filters, packets, evaluations, matches } = match compared {
@@ -115,10 +116,10 @@ impl FolderContents {
 
     fn capture(&mut self, path: &Path) {
         self.captures += 1;
-        let outcome = read_capture(path, |packet| {
+        let outcome = read_capture(path, ReadUntil::End, |packet| {
             let place = format!("{}, packet {}", path.display(), packet.number);
             let captured = Captured { place, data: packet.data.to_vec(), wire_length: packet.wire_length };
-            self.corpus.add_packet(data_link(packet.link_type), captured);
+            self.corpus.add_packet(packet.link, captured);
             Ok(())
         });
         self.broken += usize::from(outcome.is_err());

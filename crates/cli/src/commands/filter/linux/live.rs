@@ -2,16 +2,17 @@
 
 use crate::commands::filter::sources::Access;
 use crate::terminal::Terminal;
-use quaject_esp_run::{HostCode, HostError, Signals};
+use quaject_esp_run::{HostCode, HostError, LinkMonitor, Signals};
 use quaject_filter::af_xdp::AfXdp;
-use quaject_filter::capture::{CapturedPacket, link_type};
+use quaject_filter::capture::CapturedPacket;
+use quaject_filter::link::{LinkLayer, link_type};
 use quaject_filter::pcap::{Live, Pcap, PcapError};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// The link type of frames from AF_XDP.
-const ETHERNET: i32 = 1;
+/// The link layer of frames from AF_XDP.
+const ETHERNET: LinkLayer = LinkLayer::native(1);
 
 /// A socket that receives the packets of an interface.
 enum Receiver<'p> {
@@ -21,12 +22,12 @@ enum Receiver<'p> {
 
 impl Receiver<'_> {
     /// The next packet, if there is one; `number` is that of the previous packet.
-    fn next_packet(&mut self, number: u64, link_type: i32) -> Result<Option<CapturedPacket<'_>>, String> {
+    fn next_packet(&mut self, number: u64, link: LinkLayer) -> Result<Option<CapturedPacket<'_>>, String> {
         Ok(match self {
             Receiver::Packet(live) => {
                 live.next_packet().map_err(|error| error.to_string())?.map(|packet| CapturedPacket {
                     number: number + 1,
-                    link_type,
+                    link,
                     seconds: packet.seconds,
                     nanoseconds: packet.nanoseconds,
                     wire_length: packet.wire_length,
@@ -35,7 +36,7 @@ impl Receiver<'_> {
             }
             Receiver::Xdp(own) => own.next_frame().map_err(|error| error.to_string())?.map(|frame| CapturedPacket {
                 number: number + 1,
-                link_type,
+                link,
                 seconds: frame.seconds,
                 nanoseconds: frame.nanoseconds,
                 wire_length: frame.data.len() as u32,
@@ -65,7 +66,10 @@ impl AsFd for Receiver<'_> {
 pub(crate) struct InterfaceCapture<'p> {
     name: String,
     receiver: Receiver<'p>,
-    link_type: i32,
+    link: LinkLayer,
+    /// Of an interface that is received through libpcap, except `any`: libpcap waits for one that is down to come up
+    /// again, and is not told when it is removed meanwhile.
+    monitor: Option<LinkMonitor>,
     signals: Signals,
     /// The number of packets after which the capture ends; without it, a signal ends the capture.
     max_packets: Option<u64>,
@@ -80,16 +84,16 @@ impl<'p> InterfaceCapture<'p> {
         access: Access,
         max_packets: Option<u64>,
     ) -> Result<InterfaceCapture<'p>, HostError> {
-        let signals = Signals::listen()?;
-        let (receiver, link_type, operation) = match access {
+        let signals = Signals::listen_to_all()?;
+        let (receiver, link, operation) = match access {
             Access::Shared => {
                 let live = pcap.listen(name).map_err(|error: PcapError| {
                     HostError::new(HostCode::Device, format!("cannot listen to `{name}`: {error}")).help(
                         "`ip link` lists the interfaces; listening requires root, or `setcap cap_net_raw+ep` on `qj`",
                     )
                 })?;
-                let link_type = link_type(live.link_type());
-                (Receiver::Packet(live), link_type, "listening to")
+                let link = LinkLayer::native(link_type(live.link_type()));
+                (Receiver::Packet(live), link, "listening to")
             }
             Access::Exclusive => {
                 let own = AfXdp::open(name).map_err(|error| {
@@ -100,13 +104,17 @@ impl<'p> InterfaceCapture<'p> {
                 (Receiver::Xdp(own), ETHERNET, operation)
             }
         };
+        let monitor = match receiver {
+            Receiver::Packet(_) => LinkMonitor::of(name).ok(),
+            Receiver::Xdp(_) => None,
+        };
         terminal.print_status(format!("{operation} {name}"));
-        Ok(InterfaceCapture { name: name.to_owned(), receiver, link_type, signals, max_packets })
+        Ok(InterfaceCapture { name: name.to_owned(), receiver, link, monitor, signals, max_packets })
     }
 
-    /// The link type of the packets.
-    pub(crate) fn link_type(&self) -> i32 {
-        self.link_type
+    /// The link layer of the packets.
+    pub(crate) fn link(&self) -> LinkLayer {
+        self.link
     }
 
     /// Passes every packet to `take` until the maximum is reached, or SIGINT or SIGTERM arrives; the number of lost
@@ -117,20 +125,21 @@ impl<'p> InterfaceCapture<'p> {
     ) -> Result<u64, HostError> {
         let mut number = 0;
         while self.max_packets.is_none_or(|max| number < max) && self.signals.pending().is_none() {
-            let next = self.receiver.next_packet(number, self.link_type);
-            match next.map_err(|error| {
-                HostError::new(HostCode::Device, format!("`{}` after packet {number}: {error}", self.name))
-                    .help("the packets before were processed; `ip link` lists the interfaces and their states")
-            })? {
-                Some(packet) => {
+            match self.receiver.next_packet(number, self.link) {
+                Err(error) => return Err(self.ended(number, &error)),
+                Ok(Some(packet)) => {
                     number += 1;
                     take(packet)?;
                 }
-                None => {
-                    let mut ready = [
+                Ok(None) => {
+                    if self.monitor.as_ref().is_some_and(LinkMonitor::is_removed) {
+                        return Err(self.ended(number, "the interface was removed"));
+                    }
+                    let mut ready = vec![
                         PollFd::from_borrowed_fd(self.receiver.as_fd(), PollFlags::IN),
                         PollFd::from_borrowed_fd(self.signals.descriptor(), PollFlags::IN),
                     ];
+                    ready.extend(self.monitor.as_ref().map(|own| PollFd::from_borrowed_fd(own.as_fd(), PollFlags::IN)));
                     match poll(&mut ready, None) {
                         Ok(_) | Err(Errno::INTR) => {}
                         Err(error) => {
@@ -144,5 +153,11 @@ impl<'p> InterfaceCapture<'p> {
             }
         }
         Ok(self.receiver.lost())
+    }
+
+    /// The error that ends a capture after a packet.
+    fn ended(&self, number: u64, cause: &str) -> HostError {
+        HostError::new(HostCode::Device, format!("`{}` after packet {number}: {cause}", self.name))
+            .help("the packets before were processed; `ip link` lists the interfaces and their states")
     }
 }

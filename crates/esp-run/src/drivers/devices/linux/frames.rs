@@ -10,13 +10,13 @@
 //!
 //! With rules, each frame is classified: it is the case of a union that has the name of the first rule that matches.
 
-use super::link_monitor::LinkMonitor;
 use super::packet_ring::{PacketRing, read_frame};
 use super::sorting::Sorting;
 use crate::binding::Interface;
 use crate::drivers::devices::{Device, Ends, Received};
 use crate::drivers::message_codec::{FieldKind, MessageCodec, Value};
 use crate::error::{HostCode, HostError, reason};
+use crate::link_monitor::LinkMonitor;
 use crate::poller::Interest;
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Channel, Program};

@@ -2,7 +2,6 @@
 
 mod files;
 mod frames;
-mod link_monitor;
 mod packet_ring;
 mod ring;
 mod socketcan;

@@ -16,14 +16,15 @@ use crate::files::read_text;
 use quaject_diagnostic::excerpt;
 use quaject_esp_ir::ir::{Channel, Program, Type};
 use quaject_esp_syntax::span::{LineColumn, SourceFile};
+use quaject_filter::link::LinkLayer;
 use quaject_filter::pcap::Pcap;
 use quaject_filter::rules::{Compiled, RuleDiagnostic, compile, read};
 use quaject_filter::{Classifier, Id, Packet, Reader};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// The link type of the frames in libpcap.
-const ETHERNET: i32 = 1;
+/// The link layer of the frames.
+const ETHERNET: LinkLayer = LinkLayer::native(1);
 /// The case of frames that no rule matches.
 const OTHER: &str = "other";
 
@@ -119,7 +120,7 @@ fn compiled(path: &Path) -> Result<Vec<Compiled>, HostError> {
     let pcap = Pcap::load().map_err(|absent| HostError::new(HostCode::Tool, absent.to_string()).help(absent.help()))?;
     let (rules, mut mistakes) = read(&text);
     if mistakes.is_empty() {
-        let (compiled, more) = compile(&pcap, &rules, ETHERNET);
+        let (compiled, more) = compile(&pcap, &rules, &ETHERNET.into());
         mistakes = more;
         if let Some(own) = compiled.iter().find(|own| own.rule.name == OTHER) {
             return Err(HostError::new(

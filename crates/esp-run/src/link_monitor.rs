@@ -12,14 +12,17 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 const LINK: u32 = libc::RTMGRP_LINK as u32;
 
 /// The monitor of one interface.
-pub(super) struct LinkMonitor {
+pub struct LinkMonitor {
     changes: OwnedFd,
     index: u32,
 }
 
 impl LinkMonitor {
     /// Finds an interface by its name and starts to monitor it.
-    pub(super) fn of(interface: &str) -> Result<LinkMonitor, Error> {
+    ///
+    /// # Errors
+    /// What the system says if there is no such interface.
+    pub fn of(interface: &str) -> Result<LinkMonitor, Error> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let changes = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
         // Before the look-up, so that no later change is missed.
@@ -29,12 +32,12 @@ impl LinkMonitor {
     }
 
     /// The number of the interface.
-    pub(super) fn index(&self) -> u32 {
+    pub fn index(&self) -> u32 {
         self.index
     }
 
     /// Whether it was removed or moved to another network namespace. Drains the messages that have arrived.
-    pub(super) fn is_removed(&self) -> bool {
+    pub fn is_removed(&self) -> bool {
         // The content does not matter, nor a full buffer: the interface is looked up again.
         let mut room = [0_u8; 64];
         while matches!(
