@@ -26,6 +26,20 @@ pub struct Counters {
     pub float: u32,
     /// Bytes of stack.
     pub stack: u32,
+    /// Where the next argument is in the call of a variadic function.
+    pub variadic: Variadic,
+}
+
+/// Whether an argument is one of a variadic function, and on which side of the `...` of its prototype.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Variadic {
+    /// The function is not variadic.
+    #[default]
+    No,
+    /// Before the `...`.
+    Fixed,
+    /// Among the arguments that `...` stands for.
+    Rest,
 }
 
 /// A calling convention. A client substitutes its own per function.
@@ -99,6 +113,9 @@ pub trait Abi {
     const SINGLE_SHIFT: u8 = 0;
     /// Whether values of 32 bits must be extended before they leave the function.
     const EXTENDS: bool = false;
+    /// Whether callers may leave the bits above a parameter of 8 or 16 bits undefined. Calls extend such an argument on
+    /// every machine: most conventions require it, and it is what compilers rely on where the convention says nothing.
+    const EXTENDS_PARAMETERS: bool = false;
     /// The stack pointer modulo sixteen at entry.
     const MISALIGNED: u32;
     /// The distance from the start of a jump to its label field (x86).

@@ -1,7 +1,7 @@
 //! Calls that are built at run time ("VCODE" 5.2): any number and kind of arguments, which are moved to the places that
 //! the calling convention assigns. Does not know encodings.
 
-use crate::abi::{Counters, Place, Places, Scratch};
+use crate::abi::{Place, Places, Scratch};
 use crate::asm::{Asm, Label};
 use crate::error::Error;
 use crate::frame::Local;
@@ -16,7 +16,8 @@ pub enum Argument<M: Machine> {
     Reg(M::Reg),
     /// A float or double in a register.
     Float(M::Float),
-    /// An integer or pointer constant.
+    /// An integer or pointer constant. [`Error::Immediate`] if it does not fit its type, as a number with or without
+    /// sign.
     Constant(i64),
     /// An integer or pointer in a local of the type long.
     Local(Local),
@@ -115,9 +116,12 @@ impl<M: Machine> Asm<'_, M> {
     /// Temporaries do not survive, except those that are used as persistent registers and saved around
     /// calls.
     ///
+    /// Arguments of 8 and 16 bits are extended from the low bits of their registers. A function that returns a type of 8 or
+    /// 16 bits may leave the bits above it undefined: convert the result with `cvi2c`, `cvi2uc`, `cvi2s` or `cvi2us`.
+    ///
     /// # Errors
-    /// [`Error::Signature`] and [`Error::Arguments`] if the arguments do not match the signature; [`Error::Place`] if a
-    /// convention of the client assigns an invalid location. Nothing is written then, and the error is not recorded.
+    /// [`Error::Signature`] and [`Error::Arguments`] if the arguments do not match the signature; [`Error::Immediate`] if
+    /// a constant does not fit its type; [`Error::Place`] if a convention of the client assigns an invalid location. Nothing is written then, and the error is not recorded.
     pub fn call<'s>(
         &mut self,
         signature: impl Into<Signature<'s>>,
@@ -140,9 +144,9 @@ impl<M: Machine> Asm<'_, M> {
         let floats_in_registers = self.place_arguments(signature, target, arguments, pushed, transfer)?;
         self.finish_arguments(signature)?;
         if let Target::Address(address) = target {
-            M::constant(self, M::SCRATCH, address as i64);
+            M::constant(self, M::SCRATCH, register_value::<M>(Type::P, address as i64));
         }
-        if M::COUNTS_FLOATS && floats_in_registers > 0 {
+        if M::COUNTS_FLOATS && (floats_in_registers > 0 || signature.is_variadic()) {
             M::constant(self, M::RESULT, floats_in_registers);
         }
         M::call_register(self, M::SCRATCH);
@@ -159,13 +163,19 @@ impl<M: Machine> Asm<'_, M> {
         let mut arguments = arguments.iter();
         for ty in signature.types() {
             let ty = ty?;
-            let is_float = match arguments.next() {
+            let argument = arguments.next();
+            let is_float = match argument {
                 Some(Argument::Float(_) | Argument::FloatLocal(_)) => true,
                 Some(Argument::Reg(_) | Argument::Constant(_) | Argument::Local(_)) => false,
                 None => return Err(Error::Arguments),
             };
             if is_float != ty.is_float() {
                 return Err(Error::Arguments);
+            }
+            if let Some(Argument::Constant(constant)) = argument
+                && !fits(ty, M::LONG_BITS, *constant)
+            {
+                return Err(Error::Immediate);
             }
         }
         if arguments.next().is_some() {
@@ -210,10 +220,8 @@ impl<M: Machine> Asm<'_, M> {
                 Move::Unpark(destination) => M::restore_float(self, M::Float::from_number(destination), transfer),
             }
         }
-        let convention = self.f.convention;
-        let mut counters = Counters::default();
-        for (ty, argument) in signature.types().zip(arguments) {
-            let place = (convention.place)(&convention.int, &convention.float, &mut counters, ty?);
+        for (location, argument) in self.f.convention.locations(signature).zip(arguments) {
+            let (_, place) = location?;
             if let (Place::Float(number), Argument::FloatLocal(local)) = (place, argument.raised(pushed)) {
                 M::restore_float(self, M::Float::from_number(number), local.offset);
             }
@@ -230,12 +238,9 @@ impl<M: Machine> Asm<'_, M> {
         pushed: u32,
         moves: &mut ArgumentMoves,
     ) -> Result<i64, Error> {
-        let convention = self.f.convention;
         let mut floats_in_registers = 0;
-        let mut counters = Counters::default();
-        for (ty, argument) in signature.types().zip(arguments) {
-            let ty = ty?;
-            let place = (convention.place)(&convention.int, &convention.float, &mut counters, ty);
+        for (location, argument) in self.f.convention.locations(signature).zip(arguments) {
+            let (ty, place) = location?;
             match (place, *argument) {
                 (Place::Stack(at), argument) => {
                     let argument = argument.raised(pushed);
@@ -265,15 +270,12 @@ impl<M: Machine> Asm<'_, M> {
         pushed: u32,
         transfer: i32,
     ) -> Result<(), Error> {
-        let convention = self.f.convention;
-        let mut counters = Counters::default();
-        for (ty, argument) in signature.types().zip(arguments) {
-            let ty = ty?;
-            let place = (convention.place)(&convention.int, &convention.float, &mut counters, ty);
+        for (location, argument) in self.f.convention.locations(signature).zip(arguments) {
+            let (ty, place) = location?;
             let argument = self.loaded_to_cross(place, argument.raised(pushed));
             match (place, argument) {
                 (Place::Int(number), Argument::Constant(constant)) => {
-                    M::constant(self, M::Reg::from_number(number), constant);
+                    M::constant(self, M::Reg::from_number(number), register_value::<M>(ty, constant));
                 }
                 (Place::Int(number), Argument::Local(local)) => {
                     M::restore(self, M::Reg::from_number(number), local.offset);
@@ -317,9 +319,8 @@ impl<M: Machine> Asm<'_, M> {
             Scratch::Free => {}
         }
         self.check_arguments(signature, arguments)?;
-        let mut counters = Counters::default();
-        for ty in signature.types() {
-            let place = (convention.place)(&convention.int, &convention.float, &mut counters, ty?);
+        for location in convention.locations(signature) {
+            let (_, place) = location?;
             let arrives = match place {
                 Place::Int(number) => convention.int.bit(number) & convention.int.preserved == 0,
                 Place::Float(number) => convention.float.bit(number) & convention.float.preserved == 0,
@@ -334,11 +335,13 @@ impl<M: Machine> Asm<'_, M> {
         let floats_in_registers = self.place_arguments(signature, target, arguments, 0, transfer)?;
         self.finish_arguments(signature)?;
         match target {
-            Target::Address(address) => M::constant(self, M::SECOND_SCRATCH, address as i64),
+            Target::Address(address) => {
+                M::constant(self, M::SECOND_SCRATCH, register_value::<M>(Type::P, address as i64));
+            }
             Target::Reg(_) if M::SCRATCH != M::SECOND_SCRATCH => M::copy(self, M::SECOND_SCRATCH, M::SCRATCH),
             Target::Reg(_) => {}
         }
-        if M::COUNTS_FLOATS && floats_in_registers > 0 {
+        if M::COUNTS_FLOATS && (floats_in_registers > 0 || signature.is_variadic()) {
             M::constant(self, M::RESULT, floats_in_registers);
         }
         self.f.tail = Some(0);
@@ -347,18 +350,13 @@ impl<M: Machine> Asm<'_, M> {
         Ok(())
     }
 
-    /// Extends arguments that are shorter than a register, if the convention requires it.
+    /// Extends arguments that are shorter than a register.
     fn finish_arguments(&mut self, signature: Signature<'_>) -> Result<(), Error> {
-        if !M::EXTENDS && M::SINGLE_SHIFT == 0 {
-            return Ok(());
-        }
-        let convention = self.f.convention;
-        let mut counters = Counters::default();
-        for ty in signature.types() {
-            let ty = ty?;
-            match (convention.place)(&convention.int, &convention.float, &mut counters, ty) {
+        for location in self.f.convention.locations(signature) {
+            let (ty, place) = location?;
+            match place {
                 Place::Int(number) => self.extend(ty, M::Reg::from_number(number), M::Reg::from_number(number)),
-                Place::Float(number) if ty == Type::F => {
+                Place::Float(number) if M::SINGLE_SHIFT != 0 && ty == Type::F => {
                     let from = M::Float::from_number(number);
                     M::copy_single(self, M::Float::from_number(number + M::SINGLE_SHIFT), from);
                 }
@@ -368,12 +366,26 @@ impl<M: Machine> Asm<'_, M> {
         Ok(())
     }
 
-    /// Extends a shorter value to a long.
+    /// Extends a shorter value as the convention requires: one of 8 or 16 bits to an int, an int to a long on some
+    /// machines.
     fn extend(&mut self, ty: Type, d: M::Reg, s: M::Reg) {
         match ty {
-            Type::I | Type::S | Type::C => M::extend_int(self, d, s),
-            Type::U | Type::Us | Type::Uc => M::extend_unsigned(self, d, s),
-            Type::L | Type::Ul | Type::P | Type::F | Type::D => {}
+            Type::I if M::EXTENDS => M::extend_int(self, d, s),
+            Type::U if M::EXTENDS => M::extend_unsigned(self, d, s),
+            Type::C | Type::Uc | Type::S | Type::Us => self.extend_narrow(ty, d, s),
+            Type::I | Type::U | Type::L | Type::Ul | Type::P | Type::F | Type::D => {}
+        }
+    }
+
+    /// Extends the low 8 or 16 bits of a register to an int, if the type is that narrow.
+    #[inline]
+    pub(crate) fn extend_narrow(&mut self, ty: Type, d: M::Reg, s: M::Reg) {
+        match ty {
+            Type::C => M::to_char(self, d, s),
+            Type::Uc => M::to_unsigned_char(self, d, s),
+            Type::S => M::to_short(self, d, s),
+            Type::Us => M::to_unsigned_short(self, d, s),
+            Type::I | Type::U | Type::L | Type::Ul | Type::P | Type::F | Type::D => {}
         }
     }
 
@@ -402,21 +414,19 @@ impl<M: Machine> Asm<'_, M> {
         match argument {
             Argument::Float(register) if ty == Type::F => M::save_single(self, register, at + M::SINGLE_AT as i32),
             Argument::Float(register) if ty == Type::D => M::save_float(self, register, at),
-            Argument::Reg(register) if !ty.is_float() && M::EXTENDS => {
+            Argument::Reg(register) if !ty.is_float() && (M::EXTENDS || ty.is_narrow()) => {
                 M::copy(self, M::SECOND_SCRATCH, register);
                 self.extend(ty, M::SECOND_SCRATCH, M::SECOND_SCRATCH);
                 M::save(self, M::SECOND_SCRATCH, at);
             }
             Argument::Reg(register) if !ty.is_float() => M::save(self, register, at),
             Argument::Constant(constant) if !ty.is_float() => {
-                M::constant(self, M::SECOND_SCRATCH, constant);
+                M::constant(self, M::SECOND_SCRATCH, register_value::<M>(ty, constant));
                 M::save(self, M::SECOND_SCRATCH, at);
             }
             Argument::Local(local) if !ty.is_float() => {
                 M::restore(self, M::SECOND_SCRATCH, local.offset);
-                if M::EXTENDS {
-                    self.extend(ty, M::SECOND_SCRATCH, M::SECOND_SCRATCH);
-                }
+                self.extend(ty, M::SECOND_SCRATCH, M::SECOND_SCRATCH);
                 M::save(self, M::SECOND_SCRATCH, at);
             }
             Argument::FloatLocal(local) if ty.is_float() => {
@@ -446,6 +456,27 @@ impl<M: Machine> Asm<'_, M> {
         for number in (0..32_u8).filter(|number| floats & convention.float.bit(*number) != 0) {
             float(self, M::Float::from_number(number), area + 8 * (32 + i32::from(number)));
         }
+    }
+}
+
+/// Whether a constant fits a type, as a number with or without sign: none of its bits is lost.
+fn fits(ty: Type, long_bits: u32, constant: i64) -> bool {
+    let bits = 8 * ty.bytes(long_bits);
+    bits == 64 || (-1 << (bits - 1)..1 << bits).contains(&constant)
+}
+
+/// What a register must hold to pass a constant as this type.
+fn register_value<M: Machine>(ty: Type, constant: i64) -> i64 {
+    match ty {
+        Type::C => i64::from(constant as i8),
+        Type::Uc => i64::from(constant as u8),
+        Type::S => i64::from(constant as i16),
+        Type::Us => i64::from(constant as u16),
+        // Registers of machines that do not extend such values to a long hold them sign-extended, or in any way.
+        Type::U if M::EXTENDS => i64::from(constant as u32),
+        Type::I | Type::U => i64::from(constant as i32),
+        Type::L | Type::Ul | Type::P if M::LONG_BITS == 32 => i64::from(constant as i32),
+        Type::L | Type::Ul | Type::P | Type::F | Type::D => constant,
     }
 }
 

@@ -1,13 +1,13 @@
 //! The calling conventions of the machines, and the check of conventions that a client substitutes.
 
-use crate::abi::{Abi, Convention, Counters, Place, Places, Scratch};
+use crate::abi::{Abi, Convention, Counters, Place, Places, Scratch, Variadic};
 use crate::architecture::Architecture;
 use crate::error::Error;
 use crate::generated::{
     aarch64::Aarch64, alpha::Alpha, mips::Mips, ppc64le::Ppc64le, riscv64::Riscv64, sparc64::Sparc64, x86_64::X86_64,
 };
 use crate::registers::{Register, RegisterFile, Set};
-use crate::signature::{Signature, Type};
+use crate::signature::{Signature, Type, Types};
 
 /// The most bytes of arguments on the stack.
 const MAX_STACK: u32 = 1 << 20;
@@ -30,10 +30,12 @@ impl Convention {
     /// The locations of the arguments, checked, because a client's `place` may return invalid ones.
     pub(crate) fn places<M: Architecture>(&self, signature: Signature<'_>) -> Result<Places, Error> {
         let mut places = Places::default();
-        for ty in signature.types() {
-            let ty = ty?;
-            let before = places.counters.stack;
-            let place = (self.place)(&self.int, &self.float, &mut places.counters, ty);
+        let mut locations = self.locations(signature);
+        loop {
+            let before = locations.counters.stack;
+            let Some(location) = locations.next() else { break };
+            let (ty, place) = location?;
+            places.counters = locations.counters;
             let is_pair = ty == Type::D && M::LONG_BITS == 32;
             let possible = match place {
                 Place::Int(number) => !is_pair && carries(&self.int, &mut places.int, number),
@@ -53,6 +55,42 @@ impl Convention {
             }
         }
         Ok(places)
+    }
+}
+
+impl Convention {
+    /// The types of a signature with the locations of the arguments.
+    #[inline]
+    pub(crate) fn locations<'s>(&self, signature: Signature<'s>) -> Locations<'_, 's> {
+        let variadic = if signature.is_variadic() { Variadic::Fixed } else { Variadic::No };
+        Locations { convention: self, types: signature.types(), counters: Counters { variadic, ..Counters::default() } }
+    }
+}
+
+/// Iterator over the arguments of a signature: types and locations.
+pub(crate) struct Locations<'c, 's> {
+    convention: &'c Convention,
+    types: Types<'s>,
+    counters: Counters,
+}
+
+impl Iterator for Locations<'_, '_> {
+    type Item = Result<(Type, Place), Error>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let ty = match self.types.next()? {
+            Ok(ty) => ty,
+            Err(error) => return Some(Err(error)),
+        };
+        if self.types.is_rest() {
+            // C promotes such a float to a double.
+            if ty == Type::F {
+                return Some(Err(Error::Signature));
+            }
+            self.counters.variadic = Variadic::Rest;
+        }
+        Some(Ok((ty, (self.convention.place)(&self.convention.int, &self.convention.float, &mut self.counters, ty))))
     }
 }
 
@@ -89,10 +127,11 @@ fn separate(int: &RegisterFile, float: &RegisterFile, counters: &mut Counters, t
     register.unwrap_or_else(|| stack(counters))
 }
 
-/// Like [`separate`], but floats that find no floating register use integer registers (RISC-V).
+/// Like [`separate`], but floats that find no floating register, and those after `...`, use integer registers (RISC-V).
 #[inline(always)]
 fn overflow_to_int(int: &RegisterFile, float: &RegisterFile, counters: &mut Counters, ty: Type) -> Place {
     if ty.is_float()
+        && counters.variadic != Variadic::Rest
         && let Some(number) = next(float.args, &mut counters.float)
     {
         return Place::Float(number);
@@ -113,26 +152,28 @@ fn by_position(int: &RegisterFile, float: &RegisterFile, counters: &mut Counters
     register.unwrap_or_else(|| stack(counters))
 }
 
-/// Position decides, and every position has its place on the stack (SPARC V9).
+/// Position decides, and every position has its place on the stack; floats after `...` are passed like integers (SPARC
+/// V9).
 #[inline(always)]
 fn by_slot(int: &RegisterFile, float: &RegisterFile, counters: &mut Counters, ty: Type) -> Place {
     let at = counters.stack;
     counters.stack += 8;
-    let list = if ty.is_float() { float.args } else { int.args };
+    let in_float = ty.is_float() && counters.variadic != Variadic::Rest;
+    let list = if in_float { float.args } else { int.args };
     match list.get(at as usize / 8) {
-        Some(number) if ty.is_float() => Place::Float(*number),
+        Some(number) if in_float => Place::Float(*number),
         Some(number) => Place::Int(*number),
         None => Place::Stack(at),
     }
 }
 
 /// Every position has its place on the stack and decides for integers; floats take one floating register after the
-/// other, whatever their positions (Power, ELFv2).
+/// other, whatever their positions; after `...` they are passed like integers (Power, ELFv2).
 #[inline(always)]
 fn by_slot_and_count(int: &RegisterFile, float: &RegisterFile, counters: &mut Counters, ty: Type) -> Place {
     let at = counters.stack;
     counters.stack += 8;
-    let register = if ty.is_float() {
+    let register = if ty.is_float() && counters.variadic != Variadic::Rest {
         next(float.args, &mut counters.float).map(Place::Float)
     } else {
         int.args.get(at as usize / 8).copied().map(Place::Int)
@@ -140,7 +181,8 @@ fn by_slot_and_count(int: &RegisterFile, float: &RegisterFile, counters: &mut Co
     register.unwrap_or(Place::Stack(at))
 }
 
-/// Sixteen bytes of arguments travel in four integer registers, leading floats in two floating ones (MIPS o32).
+/// Sixteen bytes of arguments travel in four integer registers, leading floats in two floating ones, unless the function is
+/// variadic (MIPS o32).
 #[inline(always)]
 fn o32(int: &RegisterFile, float: &RegisterFile, counters: &mut Counters, ty: Type) -> Place {
     let size = if ty == Type::D { 8 } else { 4 };
@@ -148,6 +190,7 @@ fn o32(int: &RegisterFile, float: &RegisterFile, counters: &mut Counters, ty: Ty
     counters.stack = at + size;
     if ty.is_float()
         && counters.int == 0
+        && counters.variadic == Variadic::No
         && let Some(number) = next(float.args, &mut counters.float)
     {
         return Place::Float(number);
@@ -178,6 +221,7 @@ impl Abi for X86_64 {
     const JUMP_BYTES: usize = 5;
     const DELAY_SLOTS: bool = false;
     const COUNTS_FLOATS: bool = true;
+    const EXTENDS_PARAMETERS: bool = true;
     const LITTLE_ENDIAN: bool = true;
     const TWO_OPERAND: bool = true;
     const PROLOGUE: usize = 64;
@@ -199,6 +243,7 @@ impl Abi for Riscv64 {
 
 impl Abi for Aarch64 {
     const CONVENTION: Convention = convention::<Self>(separate);
+    const EXTENDS_PARAMETERS: bool = true;
     const INCOMING: u32 = 0;
     const OUTGOING: u32 = 0;
     const BOTTOM: u32 = 0;

@@ -112,7 +112,7 @@ impl<'a, M: Machine> Asm<'a, M> {
     /// Begins a function. The registers of its parameters are written to `params`.
     ///
     /// # Errors
-    /// [`Error::Signature`], [`Error::Arguments`] if `params` has not the length of the signature, [`Error::Overflow`]
+    /// [`Error::Signature`], also if it is variadic; [`Error::Arguments`] if `params` has not the length of the signature, [`Error::Overflow`]
     /// if the region cannot even hold a prologue, [`Error::Registers`] if there are more parameters than registers.
     #[inline(always)]
     pub fn begin<'s, const L: usize, const F: usize, const C: usize>(
@@ -211,13 +211,19 @@ impl<'a, M: Machine> Asm<'a, M> {
             }
             Signature::Text(_) => {
                 let mut room = params.iter_mut();
-                for ty in signature.types() {
+                let mut types = signature.types();
+                for ty in types.by_ref() {
                     *room.next().ok_or(Error::Arguments)? = self.parameter(ty?, &mut arrivals);
+                }
+                // The definition of a variadic function: its parameters would have no registers.
+                if types.is_rest() {
+                    return Err(Error::Signature);
                 }
                 if room.next().is_some() {
                     return Err(Error::Arguments);
                 }
             }
+            Signature::Variadic { .. } => return Err(Error::Signature),
         }
         if arrivals.elsewhere || !self.f.leaf {
             return self.move_parameters(signature, params);
@@ -232,7 +238,11 @@ impl<'a, M: Machine> Asm<'a, M> {
         match (convention.place)(&convention.int, &convention.float, &mut arrivals.counters, ty) {
             Place::Int(number) if !ty.is_float() => {
                 self.f.int.occupy(&convention.int, number);
-                Param::Reg(M::Reg::from_number(number))
+                let register = M::Reg::from_number(number);
+                if M::EXTENDS_PARAMETERS {
+                    self.extend_narrow(ty, register, register);
+                }
+                Param::Reg(register)
             }
             Place::Float(number) if ty.is_float() => {
                 self.f.float.occupy(&convention.float, number);
@@ -335,6 +345,9 @@ impl<'a, M: Machine> Asm<'a, M> {
                 Type::C | Type::Uc | Type::S | Type::Us | Type::I | Type::U | Type::L | Type::Ul | Type::P => {
                     let to = self.getreg(class)?;
                     M::load_long(self, to, M::SCRATCH, at);
+                    if M::EXTENDS_PARAMETERS {
+                        self.extend_narrow(ty, to, to);
+                    }
                     Param::Reg(to)
                 }
             };

@@ -48,7 +48,7 @@ mod signature;
 pub mod text;
 mod vector;
 
-pub use abi::{Convention, Counters, Place, Scratch};
+pub use abi::{Convention, Counters, Place, Scratch, Variadic};
 pub use architecture::Architecture;
 pub use asm::{Asm, Code, Label, Region, Workspace};
 pub use call::{Argument, Target};

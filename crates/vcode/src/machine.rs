@@ -50,6 +50,14 @@ pub trait Machine: Architecture {
     fn extend_int(c: &mut Asm<'_, Self>, d: Self::Reg, s: Self::Reg);
     /// Extends an unsigned to a long.
     fn extend_unsigned(c: &mut Asm<'_, Self>, d: Self::Reg, s: Self::Reg);
+    /// Converts an int to a signed char, which is held as an int.
+    fn to_char(c: &mut Asm<'_, Self>, d: Self::Reg, s: Self::Reg);
+    /// Converts an int to an unsigned char.
+    fn to_unsigned_char(c: &mut Asm<'_, Self>, d: Self::Reg, s: Self::Reg);
+    /// Converts an int to a short.
+    fn to_short(c: &mut Asm<'_, Self>, d: Self::Reg, s: Self::Reg);
+    /// Converts an int to an unsigned short.
+    fn to_unsigned_short(c: &mut Asm<'_, Self>, d: Self::Reg, s: Self::Reg);
     /// Copies a floating register.
     fn copy_float(c: &mut Asm<'_, Self>, d: Self::Float, s: Self::Float);
     /// Loads a constant.

@@ -35,6 +35,11 @@ impl Type {
         matches!(self, Type::F | Type::D)
     }
 
+    /// Whether values have 8 or 16 bits. Registers hold them as ints.
+    pub const fn is_narrow(self) -> bool {
+        matches!(self, Type::C | Type::Uc | Type::S | Type::Us)
+    }
+
     /// Size in bytes where long has `long_bits` bits.
     pub const fn bytes(self, long_bits: u32) -> u32 {
         match self {
@@ -50,10 +55,18 @@ impl Type {
 /// The parameter types of a function.
 #[derive(Debug, Clone, Copy)]
 pub enum Signature<'a> {
-    /// A type string: `"%i%p%d"`. Blanks between types are ignored, as in `"%i %i"`.
+    /// A type string: `"%i%p%d"`. Blanks between types are ignored, as in `"%i %i"`. In a call `...` says where the
+    /// arguments begin that the prototype of a variadic function does not name: `"%p...%d"` calls `printf`.
     Text(&'a str),
     /// A list of types.
     Types(&'a [Type]),
+    /// The types of the call of a variadic function.
+    Variadic {
+        /// Those before the `...` of its prototype.
+        fixed: &'a [Type],
+        /// Those of the arguments that `...` stands for. A float among them is an error: C passes a double.
+        rest: &'a [Type],
+    },
 }
 
 impl<'a> From<&'a str> for Signature<'a> {
@@ -79,8 +92,18 @@ impl<'a> Signature<'a> {
     #[inline]
     pub fn types(self) -> Types<'a> {
         match self {
-            Signature::Text(text) => Types { text: text.as_bytes(), types: &[] },
-            Signature::Types(types) => Types { text: &[], types },
+            Signature::Text(text) => Types { text: text.as_bytes(), types: &[], rest: &[], is_rest: false },
+            Signature::Types(types) => Types { text: &[], types, rest: &[], is_rest: false },
+            Signature::Variadic { fixed, rest } => Types { text: &[], types: fixed, rest, is_rest: false },
+        }
+    }
+
+    /// Whether it is the signature of a call of a variadic function.
+    pub(crate) fn is_variadic(self) -> bool {
+        match self {
+            Signature::Text(text) => text.as_bytes().contains(&b'.'),
+            Signature::Types(_) => false,
+            Signature::Variadic { .. } => true,
         }
     }
 }
@@ -162,6 +185,9 @@ pub mod compile_time {
 pub struct Types<'a> {
     text: &'a [u8],
     types: &'a [Type],
+    /// The types after `...`, if they are in a list.
+    rest: &'a [Type],
+    is_rest: bool,
 }
 
 impl Iterator for Types<'_> {
@@ -187,19 +213,35 @@ impl Iterator for Types<'_> {
             self.text = rest;
             return Some(Ok(ty));
         }
-        if self.text.is_empty() { None } else { self.unusual() }
+        if self.text.is_empty() && self.rest.is_empty() { None } else { self.unusual() }
     }
 }
 
 impl Types<'_> {
-    /// The cases outside of the fast path of `next`: unsigned types, blanks, errors.
+    /// Whether the last type comes after `...`.
+    #[inline]
+    pub(crate) fn is_rest(&self) -> bool {
+        self.is_rest
+    }
+
+    /// The cases outside of the fast path of `next`: unsigned types, blanks, `...`, errors.
     #[inline(never)]
     fn unusual(&mut self) -> Option<Result<Type, Error>> {
+        if !self.rest.is_empty() {
+            self.types = core::mem::take(&mut self.rest);
+            self.is_rest = true;
+            return self.next();
+        }
         while let [b' ', rest @ ..] = self.text {
             self.text = rest;
         }
         let (ty, rest) = match self.text {
             [] => return None,
+            [b'.', b'.', b'.', rest @ ..] if !self.is_rest => {
+                self.text = rest;
+                self.is_rest = true;
+                return self.next();
+            }
             [b'%', b'u', b'c', rest @ ..] => (Type::Uc, rest),
             [b'%', b'u', b's', rest @ ..] => (Type::Us, rest),
             [b'%', b'u', b'l', rest @ ..] => (Type::Ul, rest),

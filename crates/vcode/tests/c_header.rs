@@ -51,6 +51,16 @@ fn forked_children_have_code_memory_of_their_own() {
 }
 
 #[test]
+fn values_of_8_and_16_bits_are_extended_in_c() {
+    run_everywhere("narrow", Some(""));
+}
+
+#[test]
+fn variadic_functions_are_called_in_c() {
+    run_everywhere("variadic", Some(""));
+}
+
+#[test]
 #[cfg(target_arch = "x86_64")]
 fn calls_tables_features_and_vectors_work_in_c() {
     let features = quaject_vcode::Features::detect().bits();

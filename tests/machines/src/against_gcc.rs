@@ -122,7 +122,7 @@ fn step(random: &mut Random, examples: &[Example], long: u32) -> Option<Step> {
         | Family::IndexedStore
         | Family::Hint => return None,
     }
-    let (d, s, t) = (variable(random, ty), variable(random, source), variable(random, ty));
+    let (d, s, t) = (variable(random, ty.held()), variable(random, source), variable(random, ty.held()));
     Some(Step::Instruction { index, d, s, t, immediate, over: 1 + random.index(5) })
 }
 
@@ -369,7 +369,13 @@ fn of_signature(ty: Type) -> quaject_vcode::Type {
 /// An instruction as a statement of C; a branch goes to the step `end`.
 fn statement(index: usize, d: Variable, s: Variable, t: Variable, immediate: i64, end: usize) -> String {
     let Instruction { op, family, ty, immediate: has_immediate, .. } = INSTRUCTIONS[index];
-    let own = |ty: Type| TYPES.iter().find(|own| own.0 == ty).expect("a type of variables").1;
+    let own = |ty: Type| match ty {
+        Type::C => "signed char",
+        Type::Uc => "unsigned char",
+        Type::S => "short",
+        Type::Us => "unsigned short",
+        _ => TYPES.iter().find(|own| own.0 == ty).expect("a type of variables").1,
+    };
     let (c, unsigned) = (own(ty), if matches!(ty, Type::I | Type::U) { "unsigned" } else { "unsigned long" });
     let (d, s) = (d.name(), s.name());
     let t = if has_immediate { format!("(({c})INT64_C({immediate}))") } else { t.name() };

@@ -21,7 +21,7 @@ fn shuffled(random: &mut Random, mut numbers: Vec<u8>) -> Vec<u8> {
 }
 
 fn signature(random: &mut Random) -> String {
-    (0..random.index(7)).map(|_| random.pick(&["%l", "%i", "%p", "%u", "%d", "%f", "%c"])).collect()
+    (0..random.index(7)).map(|_| random.pick(&["%l", "%i", "%p", "%u", "%d", "%f", "%c", "%uc", "%s", "%us"])).collect()
 }
 
 /// The registers of one file, divided at random, and the C code that declares the division.

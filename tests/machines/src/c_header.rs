@@ -150,11 +150,14 @@ where
 
 /// Calls and tail calls of some signatures: arguments that change places, cross from file to file, go to the stack.
 fn add_calls<M: Machine>(asm: &mut Asm<'_, M>, calls: &mut String) {
-    const SIGNATURES: [(&str, &str); 7] = [
+    const SIGNATURES: [(&str, &str); 10] = [
         ("", ""),
         ("%l%l%i%u", "1023"),
         ("%us%c%l%p%i", "c1cc0"),
         ("%d%f%l%d", "1021"),
+        ("%c%uc%s%us%c%uc%s%us%c%uc%s%us", "012301230123"),
+        ("%p...%d%i%d%l%d%d%d%d%d%d", "10101023012"),
+        ("%f%d%p...%d%uc%d", "100101"),
         ("%l%d%f%i", "2130"),
         ("%l%l%l%l%l%l%l%l%l%d%f%c", "0123012c3012"),
         ("%d%d%d%d%d%d%d%d%d%f%f%f%l", "1032103210320"),
@@ -196,21 +199,41 @@ fn add_calls<M: Machine>(asm: &mut Asm<'_, M>, calls: &mut String) {
 
 /// Runs functions that the header writes: with many parameters and large frames, and with conventions of a client's.
 pub fn run_programs(tools: &Tools) {
-    for name in ["frames", "conventions"] {
+    for name in ["frames", "conventions", "narrow", "variadic"] {
         let folder = scratch_folder(tools.prefix, name);
         let binary = folder.join(name);
-        let mut command = Command::new(compiler(tools));
-        command.args(["-std=c11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", "-I"]);
-        command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/vcode/include")).arg("-o").arg(&binary);
-        command.arg(format!("{}/../../crates/vcode/tests/c/{name}.c", env!("CARGO_MANIFEST_DIR")));
-        if tools.sysroot.is_none() && tools.qemu.is_some() {
-            command.arg("-static");
+        for mut command in compilers(tools) {
+            command.args(["-std=c11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", "-I"]);
+            command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/vcode/include")).arg("-o").arg(&binary);
+            command.arg(format!("{}/../../crates/vcode/tests/c/{name}.c", env!("CARGO_MANIFEST_DIR")));
+            if tools.sysroot.is_none() && tools.qemu.is_some() {
+                command.arg("-static");
+            }
+            let output = command.output().expect("the compiler starts");
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            run(tools, &binary);
         }
-        let output = command.output().expect("the compiler starts");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        run(tools, &binary);
         std::fs::remove_dir_all(&folder).expect("the folder is ours");
     }
+}
+
+/// The machine's gcc, and clang where it finds the headers of the machine: the two rely on different parts of a
+/// convention.
+fn compilers(tools: &Tools) -> Vec<Command> {
+    let mut commands = vec![Command::new(compiler(tools))];
+    let target = match tools.prefix {
+        "" => "x86_64-linux-gnu",
+        "aarch64-linux-gnu-" | "mips-linux-gnu-" | "sparc64-linux-gnu-" | "powerpc64le-linux-gnu-" => {
+            tools.prefix.trim_end_matches('-')
+        }
+        _ => return commands,
+    };
+    if Command::new("clang").arg("--version").output().is_ok() {
+        let mut clang = Command::new("clang");
+        clang.arg(format!("--target={target}"));
+        commands.push(clang);
+    }
+    commands
 }
 
 /// Calls with more persistent registers than the convention has, then with one less.

@@ -134,7 +134,7 @@ pub fn unary(op: &str, ty: Type, bits: u32, value: u64) -> u64 {
     unsigned(value, bits)
 }
 
-/// Result of a conversion; `None` where it is undefined.
+/// Result of a conversion, as a register holds it; `None` where it is undefined.
 pub fn convert(from: Type, from_bits: u32, to: Type, to_bits: u32, value: u64) -> Option<u64> {
     let floating = match from {
         Type::F => Some(f64::from(f32::from_bits(value as u32))),
@@ -157,6 +157,7 @@ pub fn convert(from: Type, from_bits: u32, to: Type, to_bits: u32, value: u64) -
         (None, Type::F) => u64::from((unsigned(value, from_bits) as f32).to_bits()),
         (None, Type::D) if from_signed => (signed(value, from_bits) as f64).to_bits(),
         (None, Type::D) => (unsigned(value, from_bits) as f64).to_bits(),
+        (None, Type::C | Type::Uc | Type::S | Type::Us) => load(to, to_bits, value),
         (None, _) if from_signed => unsigned(signed(value, from_bits) as u64, to_bits),
         (None, _) => unsigned(unsigned(value, from_bits), to_bits),
     })

@@ -288,17 +288,17 @@ impl Architecture for Aarch64 {
         4, 4, 4, 20, 4, 20, 4, 20, 4, 20, 4, 4, 8, 24, 8, 24, 8, 24, 8, 24, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20,
         4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 8, 8, 8,
         8, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 8, 8, 16, 16, 16, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4,
-        4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20,
+        4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20,
         20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20,
-        20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 8, 8, 8, 8, 8, 8, 8, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8,
-        8, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 8, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 8, 8, 24, 8, 24, 8, 24, 8,
-        24, 8, 24, 8, 8, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 8, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 8, 4, 4, 4, 4,
-        4, 8, 4, 4, 16, 16, 4, 4, 8, 8, 4, 4, 8, 4, 8, 4, 4, 4, 4, 4, 8, 24, 8, 24, 4, 20, 4, 20, 8, 24, 8, 24, 8, 24,
-        8, 24, 4, 4, 8, 24, 8, 24, 8, 24, 8, 24, 4, 4, 4, 20, 4, 20, 4, 20, 4, 20, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 24,
-        8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 0, 0, 0, 0, 0, 0, 0, 0, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4,
+        20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 24, 8, 24, 8,
+        24, 8, 24, 8, 24, 8, 8, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 8, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 8, 8,
+        24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 8, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 8, 8, 24, 8, 24, 8, 24, 8, 24, 8,
+        24, 8, 8, 4, 4, 4, 4, 4, 8, 4, 4, 16, 16, 4, 4, 8, 8, 4, 4, 8, 4, 8, 4, 4, 4, 4, 4, 8, 24, 8, 24, 4, 20, 4, 20,
+        8, 24, 8, 24, 8, 24, 8, 24, 4, 4, 8, 24, 8, 24, 8, 24, 8, 24, 4, 4, 4, 20, 4, 20, 4, 20, 4, 20, 8, 8, 8, 8, 8,
+        8, 8, 8, 8, 8, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 0, 0, 0, 0, 0, 0, 0, 0, 4, 20, 20, 4,
         20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4,
-        20, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 24, 24, 24, 24, 24, 24, 24, 24, 24, 24, 24, 24,
-        24, 24, 24, 24, 24, 24, 28, 28, 28, 28, 28, 4, 4, 4, 12, 4,
+        20, 20, 4, 20, 20, 4, 20, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 24, 24, 24, 24, 24, 24, 24,
+        24, 24, 24, 24, 24, 24, 24, 24, 24, 24, 24, 28, 28, 28, 28, 28, 4, 4, 4, 12, 4,
     ];
     const NAME: &'static str = "aarch64";
     const LONG_BITS: u32 = 64;
@@ -434,6 +434,22 @@ impl Machine for Aarch64 {
 
     fn extend_unsigned(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
         c.cvu2l(d, s);
+    }
+
+    fn to_char(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
+        c.cvi2c(d, s);
+    }
+
+    fn to_unsigned_char(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
+        c.cvi2uc(d, s);
+    }
+
+    fn to_short(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
+        c.cvi2s(d, s);
+    }
+
+    fn to_unsigned_short(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
+        c.cvi2us(d, s);
     }
 
     fn copy(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
@@ -1633,6 +1649,34 @@ impl Core for Asm<'_, Aarch64> {
     }
 
     #[inline(always)]
+    fn cvi2c(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x13001c00);
+    }
+
+    #[inline(always)]
+    fn cvi2uc(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x53001c00);
+    }
+
+    #[inline(always)]
+    fn cvi2s(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x13003c00);
+    }
+
+    #[inline(always)]
+    fn cvi2us(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x53003c00);
+    }
+
+    #[inline(always)]
     fn cvi2u(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
@@ -2620,6 +2664,50 @@ impl Core for Asm<'_, Aarch64> {
         let b = Label::EPILOGUE;
         c.space(4);
         let at = c.target(b);
+        c.cursor.word(0x14000000);
+        c.refer(c.cursor.back(4), 1, b, at);
+    }
+
+    #[inline(always)]
+    fn retc(&mut self, s: Reg) {
+        let c = self;
+        let b = Label::EPILOGUE;
+        c.space(8);
+        let at = c.target(b);
+        c.cursor.word((s.n & 0x3e0) | 0x13001c00);
+        c.cursor.word(0x14000000);
+        c.refer(c.cursor.back(4), 1, b, at);
+    }
+
+    #[inline(always)]
+    fn retuc(&mut self, s: Reg) {
+        let c = self;
+        let b = Label::EPILOGUE;
+        c.space(8);
+        let at = c.target(b);
+        c.cursor.word((s.n & 0x3e0) | 0x53001c00);
+        c.cursor.word(0x14000000);
+        c.refer(c.cursor.back(4), 1, b, at);
+    }
+
+    #[inline(always)]
+    fn rets(&mut self, s: Reg) {
+        let c = self;
+        let b = Label::EPILOGUE;
+        c.space(8);
+        let at = c.target(b);
+        c.cursor.word((s.n & 0x3e0) | 0x13003c00);
+        c.cursor.word(0x14000000);
+        c.refer(c.cursor.back(4), 1, b, at);
+    }
+
+    #[inline(always)]
+    fn retus(&mut self, s: Reg) {
+        let c = self;
+        let b = Label::EPILOGUE;
+        c.space(8);
+        let at = c.target(b);
+        c.cursor.word((s.n & 0x3e0) | 0x53003c00);
         c.cursor.word(0x14000000);
         c.refer(c.cursor.back(4), 1, b, at);
     }

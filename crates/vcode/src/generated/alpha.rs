@@ -231,18 +231,18 @@ impl Architecture for Alpha {
         4, 24, 4, 24, 4, 24, 4, 24, 4, 24, 4, 4, 4, 24, 4, 24, 4, 24, 4, 24, 4, 24, 4, 4, 4, 24, 4, 24, 4, 24, 4, 24,
         4, 4, 48, 68, 56, 76, 152, 172, 116, 136, 4, 4, 52, 72, 60, 80, 152, 172, 116, 136, 4, 24, 4, 24, 4, 24, 4, 24,
         4, 24, 4, 24, 4, 24, 4, 24, 4, 24, 4, 24, 4, 24, 4, 24, 8, 8, 8, 8, 4, 4, 4, 4, 4, 4, 12, 12, 4, 4, 4, 4, 4, 4,
-        4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 12, 12, 20, 20, 20, 12, 12, 4, 4, 4, 8, 8, 4, 4, 4,
-        12, 12, 4, 4, 4, 8, 8, 4, 4, 4, 4, 4, 8, 4, 8, 4, 12, 32, 32, 8, 28, 28, 12, 32, 32, 8, 28, 28, 8, 28, 28, 8,
-        28, 28, 8, 28, 28, 8, 28, 28, 8, 28, 28, 8, 28, 28, 8, 28, 28, 8, 28, 28, 8, 28, 28, 8, 28, 28, 8, 28, 28, 8,
-        28, 28, 8, 28, 28, 8, 28, 28, 8, 28, 28, 8, 28, 28, 8, 28, 28, 8, 28, 28, 4, 8, 8, 8, 8, 8, 8, 8, 8, 28, 8, 28,
-        8, 28, 8, 28, 8, 28, 8, 8, 8, 28, 8, 28, 8, 28, 8, 28, 8, 28, 8, 8, 8, 28, 8, 28, 8, 28, 8, 28, 8, 28, 8, 8, 8,
-        28, 8, 28, 8, 28, 8, 28, 8, 28, 8, 8, 8, 28, 8, 28, 8, 28, 8, 28, 8, 28, 8, 8, 8, 28, 8, 28, 8, 28, 8, 28, 8,
-        28, 8, 8, 4, 4, 4, 4, 4, 0, 0, 0, 8, 4, 12, 4, 0, 4, 4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 8, 28, 16, 36, 0, 0, 4, 24,
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4, 4, 4, 4,
-        4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 12, 12, 20, 20, 20, 12, 12, 4, 4, 4, 4, 4, 4, 4, 8, 8,
+        4, 4, 4, 12, 12, 4, 4, 4, 8, 8, 4, 4, 4, 4, 4, 8, 4, 8, 4, 12, 32, 32, 8, 28, 28, 12, 32, 32, 8, 28, 28, 8, 28,
+        28, 8, 28, 28, 8, 28, 28, 8, 28, 28, 8, 28, 28, 8, 28, 28, 8, 28, 28, 8, 28, 28, 8, 28, 28, 8, 28, 28, 8, 28,
+        28, 8, 28, 28, 8, 28, 28, 8, 28, 28, 8, 28, 28, 8, 28, 28, 8, 28, 28, 8, 28, 28, 4, 8, 8, 8, 8, 8, 8, 8, 8, 8,
+        8, 8, 8, 28, 8, 28, 8, 28, 8, 28, 8, 28, 8, 8, 8, 28, 8, 28, 8, 28, 8, 28, 8, 28, 8, 8, 8, 28, 8, 28, 8, 28, 8,
+        28, 8, 28, 8, 8, 8, 28, 8, 28, 8, 28, 8, 28, 8, 28, 8, 8, 8, 28, 8, 28, 8, 28, 8, 28, 8, 28, 8, 8, 8, 28, 8,
+        28, 8, 28, 8, 28, 8, 28, 8, 8, 4, 4, 4, 4, 4, 0, 0, 0, 8, 4, 12, 4, 0, 4, 4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 8, 28,
+        16, 36, 0, 0, 4, 24, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 4,
+        4, 4, 4, 4, 4, 4, 4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
         0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 36, 36, 36, 36, 36, 4,
-        4, 4, 16, 4,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 36,
+        36, 36, 36, 36, 4, 4, 4, 16, 4,
     ];
     const NAME: &'static str = "alpha";
     const LONG_BITS: u32 = 64;
@@ -377,6 +377,22 @@ impl Machine for Alpha {
 
     fn extend_unsigned(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
         c.cvu2l(d, s);
+    }
+
+    fn to_char(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
+        c.cvi2c(d, s);
+    }
+
+    fn to_unsigned_char(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
+        c.cvi2uc(d, s);
+    }
+
+    fn to_short(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
+        c.cvi2s(d, s);
+    }
+
+    fn to_unsigned_short(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
+        c.cvi2us(d, s);
     }
 
     fn copy(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
@@ -2269,6 +2285,34 @@ impl Core for Asm<'_, Alpha> {
     }
 
     #[inline(always)]
+    fn cvi2c(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0x73e00000);
+    }
+
+    #[inline(always)]
+    fn cvi2uc(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x48003620);
+    }
+
+    #[inline(always)]
+    fn cvi2s(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0x73e00020);
+    }
+
+    #[inline(always)]
+    fn cvi2us(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x48007620);
+    }
+
+    #[inline(always)]
     fn cvi2u(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
@@ -3254,6 +3298,50 @@ impl Core for Asm<'_, Alpha> {
         let b = Label::EPILOGUE;
         c.space(4);
         let at = c.target(b);
+        c.cursor.word(0xc3e00000);
+        c.refer(c.cursor.back(4), 2, b, at);
+    }
+
+    #[inline(always)]
+    fn retc(&mut self, s: Reg) {
+        let c = self;
+        let b = Label::EPILOGUE;
+        c.space(8);
+        let at = c.target(b);
+        c.cursor.word((s.n & 0x1f0000) | 0x73e00000);
+        c.cursor.word(0xc3e00000);
+        c.refer(c.cursor.back(4), 2, b, at);
+    }
+
+    #[inline(always)]
+    fn retuc(&mut self, s: Reg) {
+        let c = self;
+        let b = Label::EPILOGUE;
+        c.space(8);
+        let at = c.target(b);
+        c.cursor.word((s.n & 0x3e00000) | 0x48003620);
+        c.cursor.word(0xc3e00000);
+        c.refer(c.cursor.back(4), 2, b, at);
+    }
+
+    #[inline(always)]
+    fn rets(&mut self, s: Reg) {
+        let c = self;
+        let b = Label::EPILOGUE;
+        c.space(8);
+        let at = c.target(b);
+        c.cursor.word((s.n & 0x1f0000) | 0x73e00020);
+        c.cursor.word(0xc3e00000);
+        c.refer(c.cursor.back(4), 2, b, at);
+    }
+
+    #[inline(always)]
+    fn retus(&mut self, s: Reg) {
+        let c = self;
+        let b = Label::EPILOGUE;
+        c.space(8);
+        let at = c.target(b);
+        c.cursor.word((s.n & 0x3e00000) | 0x48007620);
         c.cursor.word(0xc3e00000);
         c.refer(c.cursor.back(4), 2, b, at);
     }

@@ -249,15 +249,23 @@ pub trait Core {
     fn setf(&mut self, d: Self::Float, i: f32);
     /// Load a constant. Type `d`. Operands `d, i`.
     fn setd(&mut self, d: Self::Float, i: f64);
-    /// Convert an int. Type `u`. Operands `d, s`.
+    /// Convert an int; to a narrower type its low bits, extended to an int. Type `c`. Operands `d, s`.
+    fn cvi2c(&mut self, d: Self::Reg, s: Self::Reg);
+    /// Convert an int; to a narrower type its low bits, extended to an int. Type `uc`. Operands `d, s`.
+    fn cvi2uc(&mut self, d: Self::Reg, s: Self::Reg);
+    /// Convert an int; to a narrower type its low bits, extended to an int. Type `s`. Operands `d, s`.
+    fn cvi2s(&mut self, d: Self::Reg, s: Self::Reg);
+    /// Convert an int; to a narrower type its low bits, extended to an int. Type `us`. Operands `d, s`.
+    fn cvi2us(&mut self, d: Self::Reg, s: Self::Reg);
+    /// Convert an int; to a narrower type its low bits, extended to an int. Type `u`. Operands `d, s`.
     fn cvi2u(&mut self, d: Self::Reg, s: Self::Reg);
-    /// Convert an int. Type `l`. Operands `d, s`.
+    /// Convert an int; to a narrower type its low bits, extended to an int. Type `l`. Operands `d, s`.
     fn cvi2l(&mut self, d: Self::Reg, s: Self::Reg);
-    /// Convert an int. Type `ul`. Operands `d, s`.
+    /// Convert an int; to a narrower type its low bits, extended to an int. Type `ul`. Operands `d, s`.
     fn cvi2ul(&mut self, d: Self::Reg, s: Self::Reg);
-    /// Convert an int. Type `f`. Operands `d, s`.
+    /// Convert an int; to a narrower type its low bits, extended to an int. Type `f`. Operands `d, s`.
     fn cvi2f(&mut self, d: Self::Float, s: Self::Reg);
-    /// Convert an int. Type `d`. Operands `d, s`.
+    /// Convert an int; to a narrower type its low bits, extended to an int. Type `d`. Operands `d, s`.
     fn cvi2d(&mut self, d: Self::Float, s: Self::Reg);
     /// Convert an unsigned. Type `i`. Operands `d, s`.
     fn cvu2i(&mut self, d: Self::Reg, s: Self::Reg);
@@ -429,21 +437,29 @@ pub trait Core {
     fn stdi(&mut self, d: Self::Float, s: Self::Reg, i: i32);
     /// Store to base plus index or offset. Type `d`. Operands `d, local`.
     fn std_local(&mut self, d: Self::Float, local: Local);
-    /// Return a value, through the epilogue if there is one.
+    /// Return a value, through the epilogue if there is one; of a narrow type the low bits.
     fn retv(&mut self);
-    /// Return a value, through the epilogue if there is one. Type `i`. Operands `s`.
+    /// Return a value, through the epilogue if there is one; of a narrow type the low bits. Type `c`. Operands `s`.
+    fn retc(&mut self, s: Self::Reg);
+    /// Return a value, through the epilogue if there is one; of a narrow type the low bits. Type `uc`. Operands `s`.
+    fn retuc(&mut self, s: Self::Reg);
+    /// Return a value, through the epilogue if there is one; of a narrow type the low bits. Type `s`. Operands `s`.
+    fn rets(&mut self, s: Self::Reg);
+    /// Return a value, through the epilogue if there is one; of a narrow type the low bits. Type `us`. Operands `s`.
+    fn retus(&mut self, s: Self::Reg);
+    /// Return a value, through the epilogue if there is one; of a narrow type the low bits. Type `i`. Operands `s`.
     fn reti(&mut self, s: Self::Reg);
-    /// Return a value, through the epilogue if there is one. Type `u`. Operands `s`.
+    /// Return a value, through the epilogue if there is one; of a narrow type the low bits. Type `u`. Operands `s`.
     fn retu(&mut self, s: Self::Reg);
-    /// Return a value, through the epilogue if there is one. Type `l`. Operands `s`.
+    /// Return a value, through the epilogue if there is one; of a narrow type the low bits. Type `l`. Operands `s`.
     fn retl(&mut self, s: Self::Reg);
-    /// Return a value, through the epilogue if there is one. Type `ul`. Operands `s`.
+    /// Return a value, through the epilogue if there is one; of a narrow type the low bits. Type `ul`. Operands `s`.
     fn retul(&mut self, s: Self::Reg);
-    /// Return a value, through the epilogue if there is one. Type `p`. Operands `s`.
+    /// Return a value, through the epilogue if there is one; of a narrow type the low bits. Type `p`. Operands `s`.
     fn retp(&mut self, s: Self::Reg);
-    /// Return a value, through the epilogue if there is one. Type `f`. Operands `s`.
+    /// Return a value, through the epilogue if there is one; of a narrow type the low bits. Type `f`. Operands `s`.
     fn retf(&mut self, s: Self::Float);
-    /// Return a value, through the epilogue if there is one. Type `d`. Operands `s`.
+    /// Return a value, through the epilogue if there is one; of a narrow type the low bits. Type `d`. Operands `s`.
     fn retd(&mut self, s: Self::Float);
     /// Branch if less; floating comparisons with a NaN do not branch. Type `i`. Operands `s, t, b`.
     fn blti(&mut self, s: Self::Reg, t: Self::Reg, b: Label);

@@ -194,18 +194,18 @@ impl Architecture for Mips {
         4, 12, 4, 12, 4, 12, 4, 12, 4, 12, 4, 4, 4, 12, 4, 12, 4, 12, 4, 12, 4, 12, 4, 4, 4, 12, 4, 12, 4, 12, 4, 12,
         4, 4, 8, 16, 8, 16, 8, 16, 8, 16, 4, 4, 8, 16, 8, 16, 8, 16, 8, 16, 4, 12, 4, 12, 4, 12, 4, 12, 4, 12, 4, 12,
         4, 12, 4, 12, 4, 12, 4, 12, 4, 12, 4, 12, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4,
-        4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 8, 8, 8, 8, 8, 12, 24, 4, 4, 4, 8, 8, 4, 4, 4, 32, 28, 4, 4, 4, 8, 8,
-        4, 4, 4, 4, 4, 8, 4, 8, 4, 8, 16, 16, 8, 16, 16, 8, 16, 16, 8, 16, 16, 8, 16, 16, 8, 16, 16, 8, 16, 16, 8, 16,
+        4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 8, 8, 8, 8, 8, 12, 24, 8, 4, 8, 4, 4, 4, 4, 8, 8, 4, 4, 4, 32, 28, 4,
+        4, 4, 8, 8, 4, 4, 4, 4, 4, 8, 4, 8, 4, 8, 16, 16, 8, 16, 16, 8, 16, 16, 8, 16, 16, 8, 16, 16, 8, 16, 16, 8, 16,
         16, 8, 16, 16, 8, 16, 16, 8, 16, 16, 8, 16, 16, 8, 16, 16, 8, 16, 16, 8, 16, 16, 8, 16, 16, 8, 16, 16, 8, 16,
-        16, 8, 16, 16, 8, 16, 16, 8, 16, 16, 8, 16, 16, 8, 8, 8, 8, 8, 8, 8, 8, 12, 20, 12, 20, 12, 20, 12, 20, 12, 20,
-        12, 12, 12, 20, 12, 20, 12, 20, 12, 20, 12, 20, 12, 12, 12, 20, 12, 20, 12, 20, 12, 20, 12, 20, 12, 12, 12, 20,
-        12, 20, 12, 20, 12, 20, 12, 20, 12, 12, 8, 16, 8, 16, 8, 16, 8, 16, 8, 16, 12, 12, 8, 16, 8, 16, 8, 16, 8, 16,
-        8, 16, 12, 12, 8, 8, 8, 8, 4, 8, 8, 8, 0, 0, 4, 4, 0, 0, 4, 4, 8, 4, 8, 4, 4, 4, 4, 4, 8, 16, 8, 16, 8, 16, 8,
-        16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4, 4, 4,
-        4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 16, 24, 24, 16,
-        24, 24, 16, 24, 24, 16, 24, 24, 16, 24, 24, 0, 0, 0, 0, 0, 0, 12, 20, 20, 12, 20, 20, 12, 20, 20, 12, 20, 20,
-        12, 20, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 20, 20, 24, 24, 24, 24, 24, 24, 24, 20, 20,
-        24, 24, 24, 24, 24, 24, 24, 36, 36, 36, 36, 36, 4, 4, 4, 36, 4,
+        16, 8, 16, 16, 8, 16, 16, 8, 16, 16, 8, 16, 16, 8, 16, 16, 8, 12, 8, 12, 8, 8, 8, 8, 8, 8, 8, 8, 12, 20, 12,
+        20, 12, 20, 12, 20, 12, 20, 12, 12, 12, 20, 12, 20, 12, 20, 12, 20, 12, 20, 12, 12, 12, 20, 12, 20, 12, 20, 12,
+        20, 12, 20, 12, 12, 12, 20, 12, 20, 12, 20, 12, 20, 12, 20, 12, 12, 8, 16, 8, 16, 8, 16, 8, 16, 8, 16, 12, 12,
+        8, 16, 8, 16, 8, 16, 8, 16, 8, 16, 12, 12, 8, 8, 8, 8, 4, 8, 8, 8, 0, 0, 4, 4, 0, 0, 4, 4, 8, 4, 8, 4, 4, 4, 4,
+        4, 8, 16, 8, 16, 8, 16, 8, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 0, 0, 0, 16, 24, 24, 16, 24, 24, 16, 24, 24, 16, 24, 24, 16, 24, 24, 0, 0, 0, 0, 0, 0, 12, 20, 20, 12, 20,
+        20, 12, 20, 20, 12, 20, 20, 12, 20, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 20, 20, 24, 24,
+        24, 24, 24, 24, 24, 20, 20, 24, 24, 24, 24, 24, 24, 24, 36, 36, 36, 36, 36, 4, 4, 4, 36, 4,
     ];
     const NAME: &'static str = "mips";
     const LONG_BITS: u32 = 32;
@@ -352,6 +352,22 @@ impl Machine for Mips {
 
     fn extend_unsigned(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
         c.cvu2l(d, s);
+    }
+
+    fn to_char(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
+        c.cvi2c(d, s);
+    }
+
+    fn to_unsigned_char(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
+        c.cvi2uc(d, s);
+    }
+
+    fn to_short(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
+        c.cvi2s(d, s);
+    }
+
+    fn to_unsigned_short(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
+        c.cvi2us(d, s);
     }
 
     fn copy(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
@@ -1533,6 +1549,36 @@ impl Core for Asm<'_, Mips> {
     }
 
     #[inline(always)]
+    fn cvi2c(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | 0x00000600);
+        c.cursor.word_big((d.n & 0x1f0000) | (d.n & 0xf800) | 0x00000603);
+    }
+
+    #[inline(always)]
+    fn cvi2uc(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | 0x300000ff);
+    }
+
+    #[inline(always)]
+    fn cvi2s(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word_big((d.n & 0xf800) | (s.n & 0x1f0000) | 0x00000400);
+        c.cursor.word_big((d.n & 0x1f0000) | (d.n & 0xf800) | 0x00000403);
+    }
+
+    #[inline(always)]
+    fn cvi2us(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word_big((d.n & 0x1f0000) | (s.n & 0x3e00000) | 0x3000ffff);
+    }
+
+    #[inline(always)]
     fn cvi2u(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
@@ -2520,6 +2566,52 @@ impl Core for Asm<'_, Mips> {
         c.cursor.word_big(0x10000000);
         c.refer(c.cursor.back(4), 0, b, at);
         c.cursor.word_big(0x00000000);
+    }
+
+    #[inline(always)]
+    fn retc(&mut self, s: Reg) {
+        let c = self;
+        let b = Label::EPILOGUE;
+        c.space(12);
+        let at = c.target(b);
+        c.cursor.word_big((s.n & 0x1f0000) | 0x00001600);
+        c.cursor.word_big(0x10000000);
+        c.refer(c.cursor.back(4), 0, b, at);
+        c.cursor.word_big(0x00021603);
+    }
+
+    #[inline(always)]
+    fn retuc(&mut self, s: Reg) {
+        let c = self;
+        let b = Label::EPILOGUE;
+        c.space(8);
+        let at = c.target(b);
+        c.cursor.word_big(0x10000000);
+        c.refer(c.cursor.back(4), 0, b, at);
+        c.cursor.word_big((s.n & 0x3e00000) | 0x300200ff);
+    }
+
+    #[inline(always)]
+    fn rets(&mut self, s: Reg) {
+        let c = self;
+        let b = Label::EPILOGUE;
+        c.space(12);
+        let at = c.target(b);
+        c.cursor.word_big((s.n & 0x1f0000) | 0x00001400);
+        c.cursor.word_big(0x10000000);
+        c.refer(c.cursor.back(4), 0, b, at);
+        c.cursor.word_big(0x00021403);
+    }
+
+    #[inline(always)]
+    fn retus(&mut self, s: Reg) {
+        let c = self;
+        let b = Label::EPILOGUE;
+        c.space(8);
+        let at = c.target(b);
+        c.cursor.word_big(0x10000000);
+        c.refer(c.cursor.back(4), 0, b, at);
+        c.cursor.word_big((s.n & 0x3e00000) | 0x3002ffff);
     }
 
     #[inline(always)]

@@ -231,18 +231,18 @@ impl Architecture for Riscv64 {
         4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 4, 4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 4, 4, 36, 4, 36, 4, 36, 4, 36,
         4, 4, 4, 36, 4, 36, 4, 36, 4, 36, 4, 4, 4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 36,
         4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4,
-        4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 8, 8, 32, 32, 32, 8, 8, 4, 4, 4, 4, 4, 4, 8, 8, 4, 4, 4, 4, 4, 4, 4,
-        4, 4, 4, 4, 4, 4, 4, 4, 4, 8, 40, 40, 8, 40, 40, 8, 40, 40, 8, 40, 40, 8, 40, 40, 8, 40, 40, 8, 40, 40, 8, 40,
+        4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 8, 8, 32, 32, 32, 8, 8, 8, 4, 8, 8, 4, 4, 4, 4, 4, 4, 8, 8, 4, 4, 4,
+        4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 8, 40, 40, 8, 40, 40, 8, 40, 40, 8, 40, 40, 8, 40, 40, 8, 40, 40, 8, 40,
         40, 8, 40, 40, 8, 40, 40, 8, 40, 40, 8, 40, 40, 8, 40, 40, 8, 40, 40, 8, 40, 40, 8, 40, 40, 8, 40, 40, 8, 40,
-        40, 8, 40, 40, 8, 40, 40, 8, 40, 40, 8, 40, 40, 4, 8, 8, 8, 8, 8, 8, 8, 8, 40, 8, 40, 8, 40, 8, 40, 8, 40, 12,
+        40, 8, 40, 40, 8, 40, 40, 8, 40, 40, 8, 40, 40, 8, 40, 40, 4, 12, 8, 12, 12, 8, 8, 8, 8, 8, 8, 8, 8, 40, 8, 40,
+        8, 40, 8, 40, 8, 40, 12, 12, 8, 40, 8, 40, 8, 40, 8, 40, 8, 40, 12, 12, 8, 40, 8, 40, 8, 40, 8, 40, 8, 40, 12,
         12, 8, 40, 8, 40, 8, 40, 8, 40, 8, 40, 12, 12, 8, 40, 8, 40, 8, 40, 8, 40, 8, 40, 12, 12, 8, 40, 8, 40, 8, 40,
-        8, 40, 8, 40, 12, 12, 8, 40, 8, 40, 8, 40, 8, 40, 8, 40, 12, 12, 8, 40, 8, 40, 8, 40, 8, 40, 8, 40, 12, 12, 4,
-        4, 4, 4, 4, 8, 8, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 8, 40, 16, 48, 4, 36, 4, 36, 4, 36, 4, 36,
-        4, 36, 4, 36, 4, 4, 4, 36, 4, 36, 4, 36, 4, 36, 4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 16, 48, 0, 0, 16, 48, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        8, 40, 8, 40, 12, 12, 4, 4, 4, 4, 4, 8, 8, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 8, 40, 16, 48, 4,
+        36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 4, 4, 36, 4, 36, 4, 36, 4, 36, 4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 16, 48, 0, 0, 16, 48, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
         0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 44, 44, 48, 48, 48, 48, 48, 48, 48, 44, 44, 48, 48, 48, 48, 48, 48, 48, 20, 20,
-        20, 20, 20, 4, 4, 4, 16, 0,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 44, 44, 48, 48, 48, 48, 48, 48, 48, 44, 44, 48, 48, 48,
+        48, 48, 48, 48, 20, 20, 20, 20, 20, 4, 4, 4, 16, 0,
     ];
     const NAME: &'static str = "riscv64";
     const LONG_BITS: u32 = 64;
@@ -391,6 +391,22 @@ impl Machine for Riscv64 {
 
     fn extend_unsigned(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
         c.cvu2l(d, s);
+    }
+
+    fn to_char(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
+        c.cvi2c(d, s);
+    }
+
+    fn to_unsigned_char(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
+        c.cvi2uc(d, s);
+    }
+
+    fn to_short(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
+        c.cvi2s(d, s);
+    }
+
+    fn to_unsigned_short(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
+        c.cvi2us(d, s);
     }
 
     fn copy(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
@@ -1960,6 +1976,37 @@ impl Core for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn cvi2c(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x03801013);
+        c.cursor.word((d.n & 0xf80) | (d.n & 0xf8000) | 0x43805013);
+    }
+
+    #[inline(always)]
+    fn cvi2uc(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x0ff07013);
+    }
+
+    #[inline(always)]
+    fn cvi2s(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x03001013);
+        c.cursor.word((d.n & 0xf80) | (d.n & 0xf8000) | 0x43005013);
+    }
+
+    #[inline(always)]
+    fn cvi2us(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x03001013);
+        c.cursor.word((d.n & 0xf80) | (d.n & 0xf8000) | 0x03005013);
+    }
+
+    #[inline(always)]
     fn cvi2u(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
@@ -2993,6 +3040,53 @@ impl Core for Asm<'_, Riscv64> {
         let b = Label::EPILOGUE;
         c.space(4);
         let at = c.target(b);
+        c.cursor.word(0x0000006f);
+        c.refer(c.cursor.back(4), 2, b, at);
+    }
+
+    #[inline(always)]
+    fn retc(&mut self, s: Reg) {
+        let c = self;
+        let b = Label::EPILOGUE;
+        c.space(12);
+        let at = c.target(b);
+        c.cursor.word((s.n & 0xf8000) | 0x03801513);
+        c.cursor.word(0x43855513);
+        c.cursor.word(0x0000006f);
+        c.refer(c.cursor.back(4), 2, b, at);
+    }
+
+    #[inline(always)]
+    fn retuc(&mut self, s: Reg) {
+        let c = self;
+        let b = Label::EPILOGUE;
+        c.space(8);
+        let at = c.target(b);
+        c.cursor.word((s.n & 0xf8000) | 0x0ff07513);
+        c.cursor.word(0x0000006f);
+        c.refer(c.cursor.back(4), 2, b, at);
+    }
+
+    #[inline(always)]
+    fn rets(&mut self, s: Reg) {
+        let c = self;
+        let b = Label::EPILOGUE;
+        c.space(12);
+        let at = c.target(b);
+        c.cursor.word((s.n & 0xf8000) | 0x03001513);
+        c.cursor.word(0x43055513);
+        c.cursor.word(0x0000006f);
+        c.refer(c.cursor.back(4), 2, b, at);
+    }
+
+    #[inline(always)]
+    fn retus(&mut self, s: Reg) {
+        let c = self;
+        let b = Label::EPILOGUE;
+        c.space(12);
+        let at = c.target(b);
+        c.cursor.word((s.n & 0xf8000) | 0x03001513);
+        c.cursor.word(0x03055513);
         c.cursor.word(0x0000006f);
         c.refer(c.cursor.back(4), 2, b, at);
     }

@@ -192,18 +192,18 @@ impl Architecture for Sparc64 {
         4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 4, 4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 4, 4, 36, 4, 36, 4, 36, 4, 36,
         4, 4, 12, 44, 12, 44, 4, 36, 4, 36, 4, 4, 20, 52, 20, 52, 12, 44, 12, 44, 4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4,
         36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 16,
-        16, 12, 12, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 8, 8, 32, 32, 32, 16, 16, 4, 4, 4, 12, 12, 4, 4, 4, 16, 16,
-        4, 4, 4, 12, 12, 4, 4, 4, 4, 4, 12, 4, 12, 4, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36,
+        16, 12, 12, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 8, 8, 32, 32, 32, 16, 16, 8, 4, 8, 8, 4, 4, 4, 12, 12, 4, 4,
+        4, 16, 16, 4, 4, 4, 12, 12, 4, 4, 4, 4, 4, 12, 4, 12, 4, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36,
         4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36,
-        4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 8, 8, 8, 8, 8, 8, 8, 8, 12, 44, 12, 44, 12,
-        44, 12, 44, 12, 44, 12, 12, 12, 44, 12, 44, 12, 44, 12, 44, 12, 44, 12, 12, 12, 44, 12, 44, 12, 44, 12, 44, 12,
-        44, 12, 12, 12, 44, 12, 44, 12, 44, 12, 44, 12, 44, 12, 12, 12, 44, 12, 44, 12, 44, 12, 44, 12, 44, 12, 12, 12,
-        44, 12, 44, 12, 44, 12, 44, 12, 44, 12, 12, 8, 8, 8, 8, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 0, 0, 0, 0, 0, 0,
+        4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 8, 12, 8, 12, 12, 8, 8, 8, 8, 8,
+        8, 8, 12, 44, 12, 44, 12, 44, 12, 44, 12, 44, 12, 12, 12, 44, 12, 44, 12, 44, 12, 44, 12, 44, 12, 12, 12, 44,
+        12, 44, 12, 44, 12, 44, 12, 44, 12, 12, 12, 44, 12, 44, 12, 44, 12, 44, 12, 44, 12, 12, 12, 44, 12, 44, 12, 44,
+        12, 44, 12, 44, 12, 12, 12, 44, 12, 44, 12, 44, 12, 44, 12, 44, 12, 12, 8, 8, 8, 8, 4, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 0, 0, 4, 4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
         0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-        0, 0, 0, 4, 4, 4, 0, 0, 4, 4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
         0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-        0, 0, 12, 12, 12, 12, 12, 4, 4, 4, 20, 4,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 12, 12, 12, 12, 12, 4, 4, 4, 20, 4,
     ];
     const NAME: &'static str = "sparc64";
     const LONG_BITS: u32 = 64;
@@ -357,6 +357,22 @@ impl Machine for Sparc64 {
 
     fn extend_unsigned(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
         c.cvu2l(d, s);
+    }
+
+    fn to_char(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
+        c.cvi2c(d, s);
+    }
+
+    fn to_unsigned_char(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
+        c.cvi2uc(d, s);
+    }
+
+    fn to_short(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
+        c.cvi2s(d, s);
+    }
+
+    fn to_unsigned_short(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
+        c.cvi2us(d, s);
     }
 
     fn copy(c: &mut Asm<'_, Self>, d: Reg, s: Reg) {
@@ -1662,6 +1678,37 @@ impl Core for Asm<'_, Sparc64> {
     }
 
     #[inline(always)]
+    fn cvi2c(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x81282018);
+        c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x81382018);
+    }
+
+    #[inline(always)]
+    fn cvi2uc(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(4);
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x800820ff);
+    }
+
+    #[inline(always)]
+    fn cvi2s(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x81282010);
+        c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x81382010);
+    }
+
+    #[inline(always)]
+    fn cvi2us(&mut self, d: Reg, s: Reg) {
+        let c = self;
+        c.space(8);
+        c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x81282010);
+        c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x81302010);
+    }
+
+    #[inline(always)]
     fn cvi2u(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
@@ -2582,6 +2629,53 @@ impl Core for Asm<'_, Sparc64> {
         c.cursor.word_big(0x10680000);
         c.refer(c.cursor.back(4), 2, b, at);
         c.cursor.word_big(0x01000000);
+    }
+
+    #[inline(always)]
+    fn retc(&mut self, s: Reg) {
+        let c = self;
+        let b = Label::EPILOGUE;
+        c.space(12);
+        let at = c.target(b);
+        c.cursor.word_big((s.n & 0x7c000) | 0x91282018);
+        c.cursor.word_big(0x10680000);
+        c.refer(c.cursor.back(4), 2, b, at);
+        c.cursor.word_big(0x913a2018);
+    }
+
+    #[inline(always)]
+    fn retuc(&mut self, s: Reg) {
+        let c = self;
+        let b = Label::EPILOGUE;
+        c.space(8);
+        let at = c.target(b);
+        c.cursor.word_big(0x10680000);
+        c.refer(c.cursor.back(4), 2, b, at);
+        c.cursor.word_big((s.n & 0x7c000) | 0x900820ff);
+    }
+
+    #[inline(always)]
+    fn rets(&mut self, s: Reg) {
+        let c = self;
+        let b = Label::EPILOGUE;
+        c.space(12);
+        let at = c.target(b);
+        c.cursor.word_big((s.n & 0x7c000) | 0x91282010);
+        c.cursor.word_big(0x10680000);
+        c.refer(c.cursor.back(4), 2, b, at);
+        c.cursor.word_big(0x913a2010);
+    }
+
+    #[inline(always)]
+    fn retus(&mut self, s: Reg) {
+        let c = self;
+        let b = Label::EPILOGUE;
+        c.space(12);
+        let at = c.target(b);
+        c.cursor.word_big((s.n & 0x7c000) | 0x91282010);
+        c.cursor.word_big(0x10680000);
+        c.refer(c.cursor.back(4), 2, b, at);
+        c.cursor.word_big(0x91322010);
     }
 
     #[inline(always)]

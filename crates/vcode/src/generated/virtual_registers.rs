@@ -1215,13 +1215,53 @@ where
         }
     }
     #[inline(always)]
+    fn cvi2c(&mut self, d: Self::Reg, s: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.cvi2c(d.register, s.register);
+        } else {
+            let (asm, temporaries) = self.detach();
+            let moved = spilled_cvi2c(asm, temporaries, d, s);
+            self.attach(moved, const { M::MAX_BYTES[120] });
+        }
+    }
+    #[inline(always)]
+    fn cvi2uc(&mut self, d: Self::Reg, s: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.cvi2uc(d.register, s.register);
+        } else {
+            let (asm, temporaries) = self.detach();
+            let moved = spilled_cvi2uc(asm, temporaries, d, s);
+            self.attach(moved, const { M::MAX_BYTES[121] });
+        }
+    }
+    #[inline(always)]
+    fn cvi2s(&mut self, d: Self::Reg, s: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.cvi2s(d.register, s.register);
+        } else {
+            let (asm, temporaries) = self.detach();
+            let moved = spilled_cvi2s(asm, temporaries, d, s);
+            self.attach(moved, const { M::MAX_BYTES[122] });
+        }
+    }
+    #[inline(always)]
+    fn cvi2us(&mut self, d: Self::Reg, s: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.cvi2us(d.register, s.register);
+        } else {
+            let (asm, temporaries) = self.detach();
+            let moved = spilled_cvi2us(asm, temporaries, d, s);
+            self.attach(moved, const { M::MAX_BYTES[123] });
+        }
+    }
+    #[inline(always)]
     fn cvi2u(&mut self, d: Self::Reg, s: Self::Reg) {
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvi2u(d.register, s.register);
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_cvi2u(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[120] });
+            self.attach(moved, const { M::MAX_BYTES[124] });
         }
     }
     #[inline(always)]
@@ -1231,7 +1271,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_cvi2l(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[121] });
+            self.attach(moved, const { M::MAX_BYTES[125] });
         }
     }
     #[inline(always)]
@@ -1241,7 +1281,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_cvi2ul(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[122] });
+            self.attach(moved, const { M::MAX_BYTES[126] });
         }
     }
     #[inline(always)]
@@ -1251,7 +1291,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_cvi2f(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[123] });
+            self.attach(moved, const { M::MAX_BYTES[127] });
         }
     }
     #[inline(always)]
@@ -1261,7 +1301,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_cvi2d(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[124] });
+            self.attach(moved, const { M::MAX_BYTES[128] });
         }
     }
     #[inline(always)]
@@ -1271,7 +1311,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_cvu2i(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[125] });
+            self.attach(moved, const { M::MAX_BYTES[129] });
         }
     }
     #[inline(always)]
@@ -1281,7 +1321,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_cvu2l(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[126] });
+            self.attach(moved, const { M::MAX_BYTES[130] });
         }
     }
     #[inline(always)]
@@ -1291,7 +1331,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_cvu2ul(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[127] });
+            self.attach(moved, const { M::MAX_BYTES[131] });
         }
     }
     #[inline(always)]
@@ -1301,7 +1341,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_cvu2f(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[128] });
+            self.attach(moved, const { M::MAX_BYTES[132] });
         }
     }
     #[inline(always)]
@@ -1311,7 +1351,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_cvu2d(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[129] });
+            self.attach(moved, const { M::MAX_BYTES[133] });
         }
     }
     #[inline(always)]
@@ -1321,7 +1361,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_cvl2i(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[130] });
+            self.attach(moved, const { M::MAX_BYTES[134] });
         }
     }
     #[inline(always)]
@@ -1331,7 +1371,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_cvl2u(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[131] });
+            self.attach(moved, const { M::MAX_BYTES[135] });
         }
     }
     #[inline(always)]
@@ -1341,7 +1381,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_cvl2ul(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[132] });
+            self.attach(moved, const { M::MAX_BYTES[136] });
         }
     }
     #[inline(always)]
@@ -1351,7 +1391,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_cvl2f(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[133] });
+            self.attach(moved, const { M::MAX_BYTES[137] });
         }
     }
     #[inline(always)]
@@ -1361,7 +1401,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_cvl2d(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[134] });
+            self.attach(moved, const { M::MAX_BYTES[138] });
         }
     }
     #[inline(always)]
@@ -1371,7 +1411,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_cvul2i(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[135] });
+            self.attach(moved, const { M::MAX_BYTES[139] });
         }
     }
     #[inline(always)]
@@ -1381,7 +1421,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_cvul2u(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[136] });
+            self.attach(moved, const { M::MAX_BYTES[140] });
         }
     }
     #[inline(always)]
@@ -1391,7 +1431,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_cvul2l(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[137] });
+            self.attach(moved, const { M::MAX_BYTES[141] });
         }
     }
     #[inline(always)]
@@ -1401,7 +1441,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_cvul2p(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[138] });
+            self.attach(moved, const { M::MAX_BYTES[142] });
         }
     }
     #[inline(always)]
@@ -1411,7 +1451,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_cvp2ul(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[139] });
+            self.attach(moved, const { M::MAX_BYTES[143] });
         }
     }
     #[inline(always)]
@@ -1421,7 +1461,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_cvf2l(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[140] });
+            self.attach(moved, const { M::MAX_BYTES[144] });
         }
     }
     #[inline(always)]
@@ -1431,7 +1471,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_cvf2d(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[141] });
+            self.attach(moved, const { M::MAX_BYTES[145] });
         }
     }
     #[inline(always)]
@@ -1441,7 +1481,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_cvd2l(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[142] });
+            self.attach(moved, const { M::MAX_BYTES[146] });
         }
     }
     #[inline(always)]
@@ -1451,7 +1491,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_cvd2f(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[143] });
+            self.attach(moved, const { M::MAX_BYTES[147] });
         }
     }
     #[inline(always)]
@@ -1461,7 +1501,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldc(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[144] });
+            self.attach(moved, const { M::MAX_BYTES[148] });
         }
     }
     #[inline(always)]
@@ -1471,7 +1511,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldci(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[145] });
+            self.attach(moved, const { M::MAX_BYTES[149] });
         }
     }
     #[inline(always)]
@@ -1481,7 +1521,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldc_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[146] });
+            self.attach(moved, const { M::MAX_BYTES[150] });
         }
     }
     #[inline(always)]
@@ -1491,7 +1531,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_lduc(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[147] });
+            self.attach(moved, const { M::MAX_BYTES[151] });
         }
     }
     #[inline(always)]
@@ -1501,7 +1541,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_lduci(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[148] });
+            self.attach(moved, const { M::MAX_BYTES[152] });
         }
     }
     #[inline(always)]
@@ -1511,7 +1551,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_lduc_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[149] });
+            self.attach(moved, const { M::MAX_BYTES[153] });
         }
     }
     #[inline(always)]
@@ -1521,7 +1561,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_lds(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[150] });
+            self.attach(moved, const { M::MAX_BYTES[154] });
         }
     }
     #[inline(always)]
@@ -1531,7 +1571,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldsi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[151] });
+            self.attach(moved, const { M::MAX_BYTES[155] });
         }
     }
     #[inline(always)]
@@ -1541,7 +1581,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_lds_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[152] });
+            self.attach(moved, const { M::MAX_BYTES[156] });
         }
     }
     #[inline(always)]
@@ -1551,7 +1591,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldus(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[153] });
+            self.attach(moved, const { M::MAX_BYTES[157] });
         }
     }
     #[inline(always)]
@@ -1561,7 +1601,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldusi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[154] });
+            self.attach(moved, const { M::MAX_BYTES[158] });
         }
     }
     #[inline(always)]
@@ -1571,7 +1611,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldus_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[155] });
+            self.attach(moved, const { M::MAX_BYTES[159] });
         }
     }
     #[inline(always)]
@@ -1581,7 +1621,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldi(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[156] });
+            self.attach(moved, const { M::MAX_BYTES[160] });
         }
     }
     #[inline(always)]
@@ -1591,7 +1631,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldii(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[157] });
+            self.attach(moved, const { M::MAX_BYTES[161] });
         }
     }
     #[inline(always)]
@@ -1601,7 +1641,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldi_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[158] });
+            self.attach(moved, const { M::MAX_BYTES[162] });
         }
     }
     #[inline(always)]
@@ -1611,7 +1651,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldu(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[159] });
+            self.attach(moved, const { M::MAX_BYTES[163] });
         }
     }
     #[inline(always)]
@@ -1621,7 +1661,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldui(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[160] });
+            self.attach(moved, const { M::MAX_BYTES[164] });
         }
     }
     #[inline(always)]
@@ -1631,7 +1671,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldu_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[161] });
+            self.attach(moved, const { M::MAX_BYTES[165] });
         }
     }
     #[inline(always)]
@@ -1641,7 +1681,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldl(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[162] });
+            self.attach(moved, const { M::MAX_BYTES[166] });
         }
     }
     #[inline(always)]
@@ -1651,7 +1691,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[163] });
+            self.attach(moved, const { M::MAX_BYTES[167] });
         }
     }
     #[inline(always)]
@@ -1661,7 +1701,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldl_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[164] });
+            self.attach(moved, const { M::MAX_BYTES[168] });
         }
     }
     #[inline(always)]
@@ -1671,7 +1711,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldul(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[165] });
+            self.attach(moved, const { M::MAX_BYTES[169] });
         }
     }
     #[inline(always)]
@@ -1681,7 +1721,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_lduli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[166] });
+            self.attach(moved, const { M::MAX_BYTES[170] });
         }
     }
     #[inline(always)]
@@ -1691,7 +1731,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldul_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[167] });
+            self.attach(moved, const { M::MAX_BYTES[171] });
         }
     }
     #[inline(always)]
@@ -1701,7 +1741,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldp(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[168] });
+            self.attach(moved, const { M::MAX_BYTES[172] });
         }
     }
     #[inline(always)]
@@ -1711,7 +1751,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldpi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[169] });
+            self.attach(moved, const { M::MAX_BYTES[173] });
         }
     }
     #[inline(always)]
@@ -1721,7 +1761,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldp_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[170] });
+            self.attach(moved, const { M::MAX_BYTES[174] });
         }
     }
     #[inline(always)]
@@ -1731,7 +1771,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldf(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[171] });
+            self.attach(moved, const { M::MAX_BYTES[175] });
         }
     }
     #[inline(always)]
@@ -1741,7 +1781,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldfi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[172] });
+            self.attach(moved, const { M::MAX_BYTES[176] });
         }
     }
     #[inline(always)]
@@ -1751,7 +1791,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldf_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[173] });
+            self.attach(moved, const { M::MAX_BYTES[177] });
         }
     }
     #[inline(always)]
@@ -1761,7 +1801,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldd(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[174] });
+            self.attach(moved, const { M::MAX_BYTES[178] });
         }
     }
     #[inline(always)]
@@ -1771,7 +1811,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_lddi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[175] });
+            self.attach(moved, const { M::MAX_BYTES[179] });
         }
     }
     #[inline(always)]
@@ -1781,7 +1821,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldd_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[176] });
+            self.attach(moved, const { M::MAX_BYTES[180] });
         }
     }
     #[inline(always)]
@@ -1791,7 +1831,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stc(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[177] });
+            self.attach(moved, const { M::MAX_BYTES[181] });
         }
     }
     #[inline(always)]
@@ -1801,7 +1841,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stci(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[178] });
+            self.attach(moved, const { M::MAX_BYTES[182] });
         }
     }
     #[inline(always)]
@@ -1811,7 +1851,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stc_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[179] });
+            self.attach(moved, const { M::MAX_BYTES[183] });
         }
     }
     #[inline(always)]
@@ -1821,7 +1861,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stuc(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[180] });
+            self.attach(moved, const { M::MAX_BYTES[184] });
         }
     }
     #[inline(always)]
@@ -1831,7 +1871,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stuci(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[181] });
+            self.attach(moved, const { M::MAX_BYTES[185] });
         }
     }
     #[inline(always)]
@@ -1841,7 +1881,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stuc_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[182] });
+            self.attach(moved, const { M::MAX_BYTES[186] });
         }
     }
     #[inline(always)]
@@ -1851,7 +1891,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_sts(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[183] });
+            self.attach(moved, const { M::MAX_BYTES[187] });
         }
     }
     #[inline(always)]
@@ -1861,7 +1901,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stsi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[184] });
+            self.attach(moved, const { M::MAX_BYTES[188] });
         }
     }
     #[inline(always)]
@@ -1871,7 +1911,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_sts_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[185] });
+            self.attach(moved, const { M::MAX_BYTES[189] });
         }
     }
     #[inline(always)]
@@ -1881,7 +1921,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stus(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[186] });
+            self.attach(moved, const { M::MAX_BYTES[190] });
         }
     }
     #[inline(always)]
@@ -1891,7 +1931,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stusi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[187] });
+            self.attach(moved, const { M::MAX_BYTES[191] });
         }
     }
     #[inline(always)]
@@ -1901,7 +1941,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stus_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[188] });
+            self.attach(moved, const { M::MAX_BYTES[192] });
         }
     }
     #[inline(always)]
@@ -1911,7 +1951,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_sti(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[189] });
+            self.attach(moved, const { M::MAX_BYTES[193] });
         }
     }
     #[inline(always)]
@@ -1921,7 +1961,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stii(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[190] });
+            self.attach(moved, const { M::MAX_BYTES[194] });
         }
     }
     #[inline(always)]
@@ -1931,7 +1971,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_sti_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[191] });
+            self.attach(moved, const { M::MAX_BYTES[195] });
         }
     }
     #[inline(always)]
@@ -1941,7 +1981,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stu(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[192] });
+            self.attach(moved, const { M::MAX_BYTES[196] });
         }
     }
     #[inline(always)]
@@ -1951,7 +1991,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stui(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[193] });
+            self.attach(moved, const { M::MAX_BYTES[197] });
         }
     }
     #[inline(always)]
@@ -1961,7 +2001,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stu_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[194] });
+            self.attach(moved, const { M::MAX_BYTES[198] });
         }
     }
     #[inline(always)]
@@ -1971,7 +2011,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stl(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[195] });
+            self.attach(moved, const { M::MAX_BYTES[199] });
         }
     }
     #[inline(always)]
@@ -1981,7 +2021,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[196] });
+            self.attach(moved, const { M::MAX_BYTES[200] });
         }
     }
     #[inline(always)]
@@ -1991,7 +2031,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stl_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[197] });
+            self.attach(moved, const { M::MAX_BYTES[201] });
         }
     }
     #[inline(always)]
@@ -2001,7 +2041,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stul(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[198] });
+            self.attach(moved, const { M::MAX_BYTES[202] });
         }
     }
     #[inline(always)]
@@ -2011,7 +2051,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stuli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[199] });
+            self.attach(moved, const { M::MAX_BYTES[203] });
         }
     }
     #[inline(always)]
@@ -2021,7 +2061,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stul_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[200] });
+            self.attach(moved, const { M::MAX_BYTES[204] });
         }
     }
     #[inline(always)]
@@ -2031,7 +2071,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stp(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[201] });
+            self.attach(moved, const { M::MAX_BYTES[205] });
         }
     }
     #[inline(always)]
@@ -2041,7 +2081,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stpi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[202] });
+            self.attach(moved, const { M::MAX_BYTES[206] });
         }
     }
     #[inline(always)]
@@ -2051,7 +2091,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stp_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[203] });
+            self.attach(moved, const { M::MAX_BYTES[207] });
         }
     }
     #[inline(always)]
@@ -2061,7 +2101,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stf(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[204] });
+            self.attach(moved, const { M::MAX_BYTES[208] });
         }
     }
     #[inline(always)]
@@ -2071,7 +2111,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stfi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[205] });
+            self.attach(moved, const { M::MAX_BYTES[209] });
         }
     }
     #[inline(always)]
@@ -2081,7 +2121,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stf_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[206] });
+            self.attach(moved, const { M::MAX_BYTES[210] });
         }
     }
     #[inline(always)]
@@ -2091,7 +2131,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_std(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[207] });
+            self.attach(moved, const { M::MAX_BYTES[211] });
         }
     }
     #[inline(always)]
@@ -2101,7 +2141,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stdi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[208] });
+            self.attach(moved, const { M::MAX_BYTES[212] });
         }
     }
     #[inline(always)]
@@ -2111,12 +2151,52 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_std_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[209] });
+            self.attach(moved, const { M::MAX_BYTES[213] });
         }
     }
     #[inline(always)]
     fn retv(&mut self) {
         self.asm.retv();
+    }
+    #[inline(always)]
+    fn retc(&mut self, s: Self::Reg) {
+        if in_registers(s.register.mark()) {
+            self.asm.retc(s.register);
+        } else {
+            let (asm, temporaries) = self.detach();
+            let moved = spilled_retc(asm, temporaries, s);
+            self.attach(moved, const { M::MAX_BYTES[215] });
+        }
+    }
+    #[inline(always)]
+    fn retuc(&mut self, s: Self::Reg) {
+        if in_registers(s.register.mark()) {
+            self.asm.retuc(s.register);
+        } else {
+            let (asm, temporaries) = self.detach();
+            let moved = spilled_retuc(asm, temporaries, s);
+            self.attach(moved, const { M::MAX_BYTES[216] });
+        }
+    }
+    #[inline(always)]
+    fn rets(&mut self, s: Self::Reg) {
+        if in_registers(s.register.mark()) {
+            self.asm.rets(s.register);
+        } else {
+            let (asm, temporaries) = self.detach();
+            let moved = spilled_rets(asm, temporaries, s);
+            self.attach(moved, const { M::MAX_BYTES[217] });
+        }
+    }
+    #[inline(always)]
+    fn retus(&mut self, s: Self::Reg) {
+        if in_registers(s.register.mark()) {
+            self.asm.retus(s.register);
+        } else {
+            let (asm, temporaries) = self.detach();
+            let moved = spilled_retus(asm, temporaries, s);
+            self.attach(moved, const { M::MAX_BYTES[218] });
+        }
     }
     #[inline(always)]
     fn reti(&mut self, s: Self::Reg) {
@@ -2125,7 +2205,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_reti(asm, temporaries, s);
-            self.attach(moved, const { M::MAX_BYTES[211] });
+            self.attach(moved, const { M::MAX_BYTES[219] });
         }
     }
     #[inline(always)]
@@ -2135,7 +2215,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_retu(asm, temporaries, s);
-            self.attach(moved, const { M::MAX_BYTES[212] });
+            self.attach(moved, const { M::MAX_BYTES[220] });
         }
     }
     #[inline(always)]
@@ -2145,7 +2225,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_retl(asm, temporaries, s);
-            self.attach(moved, const { M::MAX_BYTES[213] });
+            self.attach(moved, const { M::MAX_BYTES[221] });
         }
     }
     #[inline(always)]
@@ -2155,7 +2235,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_retul(asm, temporaries, s);
-            self.attach(moved, const { M::MAX_BYTES[214] });
+            self.attach(moved, const { M::MAX_BYTES[222] });
         }
     }
     #[inline(always)]
@@ -2165,7 +2245,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_retp(asm, temporaries, s);
-            self.attach(moved, const { M::MAX_BYTES[215] });
+            self.attach(moved, const { M::MAX_BYTES[223] });
         }
     }
     #[inline(always)]
@@ -2175,7 +2255,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_retf(asm, temporaries, s);
-            self.attach(moved, const { M::MAX_BYTES[216] });
+            self.attach(moved, const { M::MAX_BYTES[224] });
         }
     }
     #[inline(always)]
@@ -2185,7 +2265,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_retd(asm, temporaries, s);
-            self.attach(moved, const { M::MAX_BYTES[217] });
+            self.attach(moved, const { M::MAX_BYTES[225] });
         }
     }
     #[inline(always)]
@@ -2195,7 +2275,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_blti(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[218] });
+            self.attach(moved, const { M::MAX_BYTES[226] });
         }
     }
     #[inline(always)]
@@ -2205,7 +2285,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bltii(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[219] });
+            self.attach(moved, const { M::MAX_BYTES[227] });
         }
     }
     #[inline(always)]
@@ -2215,7 +2295,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bltu(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[220] });
+            self.attach(moved, const { M::MAX_BYTES[228] });
         }
     }
     #[inline(always)]
@@ -2225,7 +2305,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bltui(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[221] });
+            self.attach(moved, const { M::MAX_BYTES[229] });
         }
     }
     #[inline(always)]
@@ -2235,7 +2315,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bltl(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[222] });
+            self.attach(moved, const { M::MAX_BYTES[230] });
         }
     }
     #[inline(always)]
@@ -2245,7 +2325,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bltli(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[223] });
+            self.attach(moved, const { M::MAX_BYTES[231] });
         }
     }
     #[inline(always)]
@@ -2255,7 +2335,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bltul(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[224] });
+            self.attach(moved, const { M::MAX_BYTES[232] });
         }
     }
     #[inline(always)]
@@ -2265,7 +2345,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bltuli(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[225] });
+            self.attach(moved, const { M::MAX_BYTES[233] });
         }
     }
     #[inline(always)]
@@ -2275,7 +2355,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bltp(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[226] });
+            self.attach(moved, const { M::MAX_BYTES[234] });
         }
     }
     #[inline(always)]
@@ -2285,7 +2365,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bltpi(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[227] });
+            self.attach(moved, const { M::MAX_BYTES[235] });
         }
     }
     #[inline(always)]
@@ -2295,7 +2375,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bltf(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[228] });
+            self.attach(moved, const { M::MAX_BYTES[236] });
         }
     }
     #[inline(always)]
@@ -2305,7 +2385,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bltd(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[229] });
+            self.attach(moved, const { M::MAX_BYTES[237] });
         }
     }
     #[inline(always)]
@@ -2315,7 +2395,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_blei(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[230] });
+            self.attach(moved, const { M::MAX_BYTES[238] });
         }
     }
     #[inline(always)]
@@ -2325,7 +2405,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bleii(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[231] });
+            self.attach(moved, const { M::MAX_BYTES[239] });
         }
     }
     #[inline(always)]
@@ -2335,7 +2415,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bleu(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[232] });
+            self.attach(moved, const { M::MAX_BYTES[240] });
         }
     }
     #[inline(always)]
@@ -2345,7 +2425,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bleui(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[233] });
+            self.attach(moved, const { M::MAX_BYTES[241] });
         }
     }
     #[inline(always)]
@@ -2355,7 +2435,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_blel(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[234] });
+            self.attach(moved, const { M::MAX_BYTES[242] });
         }
     }
     #[inline(always)]
@@ -2365,7 +2445,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bleli(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[235] });
+            self.attach(moved, const { M::MAX_BYTES[243] });
         }
     }
     #[inline(always)]
@@ -2375,7 +2455,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bleul(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[236] });
+            self.attach(moved, const { M::MAX_BYTES[244] });
         }
     }
     #[inline(always)]
@@ -2385,7 +2465,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bleuli(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[237] });
+            self.attach(moved, const { M::MAX_BYTES[245] });
         }
     }
     #[inline(always)]
@@ -2395,7 +2475,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_blep(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[238] });
+            self.attach(moved, const { M::MAX_BYTES[246] });
         }
     }
     #[inline(always)]
@@ -2405,7 +2485,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_blepi(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[239] });
+            self.attach(moved, const { M::MAX_BYTES[247] });
         }
     }
     #[inline(always)]
@@ -2415,7 +2495,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_blef(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[240] });
+            self.attach(moved, const { M::MAX_BYTES[248] });
         }
     }
     #[inline(always)]
@@ -2425,7 +2505,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bled(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[241] });
+            self.attach(moved, const { M::MAX_BYTES[249] });
         }
     }
     #[inline(always)]
@@ -2435,7 +2515,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgti(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[242] });
+            self.attach(moved, const { M::MAX_BYTES[250] });
         }
     }
     #[inline(always)]
@@ -2445,7 +2525,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgtii(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[243] });
+            self.attach(moved, const { M::MAX_BYTES[251] });
         }
     }
     #[inline(always)]
@@ -2455,7 +2535,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgtu(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[244] });
+            self.attach(moved, const { M::MAX_BYTES[252] });
         }
     }
     #[inline(always)]
@@ -2465,7 +2545,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgtui(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[245] });
+            self.attach(moved, const { M::MAX_BYTES[253] });
         }
     }
     #[inline(always)]
@@ -2475,7 +2555,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgtl(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[246] });
+            self.attach(moved, const { M::MAX_BYTES[254] });
         }
     }
     #[inline(always)]
@@ -2485,7 +2565,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgtli(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[247] });
+            self.attach(moved, const { M::MAX_BYTES[255] });
         }
     }
     #[inline(always)]
@@ -2495,7 +2575,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgtul(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[248] });
+            self.attach(moved, const { M::MAX_BYTES[256] });
         }
     }
     #[inline(always)]
@@ -2505,7 +2585,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgtuli(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[249] });
+            self.attach(moved, const { M::MAX_BYTES[257] });
         }
     }
     #[inline(always)]
@@ -2515,7 +2595,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgtp(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[250] });
+            self.attach(moved, const { M::MAX_BYTES[258] });
         }
     }
     #[inline(always)]
@@ -2525,7 +2605,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgtpi(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[251] });
+            self.attach(moved, const { M::MAX_BYTES[259] });
         }
     }
     #[inline(always)]
@@ -2535,7 +2615,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgtf(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[252] });
+            self.attach(moved, const { M::MAX_BYTES[260] });
         }
     }
     #[inline(always)]
@@ -2545,7 +2625,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgtd(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[253] });
+            self.attach(moved, const { M::MAX_BYTES[261] });
         }
     }
     #[inline(always)]
@@ -2555,7 +2635,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgei(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[254] });
+            self.attach(moved, const { M::MAX_BYTES[262] });
         }
     }
     #[inline(always)]
@@ -2565,7 +2645,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgeii(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[255] });
+            self.attach(moved, const { M::MAX_BYTES[263] });
         }
     }
     #[inline(always)]
@@ -2575,7 +2655,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgeu(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[256] });
+            self.attach(moved, const { M::MAX_BYTES[264] });
         }
     }
     #[inline(always)]
@@ -2585,7 +2665,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgeui(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[257] });
+            self.attach(moved, const { M::MAX_BYTES[265] });
         }
     }
     #[inline(always)]
@@ -2595,7 +2675,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgel(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[258] });
+            self.attach(moved, const { M::MAX_BYTES[266] });
         }
     }
     #[inline(always)]
@@ -2605,7 +2685,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgeli(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[259] });
+            self.attach(moved, const { M::MAX_BYTES[267] });
         }
     }
     #[inline(always)]
@@ -2615,7 +2695,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgeul(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[260] });
+            self.attach(moved, const { M::MAX_BYTES[268] });
         }
     }
     #[inline(always)]
@@ -2625,7 +2705,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgeuli(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[261] });
+            self.attach(moved, const { M::MAX_BYTES[269] });
         }
     }
     #[inline(always)]
@@ -2635,7 +2715,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgep(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[262] });
+            self.attach(moved, const { M::MAX_BYTES[270] });
         }
     }
     #[inline(always)]
@@ -2645,7 +2725,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgepi(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[263] });
+            self.attach(moved, const { M::MAX_BYTES[271] });
         }
     }
     #[inline(always)]
@@ -2655,7 +2735,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgef(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[264] });
+            self.attach(moved, const { M::MAX_BYTES[272] });
         }
     }
     #[inline(always)]
@@ -2665,7 +2745,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bged(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[265] });
+            self.attach(moved, const { M::MAX_BYTES[273] });
         }
     }
     #[inline(always)]
@@ -2675,7 +2755,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_beqi(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[266] });
+            self.attach(moved, const { M::MAX_BYTES[274] });
         }
     }
     #[inline(always)]
@@ -2685,7 +2765,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_beqii(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[267] });
+            self.attach(moved, const { M::MAX_BYTES[275] });
         }
     }
     #[inline(always)]
@@ -2695,7 +2775,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bequ(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[268] });
+            self.attach(moved, const { M::MAX_BYTES[276] });
         }
     }
     #[inline(always)]
@@ -2705,7 +2785,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bequi(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[269] });
+            self.attach(moved, const { M::MAX_BYTES[277] });
         }
     }
     #[inline(always)]
@@ -2715,7 +2795,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_beql(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[270] });
+            self.attach(moved, const { M::MAX_BYTES[278] });
         }
     }
     #[inline(always)]
@@ -2725,7 +2805,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_beqli(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[271] });
+            self.attach(moved, const { M::MAX_BYTES[279] });
         }
     }
     #[inline(always)]
@@ -2735,7 +2815,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bequl(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[272] });
+            self.attach(moved, const { M::MAX_BYTES[280] });
         }
     }
     #[inline(always)]
@@ -2745,7 +2825,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bequli(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[273] });
+            self.attach(moved, const { M::MAX_BYTES[281] });
         }
     }
     #[inline(always)]
@@ -2755,7 +2835,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_beqp(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[274] });
+            self.attach(moved, const { M::MAX_BYTES[282] });
         }
     }
     #[inline(always)]
@@ -2765,7 +2845,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_beqpi(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[275] });
+            self.attach(moved, const { M::MAX_BYTES[283] });
         }
     }
     #[inline(always)]
@@ -2775,7 +2855,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_beqf(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[276] });
+            self.attach(moved, const { M::MAX_BYTES[284] });
         }
     }
     #[inline(always)]
@@ -2785,7 +2865,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_beqd(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[277] });
+            self.attach(moved, const { M::MAX_BYTES[285] });
         }
     }
     #[inline(always)]
@@ -2795,7 +2875,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bnei(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[278] });
+            self.attach(moved, const { M::MAX_BYTES[286] });
         }
     }
     #[inline(always)]
@@ -2805,7 +2885,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bneii(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[279] });
+            self.attach(moved, const { M::MAX_BYTES[287] });
         }
     }
     #[inline(always)]
@@ -2815,7 +2895,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bneu(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[280] });
+            self.attach(moved, const { M::MAX_BYTES[288] });
         }
     }
     #[inline(always)]
@@ -2825,7 +2905,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bneui(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[281] });
+            self.attach(moved, const { M::MAX_BYTES[289] });
         }
     }
     #[inline(always)]
@@ -2835,7 +2915,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bnel(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[282] });
+            self.attach(moved, const { M::MAX_BYTES[290] });
         }
     }
     #[inline(always)]
@@ -2845,7 +2925,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bneli(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[283] });
+            self.attach(moved, const { M::MAX_BYTES[291] });
         }
     }
     #[inline(always)]
@@ -2855,7 +2935,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bneul(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[284] });
+            self.attach(moved, const { M::MAX_BYTES[292] });
         }
     }
     #[inline(always)]
@@ -2865,7 +2945,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bneuli(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[285] });
+            self.attach(moved, const { M::MAX_BYTES[293] });
         }
     }
     #[inline(always)]
@@ -2875,7 +2955,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bnep(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[286] });
+            self.attach(moved, const { M::MAX_BYTES[294] });
         }
     }
     #[inline(always)]
@@ -2885,7 +2965,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bnepi(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[287] });
+            self.attach(moved, const { M::MAX_BYTES[295] });
         }
     }
     #[inline(always)]
@@ -2895,7 +2975,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bnef(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[288] });
+            self.attach(moved, const { M::MAX_BYTES[296] });
         }
     }
     #[inline(always)]
@@ -2905,7 +2985,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bned(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[289] });
+            self.attach(moved, const { M::MAX_BYTES[297] });
         }
     }
     #[inline(always)]
@@ -2919,7 +2999,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_jr(asm, temporaries, s);
-            self.attach(moved, const { M::MAX_BYTES[291] });
+            self.attach(moved, const { M::MAX_BYTES[299] });
         }
     }
     #[inline(always)]
@@ -2933,7 +3013,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_jalr(asm, temporaries, s);
-            self.attach(moved, const { M::MAX_BYTES[293] });
+            self.attach(moved, const { M::MAX_BYTES[301] });
         }
     }
     #[inline(always)]
@@ -2953,7 +3033,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bswapus(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[295] });
+            self.attach(moved, const { M::MAX_BYTES[303] });
         }
     }
     #[inline(always)]
@@ -2963,7 +3043,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bswapu(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[296] });
+            self.attach(moved, const { M::MAX_BYTES[304] });
         }
     }
     #[inline(always)]
@@ -2973,7 +3053,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bswapul(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[297] });
+            self.attach(moved, const { M::MAX_BYTES[305] });
         }
     }
     #[inline(always)]
@@ -2983,7 +3063,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_popcountu(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[298] });
+            self.attach(moved, const { M::MAX_BYTES[306] });
         }
     }
     #[inline(always)]
@@ -2993,7 +3073,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_popcountul(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[299] });
+            self.attach(moved, const { M::MAX_BYTES[307] });
         }
     }
     #[inline(always)]
@@ -3003,7 +3083,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_clzu(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[300] });
+            self.attach(moved, const { M::MAX_BYTES[308] });
         }
     }
     #[inline(always)]
@@ -3013,7 +3093,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_clzul(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[301] });
+            self.attach(moved, const { M::MAX_BYTES[309] });
         }
     }
     #[inline(always)]
@@ -3023,7 +3103,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ctzu(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[302] });
+            self.attach(moved, const { M::MAX_BYTES[310] });
         }
     }
     #[inline(always)]
@@ -3033,7 +3113,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ctzul(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[303] });
+            self.attach(moved, const { M::MAX_BYTES[311] });
         }
     }
     #[inline(always)]
@@ -3043,7 +3123,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_sqrtf(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[304] });
+            self.attach(moved, const { M::MAX_BYTES[312] });
         }
     }
     #[inline(always)]
@@ -3053,7 +3133,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_sqrtd(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[305] });
+            self.attach(moved, const { M::MAX_BYTES[313] });
         }
     }
     #[inline(always)]
@@ -3063,7 +3143,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_rotlu(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[306] });
+            self.attach(moved, const { M::MAX_BYTES[314] });
         }
     }
     #[inline(always)]
@@ -3073,7 +3153,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_rotlui(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[307] });
+            self.attach(moved, const { M::MAX_BYTES[315] });
         }
     }
     #[inline(always)]
@@ -3083,7 +3163,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_rotlul(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[308] });
+            self.attach(moved, const { M::MAX_BYTES[316] });
         }
     }
     #[inline(always)]
@@ -3093,7 +3173,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_rotluli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[309] });
+            self.attach(moved, const { M::MAX_BYTES[317] });
         }
     }
     #[inline(always)]
@@ -3103,7 +3183,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_rotru(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[310] });
+            self.attach(moved, const { M::MAX_BYTES[318] });
         }
     }
     #[inline(always)]
@@ -3113,7 +3193,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_rotrui(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[311] });
+            self.attach(moved, const { M::MAX_BYTES[319] });
         }
     }
     #[inline(always)]
@@ -3123,7 +3203,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_rotrul(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[312] });
+            self.attach(moved, const { M::MAX_BYTES[320] });
         }
     }
     #[inline(always)]
@@ -3133,7 +3213,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_rotruli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[313] });
+            self.attach(moved, const { M::MAX_BYTES[321] });
         }
     }
     #[inline(always)]
@@ -3143,7 +3223,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_mulhii(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[314] });
+            self.attach(moved, const { M::MAX_BYTES[322] });
         }
     }
     #[inline(always)]
@@ -3153,7 +3233,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_mulhiii(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[315] });
+            self.attach(moved, const { M::MAX_BYTES[323] });
         }
     }
     #[inline(always)]
@@ -3163,7 +3243,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_mulhiu(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[316] });
+            self.attach(moved, const { M::MAX_BYTES[324] });
         }
     }
     #[inline(always)]
@@ -3173,7 +3253,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_mulhiui(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[317] });
+            self.attach(moved, const { M::MAX_BYTES[325] });
         }
     }
     #[inline(always)]
@@ -3183,7 +3263,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_mulhil(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[318] });
+            self.attach(moved, const { M::MAX_BYTES[326] });
         }
     }
     #[inline(always)]
@@ -3193,7 +3273,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_mulhili(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[319] });
+            self.attach(moved, const { M::MAX_BYTES[327] });
         }
     }
     #[inline(always)]
@@ -3203,7 +3283,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_mulhiul(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[320] });
+            self.attach(moved, const { M::MAX_BYTES[328] });
         }
     }
     #[inline(always)]
@@ -3213,7 +3293,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_mulhiuli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[321] });
+            self.attach(moved, const { M::MAX_BYTES[329] });
         }
     }
     #[inline(always)]
@@ -3223,7 +3303,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_mini(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[322] });
+            self.attach(moved, const { M::MAX_BYTES[330] });
         }
     }
     #[inline(always)]
@@ -3233,7 +3313,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_minii(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[323] });
+            self.attach(moved, const { M::MAX_BYTES[331] });
         }
     }
     #[inline(always)]
@@ -3243,7 +3323,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_minu(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[324] });
+            self.attach(moved, const { M::MAX_BYTES[332] });
         }
     }
     #[inline(always)]
@@ -3253,7 +3333,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_minui(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[325] });
+            self.attach(moved, const { M::MAX_BYTES[333] });
         }
     }
     #[inline(always)]
@@ -3263,7 +3343,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_minl(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[326] });
+            self.attach(moved, const { M::MAX_BYTES[334] });
         }
     }
     #[inline(always)]
@@ -3273,7 +3353,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_minli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[327] });
+            self.attach(moved, const { M::MAX_BYTES[335] });
         }
     }
     #[inline(always)]
@@ -3283,7 +3363,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_minul(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[328] });
+            self.attach(moved, const { M::MAX_BYTES[336] });
         }
     }
     #[inline(always)]
@@ -3293,7 +3373,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_minuli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[329] });
+            self.attach(moved, const { M::MAX_BYTES[337] });
         }
     }
     #[inline(always)]
@@ -3303,7 +3383,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_minf(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[330] });
+            self.attach(moved, const { M::MAX_BYTES[338] });
         }
     }
     #[inline(always)]
@@ -3313,7 +3393,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_mind(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[331] });
+            self.attach(moved, const { M::MAX_BYTES[339] });
         }
     }
     #[inline(always)]
@@ -3323,7 +3403,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_maxi(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[332] });
+            self.attach(moved, const { M::MAX_BYTES[340] });
         }
     }
     #[inline(always)]
@@ -3333,7 +3413,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_maxii(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[333] });
+            self.attach(moved, const { M::MAX_BYTES[341] });
         }
     }
     #[inline(always)]
@@ -3343,7 +3423,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_maxu(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[334] });
+            self.attach(moved, const { M::MAX_BYTES[342] });
         }
     }
     #[inline(always)]
@@ -3353,7 +3433,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_maxui(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[335] });
+            self.attach(moved, const { M::MAX_BYTES[343] });
         }
     }
     #[inline(always)]
@@ -3363,7 +3443,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_maxl(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[336] });
+            self.attach(moved, const { M::MAX_BYTES[344] });
         }
     }
     #[inline(always)]
@@ -3373,7 +3453,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_maxli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[337] });
+            self.attach(moved, const { M::MAX_BYTES[345] });
         }
     }
     #[inline(always)]
@@ -3383,7 +3463,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_maxul(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[338] });
+            self.attach(moved, const { M::MAX_BYTES[346] });
         }
     }
     #[inline(always)]
@@ -3393,7 +3473,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_maxuli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[339] });
+            self.attach(moved, const { M::MAX_BYTES[347] });
         }
     }
     #[inline(always)]
@@ -3403,7 +3483,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_maxf(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[340] });
+            self.attach(moved, const { M::MAX_BYTES[348] });
         }
     }
     #[inline(always)]
@@ -3413,7 +3493,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_maxd(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[341] });
+            self.attach(moved, const { M::MAX_BYTES[349] });
         }
     }
     #[inline(always)]
@@ -3423,7 +3503,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_crc32cuc(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[342] });
+            self.attach(moved, const { M::MAX_BYTES[350] });
         }
     }
     #[inline(always)]
@@ -3433,7 +3513,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_crc32cuci(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[343] });
+            self.attach(moved, const { M::MAX_BYTES[351] });
         }
     }
     #[inline(always)]
@@ -3443,7 +3523,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_crc32cus(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[344] });
+            self.attach(moved, const { M::MAX_BYTES[352] });
         }
     }
     #[inline(always)]
@@ -3453,7 +3533,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_crc32cusi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[345] });
+            self.attach(moved, const { M::MAX_BYTES[353] });
         }
     }
     #[inline(always)]
@@ -3463,7 +3543,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_crc32cu(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[346] });
+            self.attach(moved, const { M::MAX_BYTES[354] });
         }
     }
     #[inline(always)]
@@ -3473,7 +3553,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_crc32cui(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[347] });
+            self.attach(moved, const { M::MAX_BYTES[355] });
         }
     }
     #[inline(always)]
@@ -3483,7 +3563,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_crc32cul(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[348] });
+            self.attach(moved, const { M::MAX_BYTES[356] });
         }
     }
     #[inline(always)]
@@ -3493,7 +3573,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_crc32culi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[349] });
+            self.attach(moved, const { M::MAX_BYTES[357] });
         }
     }
     #[inline(always)]
@@ -3503,7 +3583,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_movnzi(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[350] });
+            self.attach(moved, const { M::MAX_BYTES[358] });
         }
     }
     #[inline(always)]
@@ -3513,7 +3593,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_movnzu(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[351] });
+            self.attach(moved, const { M::MAX_BYTES[359] });
         }
     }
     #[inline(always)]
@@ -3523,7 +3603,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_movnzl(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[352] });
+            self.attach(moved, const { M::MAX_BYTES[360] });
         }
     }
     #[inline(always)]
@@ -3533,7 +3613,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_movnzul(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[353] });
+            self.attach(moved, const { M::MAX_BYTES[361] });
         }
     }
     #[inline(always)]
@@ -3543,7 +3623,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_movnzp(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[354] });
+            self.attach(moved, const { M::MAX_BYTES[362] });
         }
     }
     #[inline(always)]
@@ -3553,7 +3633,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_movzi(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[355] });
+            self.attach(moved, const { M::MAX_BYTES[363] });
         }
     }
     #[inline(always)]
@@ -3563,7 +3643,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_movzu(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[356] });
+            self.attach(moved, const { M::MAX_BYTES[364] });
         }
     }
     #[inline(always)]
@@ -3573,7 +3653,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_movzl(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[357] });
+            self.attach(moved, const { M::MAX_BYTES[365] });
         }
     }
     #[inline(always)]
@@ -3583,7 +3663,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_movzul(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[358] });
+            self.attach(moved, const { M::MAX_BYTES[366] });
         }
     }
     #[inline(always)]
@@ -3593,7 +3673,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_movzp(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[359] });
+            self.attach(moved, const { M::MAX_BYTES[367] });
         }
     }
     #[inline(always)]
@@ -3603,7 +3683,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_addoi(asm, temporaries, d, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[360] });
+            self.attach(moved, const { M::MAX_BYTES[368] });
         }
     }
     #[inline(always)]
@@ -3613,7 +3693,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_addoii(asm, temporaries, d, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[361] });
+            self.attach(moved, const { M::MAX_BYTES[369] });
         }
     }
     #[inline(always)]
@@ -3623,7 +3703,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_addou(asm, temporaries, d, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[362] });
+            self.attach(moved, const { M::MAX_BYTES[370] });
         }
     }
     #[inline(always)]
@@ -3633,7 +3713,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_addoui(asm, temporaries, d, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[363] });
+            self.attach(moved, const { M::MAX_BYTES[371] });
         }
     }
     #[inline(always)]
@@ -3643,7 +3723,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_addol(asm, temporaries, d, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[364] });
+            self.attach(moved, const { M::MAX_BYTES[372] });
         }
     }
     #[inline(always)]
@@ -3653,7 +3733,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_addoli(asm, temporaries, d, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[365] });
+            self.attach(moved, const { M::MAX_BYTES[373] });
         }
     }
     #[inline(always)]
@@ -3663,7 +3743,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_addoul(asm, temporaries, d, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[366] });
+            self.attach(moved, const { M::MAX_BYTES[374] });
         }
     }
     #[inline(always)]
@@ -3673,7 +3753,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_addouli(asm, temporaries, d, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[367] });
+            self.attach(moved, const { M::MAX_BYTES[375] });
         }
     }
     #[inline(always)]
@@ -3683,7 +3763,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_suboi(asm, temporaries, d, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[368] });
+            self.attach(moved, const { M::MAX_BYTES[376] });
         }
     }
     #[inline(always)]
@@ -3693,7 +3773,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_suboii(asm, temporaries, d, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[369] });
+            self.attach(moved, const { M::MAX_BYTES[377] });
         }
     }
     #[inline(always)]
@@ -3703,7 +3783,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_subou(asm, temporaries, d, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[370] });
+            self.attach(moved, const { M::MAX_BYTES[378] });
         }
     }
     #[inline(always)]
@@ -3713,7 +3793,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_suboui(asm, temporaries, d, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[371] });
+            self.attach(moved, const { M::MAX_BYTES[379] });
         }
     }
     #[inline(always)]
@@ -3723,7 +3803,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_subol(asm, temporaries, d, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[372] });
+            self.attach(moved, const { M::MAX_BYTES[380] });
         }
     }
     #[inline(always)]
@@ -3733,7 +3813,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_suboli(asm, temporaries, d, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[373] });
+            self.attach(moved, const { M::MAX_BYTES[381] });
         }
     }
     #[inline(always)]
@@ -3743,7 +3823,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_suboul(asm, temporaries, d, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[374] });
+            self.attach(moved, const { M::MAX_BYTES[382] });
         }
     }
     #[inline(always)]
@@ -3753,7 +3833,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_subouli(asm, temporaries, d, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[375] });
+            self.attach(moved, const { M::MAX_BYTES[383] });
         }
     }
     #[inline(always)]
@@ -3763,7 +3843,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_muloi(asm, temporaries, d, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[376] });
+            self.attach(moved, const { M::MAX_BYTES[384] });
         }
     }
     #[inline(always)]
@@ -3773,7 +3853,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_muloii(asm, temporaries, d, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[377] });
+            self.attach(moved, const { M::MAX_BYTES[385] });
         }
     }
     #[inline(always)]
@@ -3783,7 +3863,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_mulou(asm, temporaries, d, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[378] });
+            self.attach(moved, const { M::MAX_BYTES[386] });
         }
     }
     #[inline(always)]
@@ -3793,7 +3873,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_muloui(asm, temporaries, d, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[379] });
+            self.attach(moved, const { M::MAX_BYTES[387] });
         }
     }
     #[inline(always)]
@@ -3803,7 +3883,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_mulol(asm, temporaries, d, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[380] });
+            self.attach(moved, const { M::MAX_BYTES[388] });
         }
     }
     #[inline(always)]
@@ -3813,7 +3893,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_muloli(asm, temporaries, d, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[381] });
+            self.attach(moved, const { M::MAX_BYTES[389] });
         }
     }
     #[inline(always)]
@@ -3823,7 +3903,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_muloul(asm, temporaries, d, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[382] });
+            self.attach(moved, const { M::MAX_BYTES[390] });
         }
     }
     #[inline(always)]
@@ -3833,7 +3913,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_mulouli(asm, temporaries, d, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[383] });
+            self.attach(moved, const { M::MAX_BYTES[391] });
         }
     }
     #[inline(always)]
@@ -3843,7 +3923,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldus(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[384] });
+            self.attach(moved, const { M::MAX_BYTES[392] });
         }
     }
     #[inline(always)]
@@ -3853,7 +3933,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldusi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[385] });
+            self.attach(moved, const { M::MAX_BYTES[393] });
         }
     }
     #[inline(always)]
@@ -3863,7 +3943,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldus_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[386] });
+            self.attach(moved, const { M::MAX_BYTES[394] });
         }
     }
     #[inline(always)]
@@ -3873,7 +3953,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ulds(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[387] });
+            self.attach(moved, const { M::MAX_BYTES[395] });
         }
     }
     #[inline(always)]
@@ -3883,7 +3963,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldsi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[388] });
+            self.attach(moved, const { M::MAX_BYTES[396] });
         }
     }
     #[inline(always)]
@@ -3893,7 +3973,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ulds_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[389] });
+            self.attach(moved, const { M::MAX_BYTES[397] });
         }
     }
     #[inline(always)]
@@ -3903,7 +3983,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldu(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[390] });
+            self.attach(moved, const { M::MAX_BYTES[398] });
         }
     }
     #[inline(always)]
@@ -3913,7 +3993,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldui(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[391] });
+            self.attach(moved, const { M::MAX_BYTES[399] });
         }
     }
     #[inline(always)]
@@ -3923,7 +4003,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldu_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[392] });
+            self.attach(moved, const { M::MAX_BYTES[400] });
         }
     }
     #[inline(always)]
@@ -3933,7 +4013,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldi(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[393] });
+            self.attach(moved, const { M::MAX_BYTES[401] });
         }
     }
     #[inline(always)]
@@ -3943,7 +4023,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldii(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[394] });
+            self.attach(moved, const { M::MAX_BYTES[402] });
         }
     }
     #[inline(always)]
@@ -3953,7 +4033,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldi_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[395] });
+            self.attach(moved, const { M::MAX_BYTES[403] });
         }
     }
     #[inline(always)]
@@ -3963,7 +4043,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldul(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[396] });
+            self.attach(moved, const { M::MAX_BYTES[404] });
         }
     }
     #[inline(always)]
@@ -3973,7 +4053,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ulduli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[397] });
+            self.attach(moved, const { M::MAX_BYTES[405] });
         }
     }
     #[inline(always)]
@@ -3983,7 +4063,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldul_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[398] });
+            self.attach(moved, const { M::MAX_BYTES[406] });
         }
     }
     #[inline(always)]
@@ -3993,7 +4073,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldl(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[399] });
+            self.attach(moved, const { M::MAX_BYTES[407] });
         }
     }
     #[inline(always)]
@@ -4003,7 +4083,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[400] });
+            self.attach(moved, const { M::MAX_BYTES[408] });
         }
     }
     #[inline(always)]
@@ -4013,7 +4093,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldl_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[401] });
+            self.attach(moved, const { M::MAX_BYTES[409] });
         }
     }
     #[inline(always)]
@@ -4023,7 +4103,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldp(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[402] });
+            self.attach(moved, const { M::MAX_BYTES[410] });
         }
     }
     #[inline(always)]
@@ -4033,7 +4113,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldpi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[403] });
+            self.attach(moved, const { M::MAX_BYTES[411] });
         }
     }
     #[inline(always)]
@@ -4043,7 +4123,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldp_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[404] });
+            self.attach(moved, const { M::MAX_BYTES[412] });
         }
     }
     #[inline(always)]
@@ -4053,7 +4133,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustus(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[405] });
+            self.attach(moved, const { M::MAX_BYTES[413] });
         }
     }
     #[inline(always)]
@@ -4063,7 +4143,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustusi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[406] });
+            self.attach(moved, const { M::MAX_BYTES[414] });
         }
     }
     #[inline(always)]
@@ -4073,7 +4153,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustus_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[407] });
+            self.attach(moved, const { M::MAX_BYTES[415] });
         }
     }
     #[inline(always)]
@@ -4083,7 +4163,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_usts(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[408] });
+            self.attach(moved, const { M::MAX_BYTES[416] });
         }
     }
     #[inline(always)]
@@ -4093,7 +4173,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustsi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[409] });
+            self.attach(moved, const { M::MAX_BYTES[417] });
         }
     }
     #[inline(always)]
@@ -4103,7 +4183,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_usts_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[410] });
+            self.attach(moved, const { M::MAX_BYTES[418] });
         }
     }
     #[inline(always)]
@@ -4113,7 +4193,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustu(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[411] });
+            self.attach(moved, const { M::MAX_BYTES[419] });
         }
     }
     #[inline(always)]
@@ -4123,7 +4203,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustui(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[412] });
+            self.attach(moved, const { M::MAX_BYTES[420] });
         }
     }
     #[inline(always)]
@@ -4133,7 +4213,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustu_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[413] });
+            self.attach(moved, const { M::MAX_BYTES[421] });
         }
     }
     #[inline(always)]
@@ -4143,7 +4223,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_usti(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[414] });
+            self.attach(moved, const { M::MAX_BYTES[422] });
         }
     }
     #[inline(always)]
@@ -4153,7 +4233,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustii(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[415] });
+            self.attach(moved, const { M::MAX_BYTES[423] });
         }
     }
     #[inline(always)]
@@ -4163,7 +4243,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_usti_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[416] });
+            self.attach(moved, const { M::MAX_BYTES[424] });
         }
     }
     #[inline(always)]
@@ -4173,7 +4253,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustul(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[417] });
+            self.attach(moved, const { M::MAX_BYTES[425] });
         }
     }
     #[inline(always)]
@@ -4183,7 +4263,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustuli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[418] });
+            self.attach(moved, const { M::MAX_BYTES[426] });
         }
     }
     #[inline(always)]
@@ -4193,7 +4273,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustul_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[419] });
+            self.attach(moved, const { M::MAX_BYTES[427] });
         }
     }
     #[inline(always)]
@@ -4203,7 +4283,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustl(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[420] });
+            self.attach(moved, const { M::MAX_BYTES[428] });
         }
     }
     #[inline(always)]
@@ -4213,7 +4293,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[421] });
+            self.attach(moved, const { M::MAX_BYTES[429] });
         }
     }
     #[inline(always)]
@@ -4223,7 +4303,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustl_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[422] });
+            self.attach(moved, const { M::MAX_BYTES[430] });
         }
     }
     #[inline(always)]
@@ -4233,7 +4313,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustp(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[423] });
+            self.attach(moved, const { M::MAX_BYTES[431] });
         }
     }
     #[inline(always)]
@@ -4243,7 +4323,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustpi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[424] });
+            self.attach(moved, const { M::MAX_BYTES[432] });
         }
     }
     #[inline(always)]
@@ -4253,7 +4333,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustp_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[425] });
+            self.attach(moved, const { M::MAX_BYTES[433] });
         }
     }
     #[inline(always)]
@@ -4263,7 +4343,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bldus(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[426] });
+            self.attach(moved, const { M::MAX_BYTES[434] });
         }
     }
     #[inline(always)]
@@ -4273,7 +4353,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bldusi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[427] });
+            self.attach(moved, const { M::MAX_BYTES[435] });
         }
     }
     #[inline(always)]
@@ -4283,7 +4363,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bldus_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[428] });
+            self.attach(moved, const { M::MAX_BYTES[436] });
         }
     }
     #[inline(always)]
@@ -4293,7 +4373,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bldu(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[429] });
+            self.attach(moved, const { M::MAX_BYTES[437] });
         }
     }
     #[inline(always)]
@@ -4303,7 +4383,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bldui(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[430] });
+            self.attach(moved, const { M::MAX_BYTES[438] });
         }
     }
     #[inline(always)]
@@ -4313,7 +4393,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bldu_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[431] });
+            self.attach(moved, const { M::MAX_BYTES[439] });
         }
     }
     #[inline(always)]
@@ -4323,7 +4403,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bldul(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[432] });
+            self.attach(moved, const { M::MAX_BYTES[440] });
         }
     }
     #[inline(always)]
@@ -4333,7 +4413,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_blduli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[433] });
+            self.attach(moved, const { M::MAX_BYTES[441] });
         }
     }
     #[inline(always)]
@@ -4343,7 +4423,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bldul_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[434] });
+            self.attach(moved, const { M::MAX_BYTES[442] });
         }
     }
     #[inline(always)]
@@ -4353,7 +4433,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bstus(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[435] });
+            self.attach(moved, const { M::MAX_BYTES[443] });
         }
     }
     #[inline(always)]
@@ -4363,7 +4443,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bstusi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[436] });
+            self.attach(moved, const { M::MAX_BYTES[444] });
         }
     }
     #[inline(always)]
@@ -4373,7 +4453,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bstus_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[437] });
+            self.attach(moved, const { M::MAX_BYTES[445] });
         }
     }
     #[inline(always)]
@@ -4383,7 +4463,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bstu(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[438] });
+            self.attach(moved, const { M::MAX_BYTES[446] });
         }
     }
     #[inline(always)]
@@ -4393,7 +4473,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bstui(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[439] });
+            self.attach(moved, const { M::MAX_BYTES[447] });
         }
     }
     #[inline(always)]
@@ -4403,7 +4483,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bstu_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[440] });
+            self.attach(moved, const { M::MAX_BYTES[448] });
         }
     }
     #[inline(always)]
@@ -4413,7 +4493,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bstul(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[441] });
+            self.attach(moved, const { M::MAX_BYTES[449] });
         }
     }
     #[inline(always)]
@@ -4423,7 +4503,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bstuli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[442] });
+            self.attach(moved, const { M::MAX_BYTES[450] });
         }
     }
     #[inline(always)]
@@ -4433,7 +4513,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bstul_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[443] });
+            self.attach(moved, const { M::MAX_BYTES[451] });
         }
     }
     #[inline(always)]
@@ -4443,7 +4523,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldxc(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[444] });
+            self.attach(moved, const { M::MAX_BYTES[452] });
         }
     }
     #[inline(always)]
@@ -4453,7 +4533,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldxuc(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[445] });
+            self.attach(moved, const { M::MAX_BYTES[453] });
         }
     }
     #[inline(always)]
@@ -4463,7 +4543,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldxs(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[446] });
+            self.attach(moved, const { M::MAX_BYTES[454] });
         }
     }
     #[inline(always)]
@@ -4473,7 +4553,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldxus(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[447] });
+            self.attach(moved, const { M::MAX_BYTES[455] });
         }
     }
     #[inline(always)]
@@ -4483,7 +4563,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldxi(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[448] });
+            self.attach(moved, const { M::MAX_BYTES[456] });
         }
     }
     #[inline(always)]
@@ -4493,7 +4573,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldxu(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[449] });
+            self.attach(moved, const { M::MAX_BYTES[457] });
         }
     }
     #[inline(always)]
@@ -4503,7 +4583,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldxl(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[450] });
+            self.attach(moved, const { M::MAX_BYTES[458] });
         }
     }
     #[inline(always)]
@@ -4513,7 +4593,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldxul(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[451] });
+            self.attach(moved, const { M::MAX_BYTES[459] });
         }
     }
     #[inline(always)]
@@ -4523,7 +4603,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldxp(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[452] });
+            self.attach(moved, const { M::MAX_BYTES[460] });
         }
     }
     #[inline(always)]
@@ -4533,7 +4613,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stxc(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[453] });
+            self.attach(moved, const { M::MAX_BYTES[461] });
         }
     }
     #[inline(always)]
@@ -4543,7 +4623,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stxuc(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[454] });
+            self.attach(moved, const { M::MAX_BYTES[462] });
         }
     }
     #[inline(always)]
@@ -4553,7 +4633,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stxs(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[455] });
+            self.attach(moved, const { M::MAX_BYTES[463] });
         }
     }
     #[inline(always)]
@@ -4563,7 +4643,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stxus(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[456] });
+            self.attach(moved, const { M::MAX_BYTES[464] });
         }
     }
     #[inline(always)]
@@ -4573,7 +4653,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stxi(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[457] });
+            self.attach(moved, const { M::MAX_BYTES[465] });
         }
     }
     #[inline(always)]
@@ -4583,7 +4663,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stxu(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[458] });
+            self.attach(moved, const { M::MAX_BYTES[466] });
         }
     }
     #[inline(always)]
@@ -4593,7 +4673,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stxl(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[459] });
+            self.attach(moved, const { M::MAX_BYTES[467] });
         }
     }
     #[inline(always)]
@@ -4603,7 +4683,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stxul(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[460] });
+            self.attach(moved, const { M::MAX_BYTES[468] });
         }
     }
     #[inline(always)]
@@ -4613,7 +4693,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stxp(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[461] });
+            self.attach(moved, const { M::MAX_BYTES[469] });
         }
     }
     #[inline(always)]
@@ -4623,7 +4703,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_casi(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[462] });
+            self.attach(moved, const { M::MAX_BYTES[470] });
         }
     }
     #[inline(always)]
@@ -4633,7 +4713,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_casu(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[463] });
+            self.attach(moved, const { M::MAX_BYTES[471] });
         }
     }
     #[inline(always)]
@@ -4643,7 +4723,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_casl(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[464] });
+            self.attach(moved, const { M::MAX_BYTES[472] });
         }
     }
     #[inline(always)]
@@ -4653,7 +4733,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_casul(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[465] });
+            self.attach(moved, const { M::MAX_BYTES[473] });
         }
     }
     #[inline(always)]
@@ -4663,7 +4743,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_casp(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[466] });
+            self.attach(moved, const { M::MAX_BYTES[474] });
         }
     }
     #[inline(always)]
@@ -4685,7 +4765,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_jtab(asm, temporaries, s);
-            self.attach(moved, const { M::MAX_BYTES[470] });
+            self.attach(moved, const { M::MAX_BYTES[478] });
         }
     }
     #[inline(always)]
@@ -4695,7 +4775,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_prefetch(asm, temporaries, s, i);
-            self.attach(moved, const { M::MAX_BYTES[471] });
+            self.attach(moved, const { M::MAX_BYTES[479] });
         }
     }
 }
@@ -7320,10 +7400,10 @@ where
     Detached::by(&mut c, left)
 }
 
-/// Convert an int. Type `u`. Operands `d, s`.
+/// Convert an int; to a narrower type its low bits, extended to an int. Type `c`. Operands `d, s`.
 #[cold]
 #[inline(never)]
-fn spilled_cvi2u<M: Machine>(
+fn spilled_cvi2c<M: Machine>(
     mut c: Asm<'_, M>,
     x: Temporaries<M>,
     d: VirtualReg<M::Reg>,
@@ -7336,15 +7416,15 @@ where
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
-    c.cvi2u(d, s);
+    c.cvi2c(d, s);
     x.store(&mut c, kept, d);
     Detached::by(&mut c, left)
 }
 
-/// Convert an int. Type `l`. Operands `d, s`.
+/// Convert an int; to a narrower type its low bits, extended to an int. Type `uc`. Operands `d, s`.
 #[cold]
 #[inline(never)]
-fn spilled_cvi2l<M: Machine>(
+fn spilled_cvi2uc<M: Machine>(
     mut c: Asm<'_, M>,
     x: Temporaries<M>,
     d: VirtualReg<M::Reg>,
@@ -7357,15 +7437,15 @@ where
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
-    c.cvi2l(d, s);
+    c.cvi2uc(d, s);
     x.store(&mut c, kept, d);
     Detached::by(&mut c, left)
 }
 
-/// Convert an int. Type `ul`. Operands `d, s`.
+/// Convert an int; to a narrower type its low bits, extended to an int. Type `s`. Operands `d, s`.
 #[cold]
 #[inline(never)]
-fn spilled_cvi2ul<M: Machine>(
+fn spilled_cvi2s<M: Machine>(
     mut c: Asm<'_, M>,
     x: Temporaries<M>,
     d: VirtualReg<M::Reg>,
@@ -7378,12 +7458,96 @@ where
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
+    c.cvi2s(d, s);
+    x.store(&mut c, kept, d);
+    Detached::by(&mut c, left)
+}
+
+/// Convert an int; to a narrower type its low bits, extended to an int. Type `us`. Operands `d, s`.
+#[cold]
+#[inline(never)]
+fn spilled_cvi2us<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+) -> Detached
+where
+    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[123] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.cvi2us(d, s);
+    x.store(&mut c, kept, d);
+    Detached::by(&mut c, left)
+}
+
+/// Convert an int; to a narrower type its low bits, extended to an int. Type `u`. Operands `d, s`.
+#[cold]
+#[inline(never)]
+fn spilled_cvi2u<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+) -> Detached
+where
+    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[124] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.cvi2u(d, s);
+    x.store(&mut c, kept, d);
+    Detached::by(&mut c, left)
+}
+
+/// Convert an int; to a narrower type its low bits, extended to an int. Type `l`. Operands `d, s`.
+#[cold]
+#[inline(never)]
+fn spilled_cvi2l<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+) -> Detached
+where
+    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[125] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.cvi2l(d, s);
+    x.store(&mut c, kept, d);
+    Detached::by(&mut c, left)
+}
+
+/// Convert an int; to a narrower type its low bits, extended to an int. Type `ul`. Operands `d, s`.
+#[cold]
+#[inline(never)]
+fn spilled_cvi2ul<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+) -> Detached
+where
+    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[126] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
     c.cvi2ul(d, s);
     x.store(&mut c, kept, d);
     Detached::by(&mut c, left)
 }
 
-/// Convert an int. Type `f`. Operands `d, s`.
+/// Convert an int; to a narrower type its low bits, extended to an int. Type `f`. Operands `d, s`.
 #[cold]
 #[inline(never)]
 fn spilled_cvi2f<M: Machine>(
@@ -7395,7 +7559,7 @@ fn spilled_cvi2f<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[123] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[127] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -7404,7 +7568,7 @@ where
     Detached::by(&mut c, left)
 }
 
-/// Convert an int. Type `d`. Operands `d, s`.
+/// Convert an int; to a narrower type its low bits, extended to an int. Type `d`. Operands `d, s`.
 #[cold]
 #[inline(never)]
 fn spilled_cvi2d<M: Machine>(
@@ -7416,7 +7580,7 @@ fn spilled_cvi2d<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[124] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[128] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -7437,7 +7601,7 @@ fn spilled_cvu2i<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[125] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[129] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -7458,7 +7622,7 @@ fn spilled_cvu2l<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[126] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[130] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -7479,7 +7643,7 @@ fn spilled_cvu2ul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[127] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[131] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -7500,7 +7664,7 @@ fn spilled_cvu2f<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[128] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[132] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -7521,7 +7685,7 @@ fn spilled_cvu2d<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[129] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[133] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -7542,7 +7706,7 @@ fn spilled_cvl2i<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[130] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[134] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -7563,7 +7727,7 @@ fn spilled_cvl2u<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[131] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[135] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -7584,7 +7748,7 @@ fn spilled_cvl2ul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[132] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[136] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -7605,7 +7769,7 @@ fn spilled_cvl2f<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[133] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[137] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -7626,7 +7790,7 @@ fn spilled_cvl2d<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[134] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[138] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -7647,7 +7811,7 @@ fn spilled_cvul2i<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[135] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[139] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -7668,7 +7832,7 @@ fn spilled_cvul2u<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[136] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[140] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -7689,7 +7853,7 @@ fn spilled_cvul2l<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[137] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[141] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -7710,7 +7874,7 @@ fn spilled_cvul2p<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[138] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[142] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -7731,7 +7895,7 @@ fn spilled_cvp2ul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[139] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[143] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -7752,7 +7916,7 @@ fn spilled_cvf2l<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[140] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[144] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load_float(&mut c, s, 0);
@@ -7773,7 +7937,7 @@ fn spilled_cvf2d<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[141] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[145] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
@@ -7794,7 +7958,7 @@ fn spilled_cvd2l<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[142] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[146] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load_float(&mut c, s, 0);
@@ -7815,7 +7979,7 @@ fn spilled_cvd2f<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[143] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[147] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
@@ -7837,7 +8001,7 @@ fn spilled_ldc<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[144] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[148] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -7860,7 +8024,7 @@ fn spilled_ldci<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[145] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[149] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -7876,7 +8040,7 @@ fn spilled_ldc_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[146] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[150] }));
     let kept = d;
     let d = x.target(d, 0);
     c.ldc_local(d, local);
@@ -7897,7 +8061,7 @@ fn spilled_lduc<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[147] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[151] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -7920,7 +8084,7 @@ fn spilled_lduci<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[148] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[152] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -7936,7 +8100,7 @@ fn spilled_lduc_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[149] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[153] }));
     let kept = d;
     let d = x.target(d, 0);
     c.lduc_local(d, local);
@@ -7957,7 +8121,7 @@ fn spilled_lds<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[150] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[154] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -7980,7 +8144,7 @@ fn spilled_ldsi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[151] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[155] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -7996,7 +8160,7 @@ fn spilled_lds_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[152] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[156] }));
     let kept = d;
     let d = x.target(d, 0);
     c.lds_local(d, local);
@@ -8017,7 +8181,7 @@ fn spilled_ldus<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[153] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[157] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8040,7 +8204,7 @@ fn spilled_ldusi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[154] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[158] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8056,7 +8220,7 @@ fn spilled_ldus_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[155] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[159] }));
     let kept = d;
     let d = x.target(d, 0);
     c.ldus_local(d, local);
@@ -8077,7 +8241,7 @@ fn spilled_ldi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[156] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[160] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8100,7 +8264,7 @@ fn spilled_ldii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[157] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[161] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8116,7 +8280,7 @@ fn spilled_ldi_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[158] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[162] }));
     let kept = d;
     let d = x.target(d, 0);
     c.ldi_local(d, local);
@@ -8137,7 +8301,7 @@ fn spilled_ldu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[159] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[163] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8160,7 +8324,7 @@ fn spilled_ldui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[160] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[164] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8176,7 +8340,7 @@ fn spilled_ldu_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[161] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[165] }));
     let kept = d;
     let d = x.target(d, 0);
     c.ldu_local(d, local);
@@ -8197,7 +8361,7 @@ fn spilled_ldl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[162] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[166] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8220,7 +8384,7 @@ fn spilled_ldli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[163] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[167] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8236,7 +8400,7 @@ fn spilled_ldl_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[164] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[168] }));
     let kept = d;
     let d = x.target(d, 0);
     c.ldl_local(d, local);
@@ -8257,7 +8421,7 @@ fn spilled_ldul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[165] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[169] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8280,7 +8444,7 @@ fn spilled_lduli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[166] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[170] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8296,7 +8460,7 @@ fn spilled_ldul_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[167] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[171] }));
     let kept = d;
     let d = x.target(d, 0);
     c.ldul_local(d, local);
@@ -8317,7 +8481,7 @@ fn spilled_ldp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[168] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[172] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8340,7 +8504,7 @@ fn spilled_ldpi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[169] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[173] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8356,7 +8520,7 @@ fn spilled_ldp_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[170] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[174] }));
     let kept = d;
     let d = x.target(d, 0);
     c.ldp_local(d, local);
@@ -8377,7 +8541,7 @@ fn spilled_ldf<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[171] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[175] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8400,7 +8564,7 @@ fn spilled_ldfi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[172] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[176] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8421,7 +8585,7 @@ fn spilled_ldf_local<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[173] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[177] }));
     let kept = d;
     let d = x.target_float(d, 0);
     c.ldf_local(d, local);
@@ -8442,7 +8606,7 @@ fn spilled_ldd<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[174] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[178] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8465,7 +8629,7 @@ fn spilled_lddi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[175] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[179] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8486,7 +8650,7 @@ fn spilled_ldd_local<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[176] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[180] }));
     let kept = d;
     let d = x.target_float(d, 0);
     c.ldd_local(d, local);
@@ -8507,7 +8671,7 @@ fn spilled_stc<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[177] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[181] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -8528,7 +8692,7 @@ fn spilled_stci<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[178] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[182] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stci(d, s, i);
@@ -8542,7 +8706,7 @@ fn spilled_stc_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[179] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[183] }));
     let d = x.load(&mut c, d, 0);
     c.stc_local(d, local);
     Detached::by(&mut c, left)
@@ -8561,7 +8725,7 @@ fn spilled_stuc<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[180] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[184] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -8582,7 +8746,7 @@ fn spilled_stuci<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[181] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[185] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stuci(d, s, i);
@@ -8596,7 +8760,7 @@ fn spilled_stuc_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[182] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[186] }));
     let d = x.load(&mut c, d, 0);
     c.stuc_local(d, local);
     Detached::by(&mut c, left)
@@ -8615,7 +8779,7 @@ fn spilled_sts<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[183] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[187] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -8636,7 +8800,7 @@ fn spilled_stsi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[184] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[188] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stsi(d, s, i);
@@ -8650,7 +8814,7 @@ fn spilled_sts_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[185] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[189] }));
     let d = x.load(&mut c, d, 0);
     c.sts_local(d, local);
     Detached::by(&mut c, left)
@@ -8669,7 +8833,7 @@ fn spilled_stus<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[186] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[190] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -8690,7 +8854,7 @@ fn spilled_stusi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[187] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[191] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stusi(d, s, i);
@@ -8704,7 +8868,7 @@ fn spilled_stus_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[188] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[192] }));
     let d = x.load(&mut c, d, 0);
     c.stus_local(d, local);
     Detached::by(&mut c, left)
@@ -8723,7 +8887,7 @@ fn spilled_sti<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[189] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[193] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -8744,7 +8908,7 @@ fn spilled_stii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[190] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[194] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stii(d, s, i);
@@ -8758,7 +8922,7 @@ fn spilled_sti_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[191] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[195] }));
     let d = x.load(&mut c, d, 0);
     c.sti_local(d, local);
     Detached::by(&mut c, left)
@@ -8777,7 +8941,7 @@ fn spilled_stu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[192] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[196] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -8798,7 +8962,7 @@ fn spilled_stui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[193] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[197] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stui(d, s, i);
@@ -8812,7 +8976,7 @@ fn spilled_stu_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[194] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[198] }));
     let d = x.load(&mut c, d, 0);
     c.stu_local(d, local);
     Detached::by(&mut c, left)
@@ -8831,7 +8995,7 @@ fn spilled_stl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[195] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[199] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -8852,7 +9016,7 @@ fn spilled_stli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[196] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[200] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stli(d, s, i);
@@ -8866,7 +9030,7 @@ fn spilled_stl_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[197] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[201] }));
     let d = x.load(&mut c, d, 0);
     c.stl_local(d, local);
     Detached::by(&mut c, left)
@@ -8885,7 +9049,7 @@ fn spilled_stul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[198] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[202] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -8906,7 +9070,7 @@ fn spilled_stuli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[199] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[203] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stuli(d, s, i);
@@ -8920,7 +9084,7 @@ fn spilled_stul_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[200] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[204] }));
     let d = x.load(&mut c, d, 0);
     c.stul_local(d, local);
     Detached::by(&mut c, left)
@@ -8939,7 +9103,7 @@ fn spilled_stp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[201] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[205] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -8960,7 +9124,7 @@ fn spilled_stpi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[202] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[206] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stpi(d, s, i);
@@ -8974,7 +9138,7 @@ fn spilled_stp_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[203] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[207] }));
     let d = x.load(&mut c, d, 0);
     c.stp_local(d, local);
     Detached::by(&mut c, left)
@@ -8993,7 +9157,7 @@ fn spilled_stf<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[204] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[208] }));
     let d = x.load_float(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -9014,7 +9178,7 @@ fn spilled_stfi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[205] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[209] }));
     let d = x.load_float(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stfi(d, s, i);
@@ -9033,7 +9197,7 @@ fn spilled_stf_local<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[206] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[210] }));
     let d = x.load_float(&mut c, d, 0);
     c.stf_local(d, local);
     Detached::by(&mut c, left)
@@ -9052,7 +9216,7 @@ fn spilled_std<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[207] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[211] }));
     let d = x.load_float(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -9073,7 +9237,7 @@ fn spilled_stdi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[208] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[212] }));
     let d = x.load_float(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stdi(d, s, i);
@@ -9092,98 +9256,150 @@ fn spilled_std_local<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[209] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[213] }));
     let d = x.load_float(&mut c, d, 0);
     c.std_local(d, local);
     Detached::by(&mut c, left)
 }
 
-/// Return a value, through the epilogue if there is one. Type `i`. Operands `s`.
+/// Return a value, through the epilogue if there is one; of a narrow type the low bits. Type `c`. Operands `s`.
+#[cold]
+#[inline(never)]
+fn spilled_retc<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>) -> Detached
+where
+    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[215] }));
+    let s = x.load(&mut c, s, 0);
+    c.retc(s);
+    Detached::by(&mut c, left)
+}
+
+/// Return a value, through the epilogue if there is one; of a narrow type the low bits. Type `uc`. Operands `s`.
+#[cold]
+#[inline(never)]
+fn spilled_retuc<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>) -> Detached
+where
+    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[216] }));
+    let s = x.load(&mut c, s, 0);
+    c.retuc(s);
+    Detached::by(&mut c, left)
+}
+
+/// Return a value, through the epilogue if there is one; of a narrow type the low bits. Type `s`. Operands `s`.
+#[cold]
+#[inline(never)]
+fn spilled_rets<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>) -> Detached
+where
+    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[217] }));
+    let s = x.load(&mut c, s, 0);
+    c.rets(s);
+    Detached::by(&mut c, left)
+}
+
+/// Return a value, through the epilogue if there is one; of a narrow type the low bits. Type `us`. Operands `s`.
+#[cold]
+#[inline(never)]
+fn spilled_retus<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>) -> Detached
+where
+    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[218] }));
+    let s = x.load(&mut c, s, 0);
+    c.retus(s);
+    Detached::by(&mut c, left)
+}
+
+/// Return a value, through the epilogue if there is one; of a narrow type the low bits. Type `i`. Operands `s`.
 #[cold]
 #[inline(never)]
 fn spilled_reti<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[211] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[219] }));
     let s = x.load(&mut c, s, 0);
     c.reti(s);
     Detached::by(&mut c, left)
 }
 
-/// Return a value, through the epilogue if there is one. Type `u`. Operands `s`.
+/// Return a value, through the epilogue if there is one; of a narrow type the low bits. Type `u`. Operands `s`.
 #[cold]
 #[inline(never)]
 fn spilled_retu<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[212] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[220] }));
     let s = x.load(&mut c, s, 0);
     c.retu(s);
     Detached::by(&mut c, left)
 }
 
-/// Return a value, through the epilogue if there is one. Type `l`. Operands `s`.
+/// Return a value, through the epilogue if there is one; of a narrow type the low bits. Type `l`. Operands `s`.
 #[cold]
 #[inline(never)]
 fn spilled_retl<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[213] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[221] }));
     let s = x.load(&mut c, s, 0);
     c.retl(s);
     Detached::by(&mut c, left)
 }
 
-/// Return a value, through the epilogue if there is one. Type `ul`. Operands `s`.
+/// Return a value, through the epilogue if there is one; of a narrow type the low bits. Type `ul`. Operands `s`.
 #[cold]
 #[inline(never)]
 fn spilled_retul<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[214] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[222] }));
     let s = x.load(&mut c, s, 0);
     c.retul(s);
     Detached::by(&mut c, left)
 }
 
-/// Return a value, through the epilogue if there is one. Type `p`. Operands `s`.
+/// Return a value, through the epilogue if there is one; of a narrow type the low bits. Type `p`. Operands `s`.
 #[cold]
 #[inline(never)]
 fn spilled_retp<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Reg>) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[215] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[223] }));
     let s = x.load(&mut c, s, 0);
     c.retp(s);
     Detached::by(&mut c, left)
 }
 
-/// Return a value, through the epilogue if there is one. Type `f`. Operands `s`.
+/// Return a value, through the epilogue if there is one; of a narrow type the low bits. Type `f`. Operands `s`.
 #[cold]
 #[inline(never)]
 fn spilled_retf<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Float>) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[216] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[224] }));
     let s = x.load_float(&mut c, s, 0);
     c.retf(s);
     Detached::by(&mut c, left)
 }
 
-/// Return a value, through the epilogue if there is one. Type `d`. Operands `s`.
+/// Return a value, through the epilogue if there is one; of a narrow type the low bits. Type `d`. Operands `s`.
 #[cold]
 #[inline(never)]
 fn spilled_retd<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M::Float>) -> Detached
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[217] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[225] }));
     let s = x.load_float(&mut c, s, 0);
     c.retd(s);
     Detached::by(&mut c, left)
@@ -9202,7 +9418,7 @@ fn spilled_blti<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[218] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[226] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.blti(s, t, b);
@@ -9216,7 +9432,7 @@ fn spilled_bltii<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[219] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[227] }));
     let s = x.load(&mut c, s, 0);
     c.bltii(s, i, b);
     Detached::by(&mut c, left)
@@ -9235,7 +9451,7 @@ fn spilled_bltu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[220] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[228] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bltu(s, t, b);
@@ -9249,7 +9465,7 @@ fn spilled_bltui<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[221] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[229] }));
     let s = x.load(&mut c, s, 0);
     c.bltui(s, i, b);
     Detached::by(&mut c, left)
@@ -9268,7 +9484,7 @@ fn spilled_bltl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[222] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[230] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bltl(s, t, b);
@@ -9282,7 +9498,7 @@ fn spilled_bltli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[223] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[231] }));
     let s = x.load(&mut c, s, 0);
     c.bltli(s, i, b);
     Detached::by(&mut c, left)
@@ -9301,7 +9517,7 @@ fn spilled_bltul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[224] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[232] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bltul(s, t, b);
@@ -9315,7 +9531,7 @@ fn spilled_bltuli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualRe
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[225] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[233] }));
     let s = x.load(&mut c, s, 0);
     c.bltuli(s, i, b);
     Detached::by(&mut c, left)
@@ -9334,7 +9550,7 @@ fn spilled_bltp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[226] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[234] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bltp(s, t, b);
@@ -9348,7 +9564,7 @@ fn spilled_bltpi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[227] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[235] }));
     let s = x.load(&mut c, s, 0);
     c.bltpi(s, i, b);
     Detached::by(&mut c, left)
@@ -9367,7 +9583,7 @@ fn spilled_bltf<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[228] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[236] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bltf(s, t, b);
@@ -9387,7 +9603,7 @@ fn spilled_bltd<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[229] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[237] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bltd(s, t, b);
@@ -9407,7 +9623,7 @@ fn spilled_blei<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[230] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[238] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.blei(s, t, b);
@@ -9421,7 +9637,7 @@ fn spilled_bleii<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[231] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[239] }));
     let s = x.load(&mut c, s, 0);
     c.bleii(s, i, b);
     Detached::by(&mut c, left)
@@ -9440,7 +9656,7 @@ fn spilled_bleu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[232] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[240] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bleu(s, t, b);
@@ -9454,7 +9670,7 @@ fn spilled_bleui<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[233] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[241] }));
     let s = x.load(&mut c, s, 0);
     c.bleui(s, i, b);
     Detached::by(&mut c, left)
@@ -9473,7 +9689,7 @@ fn spilled_blel<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[234] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[242] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.blel(s, t, b);
@@ -9487,7 +9703,7 @@ fn spilled_bleli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[235] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[243] }));
     let s = x.load(&mut c, s, 0);
     c.bleli(s, i, b);
     Detached::by(&mut c, left)
@@ -9506,7 +9722,7 @@ fn spilled_bleul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[236] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[244] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bleul(s, t, b);
@@ -9520,7 +9736,7 @@ fn spilled_bleuli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualRe
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[237] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[245] }));
     let s = x.load(&mut c, s, 0);
     c.bleuli(s, i, b);
     Detached::by(&mut c, left)
@@ -9539,7 +9755,7 @@ fn spilled_blep<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[238] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[246] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.blep(s, t, b);
@@ -9553,7 +9769,7 @@ fn spilled_blepi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[239] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[247] }));
     let s = x.load(&mut c, s, 0);
     c.blepi(s, i, b);
     Detached::by(&mut c, left)
@@ -9572,7 +9788,7 @@ fn spilled_blef<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[240] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[248] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.blef(s, t, b);
@@ -9592,7 +9808,7 @@ fn spilled_bled<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[241] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[249] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bled(s, t, b);
@@ -9612,7 +9828,7 @@ fn spilled_bgti<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[242] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[250] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgti(s, t, b);
@@ -9626,7 +9842,7 @@ fn spilled_bgtii<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[243] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[251] }));
     let s = x.load(&mut c, s, 0);
     c.bgtii(s, i, b);
     Detached::by(&mut c, left)
@@ -9645,7 +9861,7 @@ fn spilled_bgtu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[244] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[252] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgtu(s, t, b);
@@ -9659,7 +9875,7 @@ fn spilled_bgtui<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[245] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[253] }));
     let s = x.load(&mut c, s, 0);
     c.bgtui(s, i, b);
     Detached::by(&mut c, left)
@@ -9678,7 +9894,7 @@ fn spilled_bgtl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[246] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[254] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgtl(s, t, b);
@@ -9692,7 +9908,7 @@ fn spilled_bgtli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[247] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[255] }));
     let s = x.load(&mut c, s, 0);
     c.bgtli(s, i, b);
     Detached::by(&mut c, left)
@@ -9711,7 +9927,7 @@ fn spilled_bgtul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[248] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[256] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgtul(s, t, b);
@@ -9725,7 +9941,7 @@ fn spilled_bgtuli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualRe
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[249] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[257] }));
     let s = x.load(&mut c, s, 0);
     c.bgtuli(s, i, b);
     Detached::by(&mut c, left)
@@ -9744,7 +9960,7 @@ fn spilled_bgtp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[250] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[258] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgtp(s, t, b);
@@ -9758,7 +9974,7 @@ fn spilled_bgtpi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[251] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[259] }));
     let s = x.load(&mut c, s, 0);
     c.bgtpi(s, i, b);
     Detached::by(&mut c, left)
@@ -9777,7 +9993,7 @@ fn spilled_bgtf<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[252] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[260] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bgtf(s, t, b);
@@ -9797,7 +10013,7 @@ fn spilled_bgtd<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[253] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[261] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bgtd(s, t, b);
@@ -9817,7 +10033,7 @@ fn spilled_bgei<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[254] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[262] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgei(s, t, b);
@@ -9831,7 +10047,7 @@ fn spilled_bgeii<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[255] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[263] }));
     let s = x.load(&mut c, s, 0);
     c.bgeii(s, i, b);
     Detached::by(&mut c, left)
@@ -9850,7 +10066,7 @@ fn spilled_bgeu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[256] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[264] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgeu(s, t, b);
@@ -9864,7 +10080,7 @@ fn spilled_bgeui<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[257] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[265] }));
     let s = x.load(&mut c, s, 0);
     c.bgeui(s, i, b);
     Detached::by(&mut c, left)
@@ -9883,7 +10099,7 @@ fn spilled_bgel<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[258] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[266] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgel(s, t, b);
@@ -9897,7 +10113,7 @@ fn spilled_bgeli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[259] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[267] }));
     let s = x.load(&mut c, s, 0);
     c.bgeli(s, i, b);
     Detached::by(&mut c, left)
@@ -9916,7 +10132,7 @@ fn spilled_bgeul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[260] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[268] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgeul(s, t, b);
@@ -9930,7 +10146,7 @@ fn spilled_bgeuli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualRe
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[261] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[269] }));
     let s = x.load(&mut c, s, 0);
     c.bgeuli(s, i, b);
     Detached::by(&mut c, left)
@@ -9949,7 +10165,7 @@ fn spilled_bgep<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[262] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[270] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgep(s, t, b);
@@ -9963,7 +10179,7 @@ fn spilled_bgepi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[263] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[271] }));
     let s = x.load(&mut c, s, 0);
     c.bgepi(s, i, b);
     Detached::by(&mut c, left)
@@ -9982,7 +10198,7 @@ fn spilled_bgef<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[264] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[272] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bgef(s, t, b);
@@ -10002,7 +10218,7 @@ fn spilled_bged<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[265] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[273] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bged(s, t, b);
@@ -10022,7 +10238,7 @@ fn spilled_beqi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[266] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[274] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.beqi(s, t, b);
@@ -10036,7 +10252,7 @@ fn spilled_beqii<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[267] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[275] }));
     let s = x.load(&mut c, s, 0);
     c.beqii(s, i, b);
     Detached::by(&mut c, left)
@@ -10055,7 +10271,7 @@ fn spilled_bequ<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[268] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[276] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bequ(s, t, b);
@@ -10069,7 +10285,7 @@ fn spilled_bequi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[269] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[277] }));
     let s = x.load(&mut c, s, 0);
     c.bequi(s, i, b);
     Detached::by(&mut c, left)
@@ -10088,7 +10304,7 @@ fn spilled_beql<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[270] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[278] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.beql(s, t, b);
@@ -10102,7 +10318,7 @@ fn spilled_beqli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[271] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[279] }));
     let s = x.load(&mut c, s, 0);
     c.beqli(s, i, b);
     Detached::by(&mut c, left)
@@ -10121,7 +10337,7 @@ fn spilled_bequl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[272] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[280] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bequl(s, t, b);
@@ -10135,7 +10351,7 @@ fn spilled_bequli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualRe
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[273] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[281] }));
     let s = x.load(&mut c, s, 0);
     c.bequli(s, i, b);
     Detached::by(&mut c, left)
@@ -10154,7 +10370,7 @@ fn spilled_beqp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[274] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[282] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.beqp(s, t, b);
@@ -10168,7 +10384,7 @@ fn spilled_beqpi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[275] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[283] }));
     let s = x.load(&mut c, s, 0);
     c.beqpi(s, i, b);
     Detached::by(&mut c, left)
@@ -10187,7 +10403,7 @@ fn spilled_beqf<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[276] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[284] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.beqf(s, t, b);
@@ -10207,7 +10423,7 @@ fn spilled_beqd<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[277] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[285] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.beqd(s, t, b);
@@ -10227,7 +10443,7 @@ fn spilled_bnei<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[278] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[286] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bnei(s, t, b);
@@ -10241,7 +10457,7 @@ fn spilled_bneii<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[279] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[287] }));
     let s = x.load(&mut c, s, 0);
     c.bneii(s, i, b);
     Detached::by(&mut c, left)
@@ -10260,7 +10476,7 @@ fn spilled_bneu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[280] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[288] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bneu(s, t, b);
@@ -10274,7 +10490,7 @@ fn spilled_bneui<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[281] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[289] }));
     let s = x.load(&mut c, s, 0);
     c.bneui(s, i, b);
     Detached::by(&mut c, left)
@@ -10293,7 +10509,7 @@ fn spilled_bnel<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[282] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[290] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bnel(s, t, b);
@@ -10307,7 +10523,7 @@ fn spilled_bneli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[283] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[291] }));
     let s = x.load(&mut c, s, 0);
     c.bneli(s, i, b);
     Detached::by(&mut c, left)
@@ -10326,7 +10542,7 @@ fn spilled_bneul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[284] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[292] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bneul(s, t, b);
@@ -10340,7 +10556,7 @@ fn spilled_bneuli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualRe
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[285] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[293] }));
     let s = x.load(&mut c, s, 0);
     c.bneuli(s, i, b);
     Detached::by(&mut c, left)
@@ -10359,7 +10575,7 @@ fn spilled_bnep<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[286] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[294] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bnep(s, t, b);
@@ -10373,7 +10589,7 @@ fn spilled_bnepi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[287] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[295] }));
     let s = x.load(&mut c, s, 0);
     c.bnepi(s, i, b);
     Detached::by(&mut c, left)
@@ -10392,7 +10608,7 @@ fn spilled_bnef<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[288] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[296] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bnef(s, t, b);
@@ -10412,7 +10628,7 @@ fn spilled_bned<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[289] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[297] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bned(s, t, b);
@@ -10426,7 +10642,7 @@ fn spilled_jr<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M:
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[291] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[299] }));
     let s = x.load(&mut c, s, 0);
     c.jr(s);
     Detached::by(&mut c, left)
@@ -10439,7 +10655,7 @@ fn spilled_jalr<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[293] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[301] }));
     let s = x.load(&mut c, s, 0);
     c.jalr(s);
     Detached::by(&mut c, left)
@@ -10457,7 +10673,7 @@ fn spilled_bswapus<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[295] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[303] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10478,7 +10694,7 @@ fn spilled_bswapu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[296] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[304] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10499,7 +10715,7 @@ fn spilled_bswapul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[297] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[305] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10520,7 +10736,7 @@ fn spilled_popcountu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[298] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[306] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10541,7 +10757,7 @@ fn spilled_popcountul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[299] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[307] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10562,7 +10778,7 @@ fn spilled_clzu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[300] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[308] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10583,7 +10799,7 @@ fn spilled_clzul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[301] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[309] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10604,7 +10820,7 @@ fn spilled_ctzu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[302] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[310] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10625,7 +10841,7 @@ fn spilled_ctzul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[303] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[311] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10646,7 +10862,7 @@ fn spilled_sqrtf<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[304] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[312] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
@@ -10667,7 +10883,7 @@ fn spilled_sqrtd<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[305] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[313] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
@@ -10689,7 +10905,7 @@ fn spilled_rotlu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[306] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[314] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10712,7 +10928,7 @@ fn spilled_rotlui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[307] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[315] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10734,7 +10950,7 @@ fn spilled_rotlul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[308] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[316] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10757,7 +10973,7 @@ fn spilled_rotluli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[309] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[317] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10779,7 +10995,7 @@ fn spilled_rotru<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[310] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[318] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10802,7 +11018,7 @@ fn spilled_rotrui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[311] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[319] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10824,7 +11040,7 @@ fn spilled_rotrul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[312] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[320] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10847,7 +11063,7 @@ fn spilled_rotruli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[313] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[321] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10869,7 +11085,7 @@ fn spilled_mulhii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[314] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[322] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10892,7 +11108,7 @@ fn spilled_mulhiii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[315] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[323] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10914,7 +11130,7 @@ fn spilled_mulhiu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[316] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[324] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10937,7 +11153,7 @@ fn spilled_mulhiui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[317] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[325] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10959,7 +11175,7 @@ fn spilled_mulhil<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[318] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[326] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10982,7 +11198,7 @@ fn spilled_mulhili<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[319] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[327] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11004,7 +11220,7 @@ fn spilled_mulhiul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[320] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[328] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11027,7 +11243,7 @@ fn spilled_mulhiuli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[321] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[329] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11049,7 +11265,7 @@ fn spilled_mini<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[322] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[330] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11072,7 +11288,7 @@ fn spilled_minii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[323] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[331] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11094,7 +11310,7 @@ fn spilled_minu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[324] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[332] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11117,7 +11333,7 @@ fn spilled_minui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[325] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[333] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11139,7 +11355,7 @@ fn spilled_minl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[326] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[334] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11162,7 +11378,7 @@ fn spilled_minli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[327] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[335] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11184,7 +11400,7 @@ fn spilled_minul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[328] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[336] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11207,7 +11423,7 @@ fn spilled_minuli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[329] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[337] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11229,7 +11445,7 @@ fn spilled_minf<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[330] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[338] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
@@ -11252,7 +11468,7 @@ fn spilled_mind<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[331] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[339] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
@@ -11275,7 +11491,7 @@ fn spilled_maxi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[332] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[340] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11298,7 +11514,7 @@ fn spilled_maxii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[333] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[341] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11320,7 +11536,7 @@ fn spilled_maxu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[334] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[342] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11343,7 +11559,7 @@ fn spilled_maxui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[335] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[343] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11365,7 +11581,7 @@ fn spilled_maxl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[336] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[344] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11388,7 +11604,7 @@ fn spilled_maxli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[337] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[345] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11410,7 +11626,7 @@ fn spilled_maxul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[338] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[346] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11433,7 +11649,7 @@ fn spilled_maxuli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[339] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[347] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11455,7 +11671,7 @@ fn spilled_maxf<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[340] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[348] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
@@ -11478,7 +11694,7 @@ fn spilled_maxd<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[341] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[349] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
@@ -11501,7 +11717,7 @@ fn spilled_crc32cuc<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[342] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[350] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11524,7 +11740,7 @@ fn spilled_crc32cuci<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[343] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[351] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11546,7 +11762,7 @@ fn spilled_crc32cus<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[344] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[352] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11569,7 +11785,7 @@ fn spilled_crc32cusi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[345] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[353] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11591,7 +11807,7 @@ fn spilled_crc32cu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[346] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[354] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11614,7 +11830,7 @@ fn spilled_crc32cui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[347] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[355] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11636,7 +11852,7 @@ fn spilled_crc32cul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[348] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[356] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11659,7 +11875,7 @@ fn spilled_crc32culi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[349] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[357] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11681,7 +11897,7 @@ fn spilled_movnzi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[350] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[358] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -11704,7 +11920,7 @@ fn spilled_movnzu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[351] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[359] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -11727,7 +11943,7 @@ fn spilled_movnzl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[352] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[360] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -11750,7 +11966,7 @@ fn spilled_movnzul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[353] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[361] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -11773,7 +11989,7 @@ fn spilled_movnzp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[354] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[362] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -11796,7 +12012,7 @@ fn spilled_movzi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[355] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[363] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -11819,7 +12035,7 @@ fn spilled_movzu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[356] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[364] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -11842,7 +12058,7 @@ fn spilled_movzl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[357] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[365] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -11865,7 +12081,7 @@ fn spilled_movzul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[358] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[366] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -11888,7 +12104,7 @@ fn spilled_movzp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[359] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[367] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -11912,7 +12128,7 @@ fn spilled_addoi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[360] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[368] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11946,7 +12162,7 @@ fn spilled_addoii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[361] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[369] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11979,7 +12195,7 @@ fn spilled_addou<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[362] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[370] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12013,7 +12229,7 @@ fn spilled_addoui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[363] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[371] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12046,7 +12262,7 @@ fn spilled_addol<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[364] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[372] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12080,7 +12296,7 @@ fn spilled_addoli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[365] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[373] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12113,7 +12329,7 @@ fn spilled_addoul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[366] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[374] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12147,7 +12363,7 @@ fn spilled_addouli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[367] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[375] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12180,7 +12396,7 @@ fn spilled_suboi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[368] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[376] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12214,7 +12430,7 @@ fn spilled_suboii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[369] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[377] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12247,7 +12463,7 @@ fn spilled_subou<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[370] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[378] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12281,7 +12497,7 @@ fn spilled_suboui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[371] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[379] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12314,7 +12530,7 @@ fn spilled_subol<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[372] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[380] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12348,7 +12564,7 @@ fn spilled_suboli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[373] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[381] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12381,7 +12597,7 @@ fn spilled_suboul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[374] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[382] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12415,7 +12631,7 @@ fn spilled_subouli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[375] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[383] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12448,7 +12664,7 @@ fn spilled_muloi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[376] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[384] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12482,7 +12698,7 @@ fn spilled_muloii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[377] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[385] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12515,7 +12731,7 @@ fn spilled_mulou<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[378] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[386] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12549,7 +12765,7 @@ fn spilled_muloui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[379] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[387] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12582,7 +12798,7 @@ fn spilled_mulol<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[380] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[388] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12616,7 +12832,7 @@ fn spilled_muloli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[381] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[389] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12649,7 +12865,7 @@ fn spilled_muloul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[382] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[390] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12683,7 +12899,7 @@ fn spilled_mulouli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[383] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[391] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12715,7 +12931,7 @@ fn spilled_uldus<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[384] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[392] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12738,7 +12954,7 @@ fn spilled_uldusi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[385] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[393] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12759,7 +12975,7 @@ fn spilled_uldus_local<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[386] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[394] }));
     let kept = d;
     let d = x.target(d, 0);
     c.uldus_local(d, local);
@@ -12780,7 +12996,7 @@ fn spilled_ulds<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[387] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[395] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12803,7 +13019,7 @@ fn spilled_uldsi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[388] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[396] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12819,7 +13035,7 @@ fn spilled_ulds_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[389] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[397] }));
     let kept = d;
     let d = x.target(d, 0);
     c.ulds_local(d, local);
@@ -12840,7 +13056,7 @@ fn spilled_uldu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[390] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[398] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12863,7 +13079,7 @@ fn spilled_uldui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[391] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[399] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12879,7 +13095,7 @@ fn spilled_uldu_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[392] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[400] }));
     let kept = d;
     let d = x.target(d, 0);
     c.uldu_local(d, local);
@@ -12900,7 +13116,7 @@ fn spilled_uldi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[393] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[401] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12923,7 +13139,7 @@ fn spilled_uldii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[394] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[402] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12939,7 +13155,7 @@ fn spilled_uldi_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[395] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[403] }));
     let kept = d;
     let d = x.target(d, 0);
     c.uldi_local(d, local);
@@ -12960,7 +13176,7 @@ fn spilled_uldul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[396] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[404] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12983,7 +13199,7 @@ fn spilled_ulduli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[397] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[405] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -13004,7 +13220,7 @@ fn spilled_uldul_local<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[398] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[406] }));
     let kept = d;
     let d = x.target(d, 0);
     c.uldul_local(d, local);
@@ -13025,7 +13241,7 @@ fn spilled_uldl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[399] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[407] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -13048,7 +13264,7 @@ fn spilled_uldli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[400] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[408] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -13064,7 +13280,7 @@ fn spilled_uldl_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[401] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[409] }));
     let kept = d;
     let d = x.target(d, 0);
     c.uldl_local(d, local);
@@ -13085,7 +13301,7 @@ fn spilled_uldp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[402] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[410] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -13108,7 +13324,7 @@ fn spilled_uldpi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[403] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[411] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -13124,7 +13340,7 @@ fn spilled_uldp_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[404] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[412] }));
     let kept = d;
     let d = x.target(d, 0);
     c.uldp_local(d, local);
@@ -13145,7 +13361,7 @@ fn spilled_ustus<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[405] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[413] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -13166,7 +13382,7 @@ fn spilled_ustusi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[406] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[414] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.ustusi(d, s, i);
@@ -13185,7 +13401,7 @@ fn spilled_ustus_local<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[407] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[415] }));
     let d = x.load(&mut c, d, 0);
     c.ustus_local(d, local);
     Detached::by(&mut c, left)
@@ -13204,7 +13420,7 @@ fn spilled_usts<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[408] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[416] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -13225,7 +13441,7 @@ fn spilled_ustsi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[409] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[417] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.ustsi(d, s, i);
@@ -13239,7 +13455,7 @@ fn spilled_usts_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[410] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[418] }));
     let d = x.load(&mut c, d, 0);
     c.usts_local(d, local);
     Detached::by(&mut c, left)
@@ -13258,7 +13474,7 @@ fn spilled_ustu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[411] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[419] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -13279,7 +13495,7 @@ fn spilled_ustui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[412] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[420] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.ustui(d, s, i);
@@ -13293,7 +13509,7 @@ fn spilled_ustu_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[413] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[421] }));
     let d = x.load(&mut c, d, 0);
     c.ustu_local(d, local);
     Detached::by(&mut c, left)
@@ -13312,7 +13528,7 @@ fn spilled_usti<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[414] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[422] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -13333,7 +13549,7 @@ fn spilled_ustii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[415] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[423] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.ustii(d, s, i);
@@ -13347,7 +13563,7 @@ fn spilled_usti_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[416] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[424] }));
     let d = x.load(&mut c, d, 0);
     c.usti_local(d, local);
     Detached::by(&mut c, left)
@@ -13366,7 +13582,7 @@ fn spilled_ustul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[417] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[425] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -13387,7 +13603,7 @@ fn spilled_ustuli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[418] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[426] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.ustuli(d, s, i);
@@ -13406,7 +13622,7 @@ fn spilled_ustul_local<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[419] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[427] }));
     let d = x.load(&mut c, d, 0);
     c.ustul_local(d, local);
     Detached::by(&mut c, left)
@@ -13425,7 +13641,7 @@ fn spilled_ustl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[420] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[428] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -13446,7 +13662,7 @@ fn spilled_ustli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[421] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[429] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.ustli(d, s, i);
@@ -13460,7 +13676,7 @@ fn spilled_ustl_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[422] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[430] }));
     let d = x.load(&mut c, d, 0);
     c.ustl_local(d, local);
     Detached::by(&mut c, left)
@@ -13479,7 +13695,7 @@ fn spilled_ustp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[423] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[431] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -13500,7 +13716,7 @@ fn spilled_ustpi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[424] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[432] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.ustpi(d, s, i);
@@ -13514,7 +13730,7 @@ fn spilled_ustp_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[425] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[433] }));
     let d = x.load(&mut c, d, 0);
     c.ustp_local(d, local);
     Detached::by(&mut c, left)
@@ -13533,7 +13749,7 @@ fn spilled_bldus<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[426] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[434] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -13556,7 +13772,7 @@ fn spilled_bldusi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[427] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[435] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -13577,7 +13793,7 @@ fn spilled_bldus_local<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[428] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[436] }));
     let kept = d;
     let d = x.target(d, 0);
     c.bldus_local(d, local);
@@ -13598,7 +13814,7 @@ fn spilled_bldu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[429] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[437] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -13621,7 +13837,7 @@ fn spilled_bldui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[430] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[438] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -13637,7 +13853,7 @@ fn spilled_bldu_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[431] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[439] }));
     let kept = d;
     let d = x.target(d, 0);
     c.bldu_local(d, local);
@@ -13658,7 +13874,7 @@ fn spilled_bldul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[432] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[440] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -13681,7 +13897,7 @@ fn spilled_blduli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[433] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[441] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -13702,7 +13918,7 @@ fn spilled_bldul_local<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[434] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[442] }));
     let kept = d;
     let d = x.target(d, 0);
     c.bldul_local(d, local);
@@ -13723,7 +13939,7 @@ fn spilled_bstus<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[435] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[443] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -13744,7 +13960,7 @@ fn spilled_bstusi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[436] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[444] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.bstusi(d, s, i);
@@ -13763,7 +13979,7 @@ fn spilled_bstus_local<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[437] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[445] }));
     let d = x.load(&mut c, d, 0);
     c.bstus_local(d, local);
     Detached::by(&mut c, left)
@@ -13782,7 +13998,7 @@ fn spilled_bstu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[438] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[446] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -13803,7 +14019,7 @@ fn spilled_bstui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[439] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[447] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.bstui(d, s, i);
@@ -13817,7 +14033,7 @@ fn spilled_bstu_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[440] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[448] }));
     let d = x.load(&mut c, d, 0);
     c.bstu_local(d, local);
     Detached::by(&mut c, left)
@@ -13836,7 +14052,7 @@ fn spilled_bstul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[441] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[449] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -13857,7 +14073,7 @@ fn spilled_bstuli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[442] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[450] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.bstuli(d, s, i);
@@ -13876,7 +14092,7 @@ fn spilled_bstul_local<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[443] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[451] }));
     let d = x.load(&mut c, d, 0);
     c.bstul_local(d, local);
     Detached::by(&mut c, left)
@@ -13896,7 +14112,7 @@ fn spilled_ldxc<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[444] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[452] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -13920,7 +14136,7 @@ fn spilled_ldxuc<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[445] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[453] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -13944,7 +14160,7 @@ fn spilled_ldxs<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[446] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[454] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -13968,7 +14184,7 @@ fn spilled_ldxus<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[447] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[455] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -13992,7 +14208,7 @@ fn spilled_ldxi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[448] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[456] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -14016,7 +14232,7 @@ fn spilled_ldxu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[449] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[457] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -14040,7 +14256,7 @@ fn spilled_ldxl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[450] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[458] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -14064,7 +14280,7 @@ fn spilled_ldxul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[451] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[459] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -14088,7 +14304,7 @@ fn spilled_ldxp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[452] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[460] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -14112,7 +14328,7 @@ fn spilled_stxc<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[453] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[461] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -14134,7 +14350,7 @@ fn spilled_stxuc<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[454] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[462] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -14156,7 +14372,7 @@ fn spilled_stxs<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[455] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[463] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -14178,7 +14394,7 @@ fn spilled_stxus<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[456] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[464] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -14200,7 +14416,7 @@ fn spilled_stxi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[457] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[465] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -14222,7 +14438,7 @@ fn spilled_stxu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[458] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[466] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -14244,7 +14460,7 @@ fn spilled_stxl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[459] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[467] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -14266,7 +14482,7 @@ fn spilled_stxul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[460] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[468] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -14288,7 +14504,7 @@ fn spilled_stxp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[461] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[469] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -14309,7 +14525,7 @@ fn spilled_casi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[462] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[470] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -14332,7 +14548,7 @@ fn spilled_casu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[463] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[471] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -14355,7 +14571,7 @@ fn spilled_casl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[464] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[472] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -14378,7 +14594,7 @@ fn spilled_casul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[465] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[473] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -14401,7 +14617,7 @@ fn spilled_casp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[466] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[474] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -14418,7 +14634,7 @@ fn spilled_jtab<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[470] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[478] }));
     let s = x.load(&mut c, s, 0);
     c.jtab(s);
     Detached::by(&mut c, left)
@@ -14431,7 +14647,7 @@ fn spilled_prefetch<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: Virtual
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[471] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[479] }));
     let s = x.load(&mut c, s, 0);
     c.prefetch(s, i);
     Detached::by(&mut c, left)

@@ -388,7 +388,11 @@ impl<'f> Stepper<'f> {
     /// A value formatted by its type; pointers relative to the memory that they point into.
     fn show(&self, ty: Option<Type>, value: u64) -> String {
         match ty {
-            Some(Type::C | Type::Uc | Type::S | Type::Us | Type::I) => (value as i32).to_string(),
+            Some(Type::C) => (value as i8).to_string(),
+            Some(Type::Uc) => (value as u8).to_string(),
+            Some(Type::S) => (value as i16).to_string(),
+            Some(Type::Us) => (value as u16).to_string(),
+            Some(Type::I) => (value as i32).to_string(),
             Some(Type::U) => (value as u32).to_string(),
             Some(Type::L) | None => (value as i64).to_string(),
             Some(Type::Ul) => value.to_string(),

@@ -25,9 +25,13 @@ struct Trial {
 }
 
 impl Trial {
-    /// The type of the first operand. A remainder is an unsigned, whatever the data.
+    /// The type of the first operand. A remainder is an unsigned, whatever the data; what is returned is any int.
     fn source(&self) -> Type {
-        if self.instruction.op == "crc32c" { Type::U } else { self.instruction.source }
+        match self.instruction.family {
+            _ if self.instruction.op == "crc32c" => Type::U,
+            Family::Return => self.instruction.source.held(),
+            _ => self.instruction.source,
+        }
     }
 
     /// Whether the second operand is a register.
@@ -64,12 +68,9 @@ impl Trial {
                 Some(left)
             }
             Family::Set => Some((immediate as u64) << (64 - bits) >> (64 - bits)),
-            Family::Load
-            | Family::Store
-            | Family::IndexedLoad
-            | Family::IndexedStore
-            | Family::Return
-            | Family::Nullary => Some(left),
+            Family::Load | Family::Store | Family::IndexedLoad | Family::IndexedStore | Family::Nullary => Some(left),
+            Family::Return if ty != ty.held() => Some(interpreter::load(ty, bits, left)),
+            Family::Return => Some(left),
             Family::Label | Family::Register => None,
         };
         self.result = result.unwrap_or(0);
@@ -457,6 +458,7 @@ impl Batch<'_> {
             Family::Return if ty == Type::V => {}
             Family::Return => {
                 // An int is returned in a long; only its own bits are defined.
+                let bits = held_bits;
                 let skip = if self.tools.little || ty.is_float() { 0 } else { (self.long - bits) as usize / 8 };
                 let offset = RETURN_OFFSET + skip;
                 expected.push(Expected { offset, bits, value: result, ty, what: "returned value" });

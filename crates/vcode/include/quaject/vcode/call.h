@@ -3,7 +3,11 @@
 
        qjv_argument arguments[] = {qjv_in(x), qjv_value(7)};
        qjv_call(&a, "%l%l", qjv_at_address((uintptr_t)labs_of_sum), arguments, 2);      result in V_RESULT or V_FRESULT
-       qjv_tail_call(&a, "%l%l", ...);                                                  in place of a return */
+       qjv_tail_call(&a, "%l%l", ...);                                                  in place of a return
+       qjv_call(&a, "%p...%d", qjv_at_address((uintptr_t)printf), arguments, 2);         `...` as in the prototype
+
+   Arguments of 8 and 16 bits are extended from the low bits of their registers. A function that returns a type of 8 or 16
+   bits may leave the bits above it undefined: convert V_RESULT with qjv_cvi2c, qjv_cvi2uc, qjv_cvi2s or qjv_cvi2us. */
 #ifndef QUAJECT_VCODE_CALL_H
 #define QUAJECT_VCODE_CALL_H
 
@@ -19,7 +23,8 @@ enum { QJV_OUTGOING = 32, QJV_HOME = 64, QJV_EXTENDS = 1, QJV_COUNTS_FLOATS = 0 
 enum { QJV_OUTGOING = 0, QJV_HOME = 0, QJV_EXTENDS = 0, QJV_COUNTS_FLOATS = 0 };
 #endif
 
-/* A register, of the file that the type says, or an integer or pointer constant. */
+/* A register, of the file that the type says, or an integer or pointer constant, which is an error if it does not fit its
+   type as a number with or without sign. */
 typedef enum { QJV_REGISTER, QJV_CONSTANT } qjv_operand;
 typedef struct { qjv_operand kind; v_reg reg; int64_t value; } qjv_argument;
 /* The callee: the function at an address, or whose address is in a register. */
@@ -81,10 +86,36 @@ QJV_OUTLINE void qjv_make_moves(qjv_asm *c, qjv_moves *moves, int is_float, v_va
     }
 }
 
-/* Extends a shorter value to a long, if the convention requires it. */
+/* Extends a shorter value as the convention requires: one of 8 or 16 bits to an int, an int to a long on some machines. */
 QJV_INLINE void qjv_extend(qjv_asm *c, char type, v_reg reg) {
-    if (type == 'i' || type == 's' || type == 'c') qjv_cvi2l(c, reg, reg);
-    else if (type == 'u') qjv_cvu2l(c, reg, reg);
+    if (QJV_EXTENDS && type == 'i') qjv_cvi2l(c, reg, reg);
+    else if (QJV_EXTENDS && type == 'u') qjv_cvu2l(c, reg, reg);
+    else qjv_extend_narrow(c, type, reg, reg);
+}
+
+QJV_INLINE unsigned qjv_bits_of(char type) {
+    return type == 'c' || type == 'b' ? 8 : type == 's' || type == 'h' ? 16 : type == 'i' || type == 'u' ? 32
+                                                                           : 8 * (unsigned)sizeof(long);
+}
+
+/* Whether a constant fits a type, as a number with or without sign: none of its bits is lost. */
+QJV_INLINE int qjv_fits_type(char type, int64_t value) {
+    unsigned bits = qjv_bits_of(type);
+    return bits == 64 || (value >= -((int64_t)1 << (bits - 1)) && value < (int64_t)1 << bits);
+}
+
+/* What a register must hold to pass a constant as this type. */
+QJV_OUTLINE long qjv_register_value(char type, int64_t value) {
+    switch (type) {
+    case 'c': return (int8_t)value;
+    case 'b': return (uint8_t)value;
+    case 's': return (int16_t)value;
+    case 'h': return (uint16_t)value;
+    /* Registers of machines that do not extend such values to a long hold them sign-extended, or in any way. */
+    case 'u': return QJV_EXTENDS ? (long)(uint32_t)value : (long)(int32_t)value;
+    case 'i': return (int32_t)value;
+    default: return (long)value;
+    }
 }
 
 QJV_OUTLINE void qjv_push_argument(qjv_asm *c, char type, v_variable at, qjv_argument argument) {
@@ -96,9 +127,9 @@ QJV_OUTLINE void qjv_push_argument(qjv_asm *c, char type, v_variable at, qjv_arg
     } else if (type == 'd') {
         qjv_std_local(c, argument.reg, at);
     } else if (argument.kind == QJV_CONSTANT) {
-        qjv_setl(c, QJV_SECOND_SCRATCH, (long)argument.value);
+        qjv_setl(c, QJV_SECOND_SCRATCH, qjv_register_value(type, argument.value));
         qjv_stl_local(c, QJV_SECOND_SCRATCH, at);
-    } else if (QJV_EXTENDS) {
+    } else if (QJV_EXTENDS || qjv_is_narrow(type)) {
         qjv_movl(c, QJV_SECOND_SCRATCH, argument.reg);
         qjv_extend(c, type, QJV_SECOND_SCRATCH);
         qjv_stl_local(c, QJV_SECOND_SCRATCH, at);
@@ -109,12 +140,14 @@ QJV_OUTLINE void qjv_push_argument(qjv_asm *c, char type, v_variable at, qjv_arg
 
 /* Bytes of stack that arguments take; -1 if they are not as many as the types, the types are malformed, or a client's
    convention assigns an invalid location. */
-QJV_OUTLINE int64_t qjv_argument_bytes(qjv_asm *c, const char *types, size_t count) {
+QJV_OUTLINE int64_t qjv_argument_bytes(qjv_asm *c, const char *types, const qjv_argument *arguments, size_t count) {
     const qjv_convention *client = qjv_client(c->f);
-    qjv_places places = {{0, 0, 0}, 0, 0, 0};
+    qjv_places places = {qjv_first_argument(types), 0, 0, 0};
     qjv_error error = client ? qjv_check_places(client, types, &places) : QJV_OK;
+    const char *text = types;
+    qjv_counters counters = places.counters;
     char type;
-    while (!client && (type = qjv_next_type(&types)) != 0) {
+    while (!client && (type = qjv_next_argument(&places.counters, &types)) != 0) {
         if (type == '?') {
             error = QJV_ERROR_SIGNATURE;
             break;
@@ -123,6 +156,12 @@ QJV_OUTLINE int64_t qjv_argument_bytes(qjv_asm *c, const char *types, size_t cou
         places.count++;
     }
     if (!error && places.count != count) error = QJV_ERROR_ARGUMENTS;
+    for (size_t index = 0; !error && index < count; index++) {
+        type = qjv_next_argument(&counters, &text);
+        if (arguments[index].kind != QJV_CONSTANT) continue;
+        if (qjv_is_float(type)) error = QJV_ERROR_ARGUMENTS;
+        else if (!qjv_fits_type(type, arguments[index].value)) error = QJV_ERROR_IMMEDIATE;
+    }
     if (error) {
         qjv_fail(c, error);
         return -1;
@@ -141,12 +180,12 @@ QJV_OUTLINE int64_t qjv_argument_bytes(qjv_asm *c, const char *types, size_t cou
 QJV_OUTLINE long qjv_place_arguments(qjv_asm *c, const char *types, qjv_target target, const qjv_argument *arguments,
                                      v_variable transfer) {
     qjv_moves ints = {{0}, {0}, 0}, floats = {{0}, {0}, 0};
-    qjv_counters counters = {0, 0, 0};
+    qjv_counters counters = qjv_first_argument(types);
     const char *text = types;
     long in_registers = 0;
     char type;
     if (target.kind == QJV_REGISTER) qjv_move(c, &ints, qjv_number(target.reg), qjv_number(QJV_SCRATCH));
-    for (size_t index = 0; (type = qjv_next_type(&text)) != 0; index++) {
+    for (size_t index = 0; (type = qjv_next_argument(&counters, &text)) != 0; index++) {
         qjv_place place = qjv_place_of(c->f, &counters, type);
         qjv_argument argument = arguments[index];
         v_variable at = {(int32_t)(QJV_BIAS + QJV_OUTGOING + place.at)};
@@ -162,14 +201,14 @@ QJV_OUTLINE long qjv_place_arguments(qjv_asm *c, const char *types, qjv_target t
         }
     }
     qjv_make_moves(c, &ints, 0, transfer);
-    counters.integer = counters.floating = counters.stack = 0;
+    counters = qjv_first_argument(types);
     text = types;
-    for (size_t index = 0; (type = qjv_next_type(&text)) != 0; index++) {
+    for (size_t index = 0; (type = qjv_next_argument(&counters, &text)) != 0; index++) {
         qjv_place place = qjv_place_of(c->f, &counters, type);
         qjv_argument argument = arguments[index];
         v_variable second = {transfer.offset + 4};
         if (place.kind == QJV_IN_INT && argument.kind == QJV_CONSTANT) {
-            qjv_setl(c, qjv_reg(place.at), (long)argument.value);
+            qjv_setl(c, qjv_reg(place.at), qjv_register_value(type, argument.value));
         } else if (place.kind == QJV_IN_INT && qjv_is_float(type)) {
             if (type == 'f') qjv_stf_local(c, argument.reg, transfer);
             else qjv_std_local(c, argument.reg, transfer);
@@ -181,12 +220,12 @@ QJV_OUTLINE long qjv_place_arguments(qjv_asm *c, const char *types, qjv_target t
         }
     }
     qjv_make_moves(c, &floats, 1, transfer);
-    counters.integer = counters.floating = counters.stack = 0;
+    counters = qjv_first_argument(types);
     text = types;
-    while (QJV_EXTENDS + QJV_SINGLE_SHIFT != 0 && (type = qjv_next_type(&text)) != 0) {
+    while ((type = qjv_next_argument(&counters, &text)) != 0) {
         qjv_place place = qjv_place_of(c->f, &counters, type);
         if (place.kind == QJV_IN_INT) qjv_extend(c, type, qjv_reg(place.at));
-        else if (place.kind == QJV_IN_FLOAT && type == 'f')
+        else if (QJV_SINGLE_SHIFT && place.kind == QJV_IN_FLOAT && type == 'f')
             qjv_movf(c, qjv_reg(place.at + QJV_SINGLE_SHIFT), qjv_reg(place.at));
     }
     return in_registers;
@@ -210,7 +249,7 @@ QJV_OUTLINE void qjv_save_around_call(qjv_asm *c, int what) {
 /* Calls a function. Its result is then in V_RESULT or V_FRESULT; temporaries do not survive, except those that
    are used as persistent registers and saved around calls. */
 QJV_OUTLINE void qjv_call_outlined(qjv_asm *c, const char *types, qjv_target target, const qjv_argument *arguments, size_t count) {
-    int64_t bytes = qjv_argument_bytes(c, types, count), pushed;
+    int64_t bytes = qjv_argument_bytes(c, types, arguments, count), pushed;
     long floats;
     v_variable transfer;
     qjv_note_call(c);
@@ -223,7 +262,7 @@ QJV_OUTLINE void qjv_call_outlined(qjv_asm *c, const char *types, qjv_target tar
     if (pushed) qjv_enter(c, pushed);
     floats = qjv_place_arguments(c, types, target, arguments, transfer);
     if (target.kind == QJV_CONSTANT) qjv_setl(c, QJV_SCRATCH, (long)target.value);
-    if (QJV_COUNTS_FLOATS && floats) qjv_setl(c, V_RESULT, floats);
+    if (QJV_COUNTS_FLOATS && (floats || strchr(types, '.'))) qjv_setl(c, V_RESULT, floats);
     qjv_jalr(c, QJV_SCRATCH);
     if (pushed) qjv_leave(c, pushed);
     qjv_save_around_call(c, 'l');
@@ -242,7 +281,7 @@ QJV_OUTLINE int qjv_is_carried_out(const qjv_function *f, qjv_place place) {
    function preserves. */
 QJV_OUTLINE void qjv_tail_call_outlined(qjv_asm *c, const char *types, qjv_target target, const qjv_argument *arguments, size_t count) {
     const v_label tail = {QJV_TAIL};
-    qjv_counters counters = {0, 0, 0};
+    qjv_counters counters = qjv_first_argument(types);
     const char *text = types;
     long floats;
     char type;
@@ -251,8 +290,8 @@ QJV_OUTLINE void qjv_tail_call_outlined(qjv_asm *c, const char *types, qjv_targe
         qjv_fail(c, QJV_ERROR_REGISTER_TAKEN);
         return;
     }
-    if (qjv_argument_bytes(c, types, count) < 0) return;
-    while ((type = qjv_next_type(&text)) != 0) {
+    if (qjv_argument_bytes(c, types, arguments, count) < 0) return;
+    while ((type = qjv_next_argument(&counters, &text)) != 0) {
         if (qjv_is_carried_out(c->f, qjv_place_of(c->f, &counters, type))) continue;
         qjv_fail(c, QJV_ERROR_ARGUMENTS);
         return;
@@ -260,7 +299,7 @@ QJV_OUTLINE void qjv_tail_call_outlined(qjv_asm *c, const char *types, qjv_targe
     floats = qjv_place_arguments(c, types, target, arguments, qjv_transfer(c->f));
     if (target.kind == QJV_CONSTANT) qjv_setl(c, QJV_SECOND_SCRATCH, (long)target.value);
     else if (qjv_number(QJV_SCRATCH) != qjv_number(QJV_SECOND_SCRATCH)) qjv_movl(c, QJV_SECOND_SCRATCH, QJV_SCRATCH);
-    if (QJV_COUNTS_FLOATS && floats) qjv_setl(c, V_RESULT, floats);
+    if (QJV_COUNTS_FLOATS && (floats || strchr(types, '.'))) qjv_setl(c, V_RESULT, floats);
     c->f->tail = 1;
     qjv_j(c, tail);
 }

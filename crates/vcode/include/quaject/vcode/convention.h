@@ -34,7 +34,9 @@ enum { QJV_INCOMING = 0, QJV_BOTTOM = 0, QJV_BIAS = 0, QJV_SINGLE_AT = 0, QJV_SI
        QJV_SITE_BACK = 0, QJV_JUMP_BYTES = 4, QJV_DELAY_SLOTS = 0, QJV_PROLOGUE = 128, QJV_RED_ZONE = 0 };
 #endif
 
-typedef struct { uint32_t integer, floating, stack; } qjv_counters;
+/* Whether an argument is one of a variadic function, and on which side of the `...` of its prototype. */
+enum { QJV_NOT_VARIADIC, QJV_VARIADIC_FIXED, QJV_VARIADIC_REST };
+typedef struct { uint32_t integer, floating, stack, variadic; } qjv_counters;
 /* The location of a parameter: registers by number, or bytes of stack. */
 enum { QJV_IN_INT, QJV_IN_FLOAT, QJV_IN_PAIR, QJV_ON_STACK };
 typedef struct { int kind; uint32_t at, second; } qjv_place;
@@ -54,7 +56,7 @@ QJV_INLINE qjv_place qjv_place_among(qjv_counters *counters, char type, const ui
     uint32_t size = type == 'd' ? 8 : 4;
     at = (counters->stack + size - 1) & ~(size - 1);
     counters->stack = at + size;
-    if (qjv_is_float(type) && !counters->integer && counters->floating < floats)
+    if (qjv_is_float(type) && !counters->integer && !counters->variadic && counters->floating < floats)
         return qjv_make_place(QJV_IN_FLOAT, float_args[counters->floating++], 0);
     counters->integer = 1;
     if (at / 4 >= ints) return qjv_make_place(QJV_ON_STACK, at, 0);
@@ -64,7 +66,7 @@ QJV_INLINE qjv_place qjv_place_among(qjv_counters *counters, char type, const ui
 #elif defined(__sparc__) || defined(__powerpc64__)
     at = counters->stack;
     counters->stack += 8;
-    if (qjv_is_float(type)) {
+    if (qjv_is_float(type) && counters->variadic != QJV_VARIADIC_REST) {
 #if defined(__sparc__)
         uint32_t which = at / 8;
 #else
@@ -84,7 +86,11 @@ QJV_INLINE qjv_place qjv_place_among(qjv_counters *counters, char type, const ui
         return qjv_make_place(QJV_IN_INT, int_args[at], 0);
     }
 #else
+#if defined(__riscv)
+    if (qjv_is_float(type) && counters->variadic != QJV_VARIADIC_REST) {
+#else
     if (qjv_is_float(type)) {
+#endif
         at = counters->floating++;
         if (at < floats) return qjv_make_place(QJV_IN_FLOAT, float_args[at], 0);
     }
@@ -106,18 +112,23 @@ QJV_INLINE qjv_place qjv_next_place(qjv_counters *counters, char type) {
     return qjv_place_among(counters, type, qjv_int_args, QJV_COUNT(qjv_int_args), qjv_float_args, QJV_COUNT(qjv_float_args));
 }
 
-/* The next type of a type string, by its last letter, 'u' standing for itself; 0 at the end, '?' if malformed. */
+/* The next type of a type string, by its last letter, 'u' standing for itself, 'b' and 'h' for uc and us; 0 at the end, '.'
+   for `...`, '?' if malformed. */
 QJV_INLINE char qjv_next_type(const char **text) {
     const char *at = *text;
     char letter;
     while (*at == ' ') at++;
     if (!*at) return 0;
-    if (*at != '%') return '?';
+    if (*at != '%') {
+        if (strncmp(at, "...", 3) != 0) return '?';
+        *text = at + 3;
+        return '.';
+    }
     letter = at[1];
     at += 2;
     switch (letter) {
     case 'u':
-        if (*at == 'c' || *at == 's') at++;
+        if (*at == 'c' || *at == 's') letter = *at++ == 'c' ? 'b' : 'h';
         else if (*at == 'l') at++, letter = 'l';
         break;
     case 'c': case 's': case 'i': case 'l': case 'p': case 'f': case 'd': break;
@@ -125,6 +136,27 @@ QJV_INLINE char qjv_next_type(const char **text) {
     }
     *text = at;
     return letter;
+}
+
+/* Whether a type has 8 or 16 bits. */
+QJV_INLINE int qjv_is_narrow(char type) { return type == 'c' || type == 'b' || type == 's' || type == 'h'; }
+
+/* The locations of the arguments of a type string, in order. */
+QJV_INLINE qjv_counters qjv_first_argument(const char *types) {
+    qjv_counters counters = {0, 0, 0, QJV_NOT_VARIADIC};
+    if (strchr(types, '.')) counters.variadic = QJV_VARIADIC_FIXED;
+    return counters;
+}
+
+/* The next type of a call: after `...` the rest begins, in which C passes a double for a float. */
+QJV_INLINE char qjv_next_argument(qjv_counters *counters, const char **text) {
+    char type = qjv_next_type(text);
+    if (type == '.') {
+        if (counters->variadic == QJV_VARIADIC_REST) return '?';
+        counters->variadic = QJV_VARIADIC_REST;
+        type = qjv_next_type(text);
+    }
+    return type == '.' || (type == 'f' && counters->variadic == QJV_VARIADIC_REST) ? '?' : type;
 }
 
 /* Neither class, for qjv_classify: functions do not use the register. */
@@ -253,7 +285,7 @@ QJV_COLD qjv_error qjv_check_convention(const qjv_convention *convention) {
 
 QJV_COLD qjv_place qjv_client_place(const qjv_convention *convention, qjv_counters *counters, char type) {
     const qjv_registers *ints = &convention->ints, *floats = &convention->floats;
-    if (convention->place) return convention->place(convention, counters, type);
+    if (convention->place) return convention->place(convention, counters, type == 'b' || type == 'h' ? 'u' : type);
     return qjv_place_among(counters, type, ints->args, ints->arguments, floats->args, floats->arguments);
 }
 
@@ -275,7 +307,8 @@ typedef struct { qjv_counters counters; uint64_t ints, floats; size_t count; } q
 QJV_COLD qjv_error qjv_check_places(const qjv_convention *convention, const char *types, qjv_places *places) {
     char type;
     memset(places, 0, sizeof *places);
-    while ((type = qjv_next_type(&types)) != 0) {
+    places->counters = qjv_first_argument(types);
+    while ((type = qjv_next_argument(&places->counters, &types)) != 0) {
         uint32_t before = places->counters.stack, size = type == 'd' ? 8 : sizeof(long);
         int is_pair = type == 'd' && sizeof(long) == 4, possible = 0;
         qjv_place place;

@@ -108,6 +108,24 @@ QJV_INLINE qjv_place qjv_place_of(const qjv_function *f, qjv_counters *counters,
     return f->client ? qjv_client_place(f->convention, counters, type) : qjv_next_place(counters, type);
 }
 
+/* Whether callers may leave the bits above a parameter of 8 or 16 bits undefined. */
+#if defined(__x86_64__) || defined(__aarch64__)
+enum { QJV_EXTENDS_PARAMETERS = 1 };
+#else
+enum { QJV_EXTENDS_PARAMETERS = 0 };
+#endif
+
+/* Extends the low 8 or 16 bits of a register to an int, if the type is that narrow. */
+QJV_INLINE void qjv_extend_narrow(qjv_asm *c, char type, v_reg d, v_reg s) {
+    switch (type) {
+    case 'c': qjv_cvi2c(c, d, s); break;
+    case 'b': qjv_cvi2uc(c, d, s); break;
+    case 's': qjv_cvi2s(c, d, s); break;
+    case 'h': qjv_cvi2us(c, d, s); break;
+    default: break;
+    }
+}
+
 /* The state of parameters while a function begins. */
 typedef struct { qjv_counters counters; const char *text; int elsewhere; } qjv_arrivals;
 
@@ -119,7 +137,7 @@ QJV_INLINE int qjv_parameter(qjv_asm *c, qjv_arrivals *arrivals, v_reg *param, i
     char type = qjv_next_type(&arrivals->text);
     qjv_place place;
     if (!type) return 0;
-    if (type == '?') {
+    if (type == '?' || type == '.') {
         qjv_fail(c, QJV_ERROR_SIGNATURE);
         arrivals->elsewhere = 0;
         return 0;
@@ -129,6 +147,7 @@ QJV_INLINE int qjv_parameter(qjv_asm *c, qjv_arrivals *arrivals, v_reg *param, i
     if (place.kind == QJV_IN_INT) {
         f->int_free &= ~qjv_int_bit[place.at];
         *param = qjv_reg(place.at);
+        if (QJV_EXTENDS_PARAMETERS) qjv_extend_narrow(c, type, *param, *param);
         arrivals->elsewhere |= qjv_is_float(type);
     } else if (place.kind == QJV_IN_FLOAT) {
         f->float_free &= ~qjv_float_bit[place.at];
@@ -143,7 +162,7 @@ QJV_INLINE int qjv_parameter(qjv_asm *c, qjv_arrivals *arrivals, v_reg *param, i
 
 /* Parameters of a type string that is not constant. */
 QJV_OUTLINE int qjv_parameters(qjv_asm *c, const char *types, v_reg *params) {
-    qjv_arrivals arrivals = {{0, 0, 0}, types, !c->f->leaf};
+    qjv_arrivals arrivals = {{0, 0, 0, 0}, types, !c->f->leaf};
     while (qjv_parameter(c, &arrivals, params, QJV_ANY)) params++;
     return arrivals.elsewhere;
 }
@@ -177,7 +196,7 @@ QJV_INLINE void qjv_open(qjv_asm *c, qjv_function *f, qjv_region region, int kin
 }
 
 QJV_INLINE void qjv_arrive(qjv_asm *c, const char *types, v_reg *params) {
-    qjv_arrivals arrivals = {{0, 0, 0}, types, !c->f->leaf};
+    qjv_arrivals arrivals = {{0, 0, 0, 0}, types, !c->f->leaf};
     /* Unrolled, so that the compiler folds it for a literal. */
     if (__builtin_constant_p(types[0]) && QJV_FOLDS) {
         if (qjv_parameter(c, &arrivals, params, QJV_NATIVE) && qjv_parameter(c, &arrivals, params + 1, QJV_NATIVE) &&
@@ -218,6 +237,7 @@ QJV_COLD void qjv_adopt(qjv_asm *c, size_t length, const char *types, const qjv_
     qjv_places places;
     qjv_error error = qjv_check_convention(convention);
     if (!error) error = qjv_check_places(convention, types, &places);
+    if (!error && places.counters.variadic) error = QJV_ERROR_SIGNATURE;
     if (error) {
         qjv_failed(f, error);
         return;
@@ -267,13 +287,13 @@ QJV_INLINE void qjv_new_register(qjv_asm *c, v_reg *reg, int is_float) {
 QJV_OUTLINE void qjv_move_parameters(qjv_asm *c, const char *types, v_reg *params) {
     qjv_function *f = c->f;
     for (int stack = 0; stack < 2; stack++) {
-        qjv_counters counters = {0, 0, 0};
+        qjv_counters counters = {0, 0, 0, 0};
         const char *text = types;
         char type;
         for (uint32_t index = 0; (type = qjv_next_type(&text)) != 0; index++) {
             qjv_place place = qjv_place_of(f, &counters, type);
             int32_t at = (int32_t)(QJV_INCOMING + place.at);
-            v_reg from = params[index], to;
+            v_reg from = params[index], to = qjv_reg(0);
             if ((place.kind == QJV_ON_STACK) != stack) continue;
             if (place.kind == QJV_IN_PAIR || (place.kind == QJV_IN_INT && qjv_is_float(type))) {
                 v_variable transfer, second;
@@ -293,6 +313,7 @@ QJV_OUTLINE void qjv_move_parameters(qjv_asm *c, const char *types, v_reg *param
                 if (type == 'f') qjv_ldfi(c, to, QJV_SCRATCH, at + QJV_SINGLE_AT);
                 else if (type == 'd') qjv_lddi(c, to, QJV_SCRATCH, at);
                 else qjv_ldli(c, to, QJV_SCRATCH, at);
+                if (QJV_EXTENDS_PARAMETERS) qjv_extend_narrow(c, type, to, to);
             } else if (f->leaf) {
                 continue;
             } else if (qjv_is_float(type)) {

@@ -51,6 +51,17 @@ pub(super) fn canonical(ty: Type, long: u32, value: i64) -> i64 {
     }
 }
 
+/// A value converted to a type of 8 or 16 bits; others are left.
+pub(super) fn low_bits(ty: Type, value: i64) -> i64 {
+    match ty {
+        Type::C => i64::from(value as i8),
+        Type::Uc => i64::from(value as u8),
+        Type::S => i64::from(value as i16),
+        Type::Us => i64::from(value as u16),
+        Type::I | Type::U | Type::L | Type::Ul | Type::P | Type::F | Type::D => value,
+    }
+}
+
 /// Whether every machine loads the constant in one instruction.
 pub(super) fn is_short_constant(value: i64) -> bool {
     (-1024..1024).contains(&value)

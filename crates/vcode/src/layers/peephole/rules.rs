@@ -3,7 +3,7 @@
 
 use super::constants::{
     Identity, ValueClass, binary, bits, canonical, class, identity, identity_of_equals, is_short_constant,
-    is_short_offset, is_signed, is_taken, mirrored, unary,
+    is_short_offset, is_signed, is_taken, low_bits, mirrored, unary,
 };
 use super::window::{Window, has_fixed_registers, number};
 use super::{Form, Held, NONE, Shape};
@@ -211,13 +211,13 @@ impl Window {
         }
         let constant = self.constant(new.from[0], source_class(shape, 0)?)?;
         let value = match shape.family {
-            Family::Convert => canonical(ty, self.long, constant),
+            Family::Convert => canonical(ty, self.long, low_bits(ty, constant)),
             _ => unary(shape.op, ty, self.long, canonical(ty, self.long, constant))?,
         };
         if !is_short_constant(value) {
             return None;
         }
-        self.set(new, ty, value)
+        self.set(new, if ty.is_narrow() { Type::I } else { ty }, value)
     }
 
     /// Folds a constant index, and a constant that was added to the base, into the offset of a load or store whose base

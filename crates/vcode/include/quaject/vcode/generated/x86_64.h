@@ -1946,31 +1946,55 @@ QJV_INLINE void qjv_setd(qjv_asm *c, v_reg d, double value) {
     qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
-/* Convert an int. Type `u`. Operands `d, s`. */
+/* Convert an int; to a narrower type its low bits, extended to an int. Type `c`. Operands `d, s`. */
+QJV_INLINE void qjv_cvi2c(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 4);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc0be0f40) | qjv_spread(d.r | s.b, 0, 3), 4);
+}
+
+/* Convert an int; to a narrower type its low bits, extended to an int. Type `uc`. Operands `d, s`. */
+QJV_INLINE void qjv_cvi2uc(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 4);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc0b60f40) | qjv_spread(d.r | s.b, 0, 3), 4);
+}
+
+/* Convert an int; to a narrower type its low bits, extended to an int. Type `s`. Operands `d, s`. */
+QJV_INLINE void qjv_cvi2s(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 4);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc0bf0f40) | qjv_spread(d.r | s.b, 0, 3), 4);
+}
+
+/* Convert an int; to a narrower type its low bits, extended to an int. Type `us`. Operands `d, s`. */
+QJV_INLINE void qjv_cvi2us(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 4);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc0b70f40) | qjv_spread(d.r | s.b, 0, 3), 4);
+}
+
+/* Convert an int; to a narrower type its low bits, extended to an int. Type `u`. Operands `d, s`. */
 QJV_INLINE void qjv_cvi2u(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
 }
 
-/* Convert an int. Type `l`. Operands `d, s`. */
+/* Convert an int; to a narrower type its low bits, extended to an int. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvi2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc06348) | (uint64_t)(d.r | s.b), 3);
 }
 
-/* Convert an int. Type `ul`. Operands `d, s`. */
+/* Convert an int; to a narrower type its low bits, extended to an int. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_cvi2ul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc06348) | (uint64_t)(d.r | s.b), 3);
 }
 
-/* Convert an int. Type `f`. Operands `d, s`. */
+/* Convert an int; to a narrower type its low bits, extended to an int. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_cvi2f(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 5);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc02a0f40f3) | qjv_spread(d.r | s.b, 1, 4), 5);
 }
 
-/* Convert an int. Type `d`. Operands `d, s`. */
+/* Convert an int; to a narrower type its low bits, extended to an int. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_cvi2d(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 5);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc02a0f40f2) | qjv_spread(d.r | s.b, 1, 4), 5);
@@ -2752,7 +2776,7 @@ QJV_INLINE void qjv_std_local(qjv_asm *c, v_reg d, v_variable local) {
     }
 }
 
-/* Return a value, through the epilogue if there is one. */
+/* Return a value, through the epilogue if there is one; of a narrow type the low bits. */
 QJV_INLINE void qjv_retv(qjv_asm *c) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 5);
@@ -2761,7 +2785,47 @@ QJV_INLINE void qjv_retv(qjv_asm *c) {
     qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
-/* Return a value, through the epilogue if there is one. Type `i`. Operands `s`. */
+/* Return a value, through the epilogue if there is one; of a narrow type the low bits. Type `c`. Operands `s`. */
+QJV_INLINE void qjv_retc(qjv_asm *c, v_reg s) {
+    v_label b = {QJV_EPILOGUE};
+    qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc0be0f40) | qjv_spread(qjv_reg(0).r | s.b, 0, 3), 4);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xe9), 5);
+    qjv_refer(c, c->ip - 4, 0, b, at);
+}
+
+/* Return a value, through the epilogue if there is one; of a narrow type the low bits. Type `uc`. Operands `s`. */
+QJV_INLINE void qjv_retuc(qjv_asm *c, v_reg s) {
+    v_label b = {QJV_EPILOGUE};
+    qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc0b60f40) | qjv_spread(qjv_reg(0).r | s.b, 0, 3), 4);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xe9), 5);
+    qjv_refer(c, c->ip - 4, 0, b, at);
+}
+
+/* Return a value, through the epilogue if there is one; of a narrow type the low bits. Type `s`. Operands `s`. */
+QJV_INLINE void qjv_rets(qjv_asm *c, v_reg s) {
+    v_label b = {QJV_EPILOGUE};
+    qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc0bf0f40) | qjv_spread(qjv_reg(0).r | s.b, 0, 3), 4);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xe9), 5);
+    qjv_refer(c, c->ip - 4, 0, b, at);
+}
+
+/* Return a value, through the epilogue if there is one; of a narrow type the low bits. Type `us`. Operands `s`. */
+QJV_INLINE void qjv_retus(qjv_asm *c, v_reg s) {
+    v_label b = {QJV_EPILOGUE};
+    qjv_space(c, 9);
+    uint32_t at = qjv_label_at(c, b);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc0b70f40) | qjv_spread(qjv_reg(0).r | s.b, 0, 3), 4);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xe9), 5);
+    qjv_refer(c, c->ip - 4, 0, b, at);
+}
+
+/* Return a value, through the epilogue if there is one; of a narrow type the low bits. Type `i`. Operands `s`. */
 QJV_INLINE void qjv_reti(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
@@ -2776,7 +2840,7 @@ QJV_INLINE void qjv_reti(qjv_asm *c, v_reg s) {
     }
 }
 
-/* Return a value, through the epilogue if there is one. Type `u`. Operands `s`. */
+/* Return a value, through the epilogue if there is one; of a narrow type the low bits. Type `u`. Operands `s`. */
 QJV_INLINE void qjv_retu(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
@@ -2791,7 +2855,7 @@ QJV_INLINE void qjv_retu(qjv_asm *c, v_reg s) {
     }
 }
 
-/* Return a value, through the epilogue if there is one. Type `l`. Operands `s`. */
+/* Return a value, through the epilogue if there is one; of a narrow type the low bits. Type `l`. Operands `s`. */
 QJV_INLINE void qjv_retl(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
@@ -2806,7 +2870,7 @@ QJV_INLINE void qjv_retl(qjv_asm *c, v_reg s) {
     }
 }
 
-/* Return a value, through the epilogue if there is one. Type `ul`. Operands `s`. */
+/* Return a value, through the epilogue if there is one; of a narrow type the low bits. Type `ul`. Operands `s`. */
 QJV_INLINE void qjv_retul(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
@@ -2821,7 +2885,7 @@ QJV_INLINE void qjv_retul(qjv_asm *c, v_reg s) {
     }
 }
 
-/* Return a value, through the epilogue if there is one. Type `p`. Operands `s`. */
+/* Return a value, through the epilogue if there is one; of a narrow type the low bits. Type `p`. Operands `s`. */
 QJV_INLINE void qjv_retp(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 8);
@@ -2836,7 +2900,7 @@ QJV_INLINE void qjv_retp(qjv_asm *c, v_reg s) {
     }
 }
 
-/* Return a value, through the epilogue if there is one. Type `f`. Operands `s`. */
+/* Return a value, through the epilogue if there is one; of a narrow type the low bits. Type `f`. Operands `s`. */
 QJV_INLINE void qjv_retf(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 9);
@@ -2851,7 +2915,7 @@ QJV_INLINE void qjv_retf(qjv_asm *c, v_reg s) {
     }
 }
 
-/* Return a value, through the epilogue if there is one. Type `d`. Operands `s`. */
+/* Return a value, through the epilogue if there is one; of a narrow type the low bits. Type `d`. Operands `s`. */
 QJV_INLINE void qjv_retd(qjv_asm *c, v_reg s) {
     v_label b = {QJV_EPILOGUE};
     qjv_space(c, 9);
@@ -7149,6 +7213,10 @@ QJV_INLINE void qjv_bstul_local(qjv_asm *c, v_reg d, v_variable local) {
 #define v_setp(d, value) qjv_setp(&v_self, d, value)
 #define v_setf(d, value) qjv_setf(&v_self, d, value)
 #define v_setd(d, value) qjv_setd(&v_self, d, value)
+#define v_cvi2c(d, s) qjv_cvi2c(&v_self, d, s)
+#define v_cvi2uc(d, s) qjv_cvi2uc(&v_self, d, s)
+#define v_cvi2s(d, s) qjv_cvi2s(&v_self, d, s)
+#define v_cvi2us(d, s) qjv_cvi2us(&v_self, d, s)
 #define v_cvi2u(d, s) qjv_cvi2u(&v_self, d, s)
 #define v_cvi2l(d, s) qjv_cvi2l(&v_self, d, s)
 #define v_cvi2ul(d, s) qjv_cvi2ul(&v_self, d, s)
@@ -7240,6 +7308,10 @@ QJV_INLINE void qjv_bstul_local(qjv_asm *c, v_reg d, v_variable local) {
 #define v_stdi(d, s, value) qjv_stdi(&v_self, d, s, value)
 #define v_std_local(d, local) qjv_std_local(&v_self, d, local)
 #define v_retv() qjv_retv(&v_self)
+#define v_retc(s) qjv_retc(&v_self, s)
+#define v_retuc(s) qjv_retuc(&v_self, s)
+#define v_rets(s) qjv_rets(&v_self, s)
+#define v_retus(s) qjv_retus(&v_self, s)
 #define v_reti(s) qjv_reti(&v_self, s)
 #define v_retu(s) qjv_retu(&v_self, s)
 #define v_retl(s) qjv_retl(&v_self, s)
