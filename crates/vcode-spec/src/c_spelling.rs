@@ -8,16 +8,45 @@ pub(crate) fn print<'a>(machine: &'a Machine, op: &'a PortableOp, row: &Row, cur
     Print { machine, op, ty: row.ty, language: Language::C, cursor, asm: "c", arguments: String::new() }
 }
 
-/// The C type of an immediate.
-pub(crate) fn immediate_type(ty: Type) -> &'static str {
+/// The C type of an immediate, which holds every integer that a caller may pass: C would convert a larger one to a narrower
+/// parameter without a word.
+pub(crate) fn immediate_type(machine: &Machine, ty: Type) -> &'static str {
     match ty {
-        Type::U => "uint32_t",
-        Type::L => "long",
-        Type::Ul => "unsigned long",
-        Type::P => "uintptr_t",
+        Type::Ul if machine.long == 64 => "unsigned long",
+        Type::P if machine.long == 64 => "uintptr_t",
         Type::F => "float",
         Type::D => "double",
-        Type::I | Type::V | Type::C | Type::Uc | Type::S | Type::Us => "int32_t",
+        Type::Ul | Type::P | Type::L | Type::U | Type::I | Type::V | Type::C | Type::Uc | Type::S | Type::Us => {
+            "int64_t"
+        }
+    }
+}
+
+/// The number `i` of a row for an immediate that is called `value`.
+pub(crate) fn immediate(machine: &Machine, op: &PortableOp, ty: Type) -> &'static str {
+    match ty {
+        // A count is checked by its range.
+        _ if matches!(op.family, Family::Shift | Family::Vector(Shape::Shift)) => "(int64_t)value",
+        Type::Ul | Type::P | Type::L if machine.long == 64 => "(int64_t)value",
+        // The result depends on more than the low bits.
+        Type::I | Type::L
+            if op.family == Family::Branch || matches!(op.name.as_str(), "div" | "mod" | "mulhi" | "min" | "max") =>
+        {
+            "qjv_int(c, value)"
+        }
+        Type::I | Type::L if op.family == Family::Checked => "qjv_int(c, value)",
+        Type::F
+        | Type::D
+        | Type::V
+        | Type::C
+        | Type::Uc
+        | Type::S
+        | Type::Us
+        | Type::I
+        | Type::L
+        | Type::U
+        | Type::Ul
+        | Type::P => "qjv_int_bits(c, value)",
     }
 }
 

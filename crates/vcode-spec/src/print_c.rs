@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::SpecError;
 use crate::availability::{has, has_own};
-use crate::c_spelling::{argument_name, immediate_type, paper_name, print};
+use crate::c_spelling::{argument_name, immediate, immediate_type, paper_name, print};
 use crate::emit::{self, Language, Print};
 use crate::model::*;
 use crate::portable::{self, Form, Parameter, sentence};
@@ -217,16 +217,18 @@ fn portable_emitter(out: &mut String, machine: &Machine, op: &PortableOp, ty: Ty
     for parameter in &parameters {
         let (text, argument) = match parameter {
             Parameter::Register(letter, _) => (format!("v_reg {letter}"), letter.to_string()),
-            Parameter::Immediate(ty) => (format!("{} value", immediate_type(*ty)), "value".into()),
-            Parameter::Offset => ("int32_t value".into(), "value".into()),
+            Parameter::Immediate(ty) => (format!("{} value", immediate_type(machine, *ty)), "value".into()),
+            Parameter::Offset => ("int64_t value".into(), "value".into()),
             Parameter::Local => ("v_variable local".into(), "local".into()),
             Parameter::Label => ("v_label b".into(), "b".into()),
         };
         let _ = write!(declaration, ", {text}");
         arguments.push(argument);
         match parameter {
-            Parameter::Immediate(Type::U) => conversions.push_str("    int64_t i = (int32_t)value;\n"),
-            Parameter::Immediate(_) | Parameter::Offset => conversions.push_str("    int64_t i = (int64_t)value;\n"),
+            Parameter::Immediate(ty) => {
+                let _ = writeln!(conversions, "    int64_t i = {};", immediate(machine, op, *ty));
+            }
+            Parameter::Offset => conversions.push_str("    int64_t i = qjv_int(c, value);\n"),
             Parameter::Local => conversions.push_str("    int64_t i = local.offset;\n"),
             Parameter::Register(..) | Parameter::Label => continue,
         }
@@ -268,8 +270,8 @@ fn emitter(
     for parameter in portable::parameters(op, ty, form) {
         let text = match parameter {
             Parameter::Register(letter, _) => format!("v_reg {letter}"),
-            Parameter::Immediate(ty) => format!("{} value", immediate_type(ty)),
-            Parameter::Offset => "int32_t value".into(),
+            Parameter::Immediate(ty) => format!("{} value", immediate_type(machine, ty)),
+            Parameter::Offset => "int64_t value".into(),
             Parameter::Local => "v_variable local".into(),
             Parameter::Label => "v_label b".into(),
         };
@@ -277,17 +279,25 @@ fn emitter(
         arguments.push(if parameter == Parameter::Label { "b".into() } else { argument_name(parameter) });
         let conversion = match parameter {
             Parameter::Register(..) | Parameter::Label => continue,
-            Parameter::Offset => "int64_t i = value;",
-            Parameter::Local => "int64_t i = local.offset;",
+            Parameter::Offset => "int64_t i = qjv_int(c, value);".into(),
+            Parameter::Local => "int64_t i = local.offset;".into(),
             Parameter::Immediate(ty) => match ty {
-                Type::F if from_bits => "int64_t i = qjv_float_bits(value);",
-                Type::D if from_bits => "int64_t i = (int64_t)qjv_double_bits(value);",
-                Type::F => "v_label b = qjv_new_constant(c->f, qjv_float_bits(value), 4);",
-                Type::D => "v_label b = qjv_new_constant(c->f, qjv_double_bits(value), 8);",
-                Type::U => "int64_t i = (int32_t)value;",
-                Type::Ul | Type::P if machine.long == 32 => "int64_t i = (int32_t)value;",
-                Type::Ul | Type::P => "int64_t i = (int64_t)value;",
-                Type::I | Type::L | Type::V | Type::C | Type::Uc | Type::S | Type::Us => "int64_t i = value;",
+                Type::F if from_bits => "int64_t i = qjv_float_bits(value);".into(),
+                Type::D if from_bits => "int64_t i = (int64_t)qjv_double_bits(value);".into(),
+                Type::F => "v_label b = qjv_new_constant(c->f, qjv_float_bits(value), 4);".into(),
+                Type::D => "v_label b = qjv_new_constant(c->f, qjv_double_bits(value), 8);".into(),
+                Type::I
+                | Type::L
+                | Type::U
+                | Type::Ul
+                | Type::P
+                | Type::V
+                | Type::C
+                | Type::Uc
+                | Type::S
+                | Type::Us => {
+                    format!("int64_t i = {};", immediate(machine, op, ty))
+                }
             },
         };
         let _ = writeln!(conversions, "    {conversion}");

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::SpecError;
-use crate::c_spelling::{self, argument_name, immediate_type, paper_name};
+use crate::c_spelling::{self, argument_name, immediate, immediate_type, paper_name};
 use crate::emit;
 use crate::model::*;
 use crate::portable::{self, Form, Parameter, sentence};
@@ -119,16 +119,16 @@ pub(crate) fn c(ops: &[PortableOp], machine: &Machine) -> Result<String, SpecErr
                     let _ = writeln!(conversions, "    (void){letter};");
                 }
                 Parameter::Immediate(ty) => {
-                    let _ = write!(declaration, ", {} value", immediate_type(*ty));
-                    conversions.push_str("    int64_t i = (int64_t)value;\n");
+                    let _ = write!(declaration, ", {} value", immediate_type(machine, *ty));
+                    let _ = writeln!(conversions, "    int64_t i = {};", immediate(machine, op, *ty));
                 }
                 Parameter::Label => {
                     declaration.push_str(", v_label b");
                     conversions.push_str("    (void)b;\n");
                 }
                 Parameter::Offset | Parameter::Local => {
-                    declaration.push_str(", int32_t value");
-                    conversions.push_str("    int64_t i = value;\n");
+                    declaration.push_str(", int64_t value");
+                    conversions.push_str("    int64_t i = qjv_int(c, value);\n");
                 }
             }
         }

@@ -160,7 +160,8 @@ impl<'a, M: Machine> Asm<'a, M> {
         convention: &'static Convention,
     ) -> Result<Self, Error> {
         let prologue = prologue_room::<M>(convention);
-        if region.length < prologue + MIN_BODY + SLACK {
+        // Too short, or longer than memory is.
+        if region.length.wrapping_sub(prologue + MIN_BODY + SLACK) > isize::MAX as usize {
             return Err(Error::Overflow);
         }
         let small = region.length - SLACK < M::SHORT_BRANCH_RANGE as usize;

@@ -2,6 +2,7 @@
 //! Functions whose generation is interleaved are independent.
 #![allow(missing_docs, reason = "a test program")]
 
+use quaject_vcode::layers::strength::{self, Integer};
 use quaject_vcode::{
     Argument, Asm, Class, Code, Core, Error, Extension, Kind, Label, Machine, Param, Region, Register, Target, Type,
     Workspace,
@@ -13,6 +14,9 @@ type Part<'t, M> = &'t dyn Fn(&mut Asm<'_, M>);
 type Reference<'t, M> = &'t dyn Fn(&mut Asm<'_, M>, Label);
 /// Part of a function with a shift by so many.
 type Shift<'t, M> = &'t dyn Fn(&mut Asm<'_, M>, u64);
+
+/// An operation with a constant of a type.
+type Layer<'t, M> = &'t dyn Fn(&mut Asm<'_, M>, Integer, i64);
 
 /// Ends a function that `build` writes; 32 labels, 128 references and 16 constants fit.
 fn written<M: Machine>(kind: Kind, length: usize, build: impl FnOnce(&mut Asm<'_, M>)) -> Result<Code, Error>
@@ -227,6 +231,50 @@ where
     })
 }
 
+/// Constants of the layer that replaces divisions.
+fn divisors_that_do_not_fit<M: Machine>()
+where
+    for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    let [d, s] = [0, 1].map(|index| M::Reg::from_number(M::INT.temp[index]));
+    let layers: [(&str, Layer<'_, M>); 3] = [
+        ("multiply", &|asm, ty, constant| strength::multiply(asm, ty, d, s, constant)),
+        ("divide", &|asm, ty, constant| strength::divide(asm, ty, d, s, constant)),
+        ("modulo", &|asm, ty, constant| strength::modulo(asm, ty, d, s, constant)),
+    ];
+    for (name, layer) in layers {
+        for (ty, is_signed, bits) in [
+            (Integer::I, true, 32),
+            (Integer::U, false, 32),
+            (Integer::L, true, M::LONG_BITS),
+            (Integer::Ul, false, M::LONG_BITS),
+        ] {
+            let result = |constant: i64| written::<M>(Kind::Leaf, 1 << 14, |asm| layer(asm, ty, constant)).err();
+            let most = if name == "multiply" || !is_signed { u32::MAX.into() } else { i64::from(i32::MAX) };
+            let refused = if bits == 32 { Some(Error::Immediate) } else { None };
+            for constant in [i64::from(i32::MIN), most, 7, -7] {
+                assert_eq!(result(constant), None, "{} {name} {ty:?} {constant}", M::NAME);
+            }
+            for constant in [i64::from(i32::MIN) - 1, most + 1, 0x1_0000_0005, i64::MAX] {
+                assert_eq!(result(constant), refused, "{} {name} {ty:?} {constant}", M::NAME);
+            }
+        }
+    }
+}
+
+/// A region that would end past the end of memory has no room.
+fn regions_past_the_end<M: Machine>()
+where
+    for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    let mut bytes = [0_u8; 4096];
+    let mut workspace = Workspace::<M>::new();
+    // SAFETY: `begin` refuses the region, so that nothing is written.
+    let region = unsafe { Region::from_raw(bytes.as_mut_ptr(), usize::MAX, 0) };
+    let begun = Asm::<M>::begin(region, &mut workspace, "", &mut [], Kind::Leaf);
+    assert_eq!(begun.err(), Some(Error::Overflow), "{}", M::NAME);
+}
+
 /// Three functions, generated one instruction of each in turn, equal those generated one after the other.
 fn interleaved<M: Machine>()
 where
@@ -317,7 +365,9 @@ fn every_misuse_is_an_error() {
     on_every_machine!(errors_of_labels);
     on_every_machine!(calls_in_leaves);
     on_every_machine!(errors_of_immediates);
+    on_every_machine!(divisors_that_do_not_fit);
     on_every_machine!(frames_that_are_too_large);
+    on_every_machine!(regions_past_the_end);
     on_every_machine!(recorded_errors);
     on_every_machine!(signatures_that_do_not_match);
 }

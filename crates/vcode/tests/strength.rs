@@ -78,7 +78,12 @@ fn constants_give_what_the_processor_gives() {
         .collect();
     let memory = Memory::new(1 << 26).expect("the system gives memory");
     for constant in constants {
-        for ty in [Integer::I, Integer::U, Integer::L, Integer::Ul] {
+        for (ty, constant) in [
+            (Integer::I, i64::from(constant as i32)),
+            (Integer::U, i64::from(constant as u32)),
+            (Integer::L, constant),
+            (Integer::Ul, constant),
+        ] {
             for op in [Op::Multiply, Op::Divide, Op::Modulo] {
                 for supply in [Supply::Plenty, Supply::None] {
                     if expected(op, ty, 1, constant).is_none() {

@@ -301,10 +301,16 @@ where
                             Integer::L | Integer::Ul if M::LONG_BITS == 32 => asm.setl(s, i64::from(*left as i32)),
                             Integer::L | Integer::Ul => asm.setl(s, *left),
                         }
+                        // As the type has it: a constant of more bits is an error.
+                        let constant = match (ty, M::LONG_BITS) {
+                            (Integer::I, _) | (Integer::L, 32) => i64::from(*constant as i32),
+                            (Integer::U, _) | (Integer::Ul, 32) => i64::from(*constant as u32),
+                            (Integer::L | Integer::Ul, _) => *constant,
+                        };
                         match op {
-                            "multiply" => strength::multiply(&mut asm, ty, d, s, *constant),
-                            "divide" => strength::divide(&mut asm, ty, d, s, *constant),
-                            _ => strength::modulo(&mut asm, ty, d, s, *constant),
+                            "multiply" => strength::multiply(&mut asm, ty, d, s, constant),
+                            "divide" => strength::divide(&mut asm, ty, d, s, constant),
+                            _ => strength::modulo(&mut asm, ty, d, s, constant),
                         }
                         match ty {
                             Integer::I => asm.cvi2l(d, d),

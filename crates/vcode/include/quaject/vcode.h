@@ -363,6 +363,18 @@ QJV_INLINE int64_t qjv_count(qjv_asm *c, int64_t count, int64_t width) {
     return 0;
 }
 
+/* A constant or offset that must be an int. */
+QJV_INLINE int64_t qjv_int(qjv_asm *c, int64_t value) {
+    if (value != (int32_t)value) qjv_fail(c, QJV_ERROR_IMMEDIATE);
+    return (int32_t)value;
+}
+
+/* A constant of 32 bits of which an operation uses only the bits: an int or an unsigned. */
+QJV_INLINE int64_t qjv_int_bits(qjv_asm *c, int64_t value) {
+    if ((uint64_t)value + 0x80000000u > UINT64_C(0x17fffffff)) qjv_fail(c, QJV_ERROR_IMMEDIATE);
+    return (int32_t)value;
+}
+
 /* Allows instructions of these features (V_HAS_...) from here on; a function starts with none. */
 QJV_INLINE void qjv_use_features(qjv_asm *c, uint64_t features) { c->f->features = features; }
 QJV_INLINE int qjv_has(const qjv_asm *c, unsigned bit) { return (int)(c->f->features >> bit & 1); }

@@ -236,4 +236,8 @@ where
     fn put_temporary(&mut self, register: M::Reg) {
         self.putreg(register);
     }
+
+    fn refuse(&mut self, error: Error) {
+        self.asm.fail(error);
+    }
 }

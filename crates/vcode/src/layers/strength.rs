@@ -4,6 +4,7 @@
 //! If too few registers are free for the intermediate values, the machine's own instruction is written, so that these
 //! functions never fail. Division by zero has the behaviour of the machine.
 
+use crate::error::Error;
 use crate::layers::division::{Digit, Signed, Unsigned, digits, signed, unsigned};
 use crate::layers::temporary_allocator::TemporaryAllocator;
 
@@ -80,18 +81,26 @@ by_type_immediate! {
     plain_modulo modii modui modli moduli;
 }
 
-/// Masks a constant to what the type holds on the machine.
-fn held<A: TemporaryAllocator>(ty: Integer, constant: i64) -> i64 {
-    match (ty, A::LONG_BITS) {
-        (Integer::I, _) | (Integer::L, 32) => i64::from(constant as i32),
-        (Integer::U, _) | (Integer::Ul, 32) => i64::from(constant as u32),
-        (Integer::L | Integer::Ul, _) => constant,
+/// A constant as the type holds it on the machine; `None` if it is of more than 32 bits and the type is not.
+fn held<A: TemporaryAllocator>(ty: Integer, constant: i64) -> Option<i64> {
+    if ty.bits(A::LONG_BITS) == 64 {
+        return Some(constant);
     }
+    (-1 << 31..1 << 32).contains(&constant).then(|| match ty {
+        Integer::I | Integer::L => i64::from(constant as i32),
+        Integer::U | Integer::Ul => i64::from(constant as u32),
+    })
 }
 
-/// `d = s * constant`, the low half.
+/// A divisor as the type holds it on the machine, whose sign matters.
+fn held_divisor<A: TemporaryAllocator>(ty: Integer, constant: i64) -> Option<i64> {
+    held::<A>(ty, constant).filter(|held| !ty.is_signed() || *held == constant)
+}
+
+/// `d = s * constant`, the low half. A constant of more bits than the type is [`Error::Immediate`] at the end of the
+/// function.
 pub fn multiply<A: TemporaryAllocator>(asm: &mut A, ty: Integer, d: A::Reg, s: A::Reg, constant: i64) {
-    let constant = held::<A>(ty, constant);
+    let Some(constant) = held::<A>(ty, constant) else { return asm.refuse(Error::Immediate) };
     let bits = ty.bits(A::LONG_BITS);
     // Modulo 2^width, a large multiplier is a small negative one.
     let value = if bits == 32 { i64::from(constant as i32) } else { constant };
@@ -147,17 +156,18 @@ pub fn multiply<A: TemporaryAllocator>(asm: &mut A, ty: Integer, d: A::Reg, s: A
     }
 }
 
-/// `d = s / constant`, truncating.
+/// `d = s / constant`, truncating. A constant that does not fit the type is [`Error::Immediate`] at the end of the function.
 pub fn divide<A: TemporaryAllocator>(asm: &mut A, ty: Integer, d: A::Reg, s: A::Reg, constant: i64) {
-    let constant = held::<A>(ty, constant);
+    let Some(constant) = held_divisor::<A>(ty, constant) else { return asm.refuse(Error::Immediate) };
     if constant == 0 || !quotient(asm, ty, d, s, constant) {
         plain_divide(asm, ty, d, s, constant);
     }
 }
 
-/// `d = s % constant`, with the sign of the dividend.
+/// `d = s % constant`, with the sign of the dividend. A constant that does not fit the type is [`Error::Immediate`] at the end
+/// of the function.
 pub fn modulo<A: TemporaryAllocator>(asm: &mut A, ty: Integer, d: A::Reg, s: A::Reg, constant: i64) {
-    let constant = held::<A>(ty, constant);
+    let Some(constant) = held_divisor::<A>(ty, constant) else { return asm.refuse(Error::Immediate) };
     if !ty.is_signed() && constant_bits(ty, constant).is_power_of_two() {
         return and_constant(asm, ty, d, s, constant.wrapping_sub(1));
     }

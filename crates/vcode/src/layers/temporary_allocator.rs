@@ -2,6 +2,7 @@
 //! virtual ones.
 
 use crate::asm::Asm;
+use crate::error::Error;
 use crate::generated::core::Core;
 use crate::layers::virtual_registers::{Virtual, VirtualReg};
 use crate::machine::Machine;
@@ -17,6 +18,8 @@ pub trait TemporaryAllocator: Core<Reg: PartialEq> {
     fn get_temporary(&mut self) -> Option<Self::Reg>;
     /// Frees a register of [`TemporaryAllocator::get_temporary`].
     fn put_temporary(&mut self, register: Self::Reg);
+    /// Records an error, which the end of the function reports.
+    fn refuse(&mut self, error: Error);
 }
 
 impl<M: Machine> TemporaryAllocator for Asm<'_, M>
@@ -34,6 +37,10 @@ where
     fn put_temporary(&mut self, register: M::Reg) {
         self.putreg(register);
     }
+
+    fn refuse(&mut self, error: Error) {
+        self.fail(error);
+    }
 }
 
 impl<M: Machine> TemporaryAllocator for Virtual<'_, '_, M>
@@ -49,5 +56,9 @@ where
 
     fn put_temporary(&mut self, register: VirtualReg<M::Reg>) {
         self.release(register);
+    }
+
+    fn refuse(&mut self, error: Error) {
+        self.asm.fail(error);
     }
 }

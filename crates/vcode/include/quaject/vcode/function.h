@@ -184,7 +184,8 @@ QJV_INLINE void qjv_open(qjv_asm *c, qjv_function *f, qjv_region region, int kin
     c->ip = f->start + QJV_PROLOGUE;
     c->left = 64;
     c->last_return = c->forward = QJV_NO_RETURN;
-    if (__builtin_expect(region.length < QJV_PROLOGUE + 64 + QJV_SLACK, 0)) {
+    /* A length past the end of the address space is no length. */
+    if (__builtin_expect(region.length < QJV_PROLOGUE + 64 + QJV_SLACK || region.length > QJV_NO_LIMIT, 0)) {
         /* The region has no room for code: qjv_end reports the error, and the code goes to a buffer that is never
          * executed. */
         static uint8_t nowhere[QJV_PROLOGUE + 64 + QJV_SLACK];

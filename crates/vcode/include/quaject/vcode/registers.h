@@ -52,7 +52,7 @@ QJV_OUTLINE uint32_t qjv_save_area(const qjv_function *f) {
 }
 
 /* Allocates bytes of stack, aligned to a power of two up to sixteen. */
-QJV_OUTLINE v_variable qjv_local_bytes(qjv_function *f, uint32_t bytes, uint32_t align) {
+QJV_OUTLINE v_variable qjv_local_bytes(qjv_function *f, size_t bytes, uint32_t align) {
     const uint32_t base = QJV_BOTTOM + qjv_save_area(f);
     uint32_t at = (base + f->locals + align - 1) & ~(align - 1);
     v_variable local = {(int32_t)(QJV_BIAS + base)};
@@ -60,7 +60,7 @@ QJV_OUTLINE v_variable qjv_local_bytes(qjv_function *f, uint32_t bytes, uint32_t
         qjv_failed(f, QJV_ERROR_FRAME);
         return local;
     }
-    f->locals = at + bytes - base;
+    f->locals = at + (uint32_t)bytes - base;
     f->needs_general_path = 1;
     local.offset = (int32_t)(QJV_BIAS + at);
     return local;

@@ -152,8 +152,8 @@ QJV_INLINE void qjv_addi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Addition. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_addii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_addii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x11000000u);
@@ -172,8 +172,8 @@ QJV_INLINE void qjv_addu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Addition. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_addui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_addui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x11000000u);
@@ -192,8 +192,8 @@ QJV_INLINE void qjv_addl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Addition. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_addli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_addli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x91000000u);
@@ -267,8 +267,8 @@ QJV_INLINE void qjv_subi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Subtraction. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_subii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_subii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x51000000u);
@@ -287,8 +287,8 @@ QJV_INLINE void qjv_subu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Subtraction. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_subui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_subui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x51000000u);
@@ -307,8 +307,8 @@ QJV_INLINE void qjv_subl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Subtraction. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_subli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_subli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0xd1000000u);
@@ -379,8 +379,8 @@ QJV_INLINE void qjv_muli(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, low half. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mulii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_mulii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x1b117c00u);
@@ -393,8 +393,8 @@ QJV_INLINE void qjv_mulu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, low half. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mului(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_mului(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x1b117c00u);
@@ -407,8 +407,8 @@ QJV_INLINE void qjv_mull(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, low half. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mulli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_mulli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x9b117c00u);
@@ -447,8 +447,8 @@ QJV_INLINE void qjv_divi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_divii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_divii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x1ad10c00u);
@@ -461,8 +461,8 @@ QJV_INLINE void qjv_divu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_divui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_divui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x1ad10800u);
@@ -475,8 +475,8 @@ QJV_INLINE void qjv_divl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_divli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_divli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x9ad10c00u);
@@ -516,8 +516,8 @@ QJV_INLINE void qjv_modi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_modii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_modii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x1ad10c10u);
@@ -532,8 +532,8 @@ QJV_INLINE void qjv_modu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_modui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_modui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x1ad10810u);
@@ -548,8 +548,8 @@ QJV_INLINE void qjv_modl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_modli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_modli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x9ad10c10u);
@@ -579,8 +579,8 @@ QJV_INLINE void qjv_andi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise and. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_andii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_andii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x0a110000u);
@@ -593,8 +593,8 @@ QJV_INLINE void qjv_andu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise and. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_andui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_andui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x0a110000u);
@@ -607,8 +607,8 @@ QJV_INLINE void qjv_andl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise and. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_andli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_andli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x8a110000u);
@@ -635,8 +635,8 @@ QJV_INLINE void qjv_ori(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise or. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_orii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_orii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x2a110000u);
@@ -649,8 +649,8 @@ QJV_INLINE void qjv_oru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise or. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_orui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_orui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x2a110000u);
@@ -663,8 +663,8 @@ QJV_INLINE void qjv_orl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise or. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_orli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_orli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0xaa110000u);
@@ -691,8 +691,8 @@ QJV_INLINE void qjv_xori(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise exclusive or. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_xorii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_xorii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x4a110000u);
@@ -705,8 +705,8 @@ QJV_INLINE void qjv_xoru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise exclusive or. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_xorui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_xorui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x4a110000u);
@@ -719,8 +719,8 @@ QJV_INLINE void qjv_xorl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise exclusive or. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_xorli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_xorli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0xca110000u);
@@ -747,8 +747,8 @@ QJV_INLINE void qjv_lshi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Left shift; undefined for a count of the width or more. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lshii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_lshii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned((int64_t)((uint64_t)31 - (uint64_t)i), 5, 0)) {
@@ -765,8 +765,8 @@ QJV_INLINE void qjv_lshu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Left shift; undefined for a count of the width or more. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_lshui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned((int64_t)((uint64_t)31 - (uint64_t)i), 5, 0)) {
@@ -783,8 +783,8 @@ QJV_INLINE void qjv_lshl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Left shift; undefined for a count of the width or more. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lshli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_lshli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 64);
     qjv_space(c, 4);
     if (qjv_fits_unsigned((int64_t)((uint64_t)63 - (uint64_t)i), 6, 0)) {
@@ -819,8 +819,8 @@ QJV_INLINE void qjv_rshi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Right shift; the sign is propagated for signed types. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_rshii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_rshii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
@@ -837,8 +837,8 @@ QJV_INLINE void qjv_rshu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Right shift; the sign is propagated for signed types. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_rshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_rshui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
@@ -855,8 +855,8 @@ QJV_INLINE void qjv_rshl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Right shift; the sign is propagated for signed types. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_rshli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_rshli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 64);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 6, 0)) {
@@ -1015,8 +1015,8 @@ QJV_INLINE void qjv_negd(qjv_asm *c, v_reg d, v_reg s) {
 }
 
 /* Load a constant. Type `i`. Operands `d, i`. */
-QJV_INLINE void qjv_seti(qjv_asm *c, v_reg d, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_seti(qjv_asm *c, v_reg d, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 8);
     if (qjv_fits_unsigned(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0xffffu) << 5) | 0x52800000u);
@@ -1029,8 +1029,8 @@ QJV_INLINE void qjv_seti(qjv_asm *c, v_reg d, int32_t value) {
 }
 
 /* Load a constant. Type `u`. Operands `d, i`. */
-QJV_INLINE void qjv_setu(qjv_asm *c, v_reg d, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_setu(qjv_asm *c, v_reg d, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 8);
     if (qjv_fits_unsigned(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0xffffu) << 5) | 0x52800000u);
@@ -1043,8 +1043,8 @@ QJV_INLINE void qjv_setu(qjv_asm *c, v_reg d, uint32_t value) {
 }
 
 /* Load a constant. Type `l`. Operands `d, i`. */
-QJV_INLINE void qjv_setl(qjv_asm *c, v_reg d, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_setl(qjv_asm *c, v_reg d, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 16);
     if (qjv_fits_unsigned(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0xffffu) << 5) | 0x52800000u);
@@ -1301,8 +1301,8 @@ QJV_INLINE void qjv_ldc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `c`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldci(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x39c00000u);
@@ -1335,8 +1335,8 @@ QJV_INLINE void qjv_lduc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `uc`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lduci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_lduci(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x39400000u);
@@ -1369,8 +1369,8 @@ QJV_INLINE void qjv_lds(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `s`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldsi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 13, 1)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 1) & 0xfffu) << 10) | 0x79c00000u);
@@ -1403,8 +1403,8 @@ QJV_INLINE void qjv_ldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `us`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 13, 1)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 1) & 0xfffu) << 10) | 0x79400000u);
@@ -1437,8 +1437,8 @@ QJV_INLINE void qjv_ldi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 14, 2)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 2) & 0xfffu) << 10) | 0xb9400000u);
@@ -1471,8 +1471,8 @@ QJV_INLINE void qjv_ldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 14, 2)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 2) & 0xfffu) << 10) | 0xb9400000u);
@@ -1505,8 +1505,8 @@ QJV_INLINE void qjv_ldl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 15, 3)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xf9400000u);
@@ -1539,8 +1539,8 @@ QJV_INLINE void qjv_ldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_lduli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 15, 3)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xf9400000u);
@@ -1573,8 +1573,8 @@ QJV_INLINE void qjv_ldp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `p`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldpi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 15, 3)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xf9400000u);
@@ -1607,8 +1607,8 @@ QJV_INLINE void qjv_ldf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `f`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldfi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldfi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 14, 2)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 2) & 0xfffu) << 10) | 0xbd400000u);
@@ -1641,8 +1641,8 @@ QJV_INLINE void qjv_ldd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `d`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lddi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_lddi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 15, 3)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xfd400000u);
@@ -1675,8 +1675,8 @@ QJV_INLINE void qjv_stc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `c`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stci(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x39000000u);
@@ -1709,8 +1709,8 @@ QJV_INLINE void qjv_stuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `uc`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stuci(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 12, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)i & 0xfffu) << 10) | 0x39000000u);
@@ -1743,8 +1743,8 @@ QJV_INLINE void qjv_sts(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `s`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stsi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 13, 1)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 1) & 0xfffu) << 10) | 0x79000000u);
@@ -1777,8 +1777,8 @@ QJV_INLINE void qjv_stus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `us`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 13, 1)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 1) & 0xfffu) << 10) | 0x79000000u);
@@ -1811,8 +1811,8 @@ QJV_INLINE void qjv_sti(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 14, 2)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 2) & 0xfffu) << 10) | 0xb9000000u);
@@ -1845,8 +1845,8 @@ QJV_INLINE void qjv_stu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 14, 2)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 2) & 0xfffu) << 10) | 0xb9000000u);
@@ -1879,8 +1879,8 @@ QJV_INLINE void qjv_stl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 15, 3)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xf9000000u);
@@ -1913,8 +1913,8 @@ QJV_INLINE void qjv_stul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stuli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 15, 3)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xf9000000u);
@@ -1947,8 +1947,8 @@ QJV_INLINE void qjv_stp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `p`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stpi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 15, 3)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xf9000000u);
@@ -1981,8 +1981,8 @@ QJV_INLINE void qjv_stf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `f`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stfi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stfi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 14, 2)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 2) & 0xfffu) << 10) | 0xbd000000u);
@@ -2015,8 +2015,8 @@ QJV_INLINE void qjv_std(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `d`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stdi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stdi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 15, 3)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xfd000000u);
@@ -2206,8 +2206,8 @@ QJV_INLINE void qjv_blti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bltii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bltii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
@@ -2236,8 +2236,8 @@ QJV_INLINE void qjv_bltu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bltui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bltui(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
@@ -2262,8 +2262,8 @@ QJV_INLINE void qjv_bltl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bltli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bltli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 24);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
@@ -2362,8 +2362,8 @@ QJV_INLINE void qjv_blei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less or equal. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bleii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bleii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
@@ -2392,8 +2392,8 @@ QJV_INLINE void qjv_bleu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less or equal. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bleui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bleui(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
@@ -2418,8 +2418,8 @@ QJV_INLINE void qjv_blel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less or equal. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bleli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bleli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 24);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
@@ -2518,8 +2518,8 @@ QJV_INLINE void qjv_bgti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgtii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bgtii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
@@ -2548,8 +2548,8 @@ QJV_INLINE void qjv_bgtu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgtui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bgtui(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
@@ -2574,8 +2574,8 @@ QJV_INLINE void qjv_bgtl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgtli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bgtli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 24);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
@@ -2674,8 +2674,8 @@ QJV_INLINE void qjv_bgei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater or equal. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgeii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bgeii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
@@ -2704,8 +2704,8 @@ QJV_INLINE void qjv_bgeu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater or equal. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgeui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bgeui(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
@@ -2730,8 +2730,8 @@ QJV_INLINE void qjv_bgel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater or equal. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgeli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bgeli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 24);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
@@ -2830,8 +2830,8 @@ QJV_INLINE void qjv_beqi(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if equal. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_beqii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_beqii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
@@ -2860,8 +2860,8 @@ QJV_INLINE void qjv_bequ(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if equal. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bequi(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bequi(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
@@ -2886,8 +2886,8 @@ QJV_INLINE void qjv_beql(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if equal. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_beqli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_beqli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 24);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
@@ -2986,8 +2986,8 @@ QJV_INLINE void qjv_bnei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bneii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bneii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
@@ -3016,8 +3016,8 @@ QJV_INLINE void qjv_bneu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bneui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bneui(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
@@ -3042,8 +3042,8 @@ QJV_INLINE void qjv_bnel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bneli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bneli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 24);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
@@ -3251,8 +3251,8 @@ QJV_INLINE void qjv_rotlu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Rotate left. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_rotlui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_rotlui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e0) | (((uint32_t)(((int64_t)((uint64_t)0 - (uint64_t)i)) & 31) & 0x1fu) << 10) | 0x13800000u);
@@ -3280,8 +3280,8 @@ QJV_INLINE void qjv_rotru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Rotate right. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_rotrui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_rotrui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
@@ -3317,8 +3317,8 @@ QJV_INLINE void qjv_mulhii(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, high half. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mulhiii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_mulhiii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x9b317c00u);
@@ -3333,8 +3333,8 @@ QJV_INLINE void qjv_mulhiu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, high half. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mulhiui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_mulhiui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x9bb17c00u);
@@ -3348,8 +3348,8 @@ QJV_INLINE void qjv_mulhil(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, high half. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mulhili(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_mulhili(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x9b517c00u);
@@ -3377,8 +3377,8 @@ QJV_INLINE void qjv_mini(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_minii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_minii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x6b11001fu);
@@ -3393,8 +3393,8 @@ QJV_INLINE void qjv_minu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_minui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_minui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x6b11001fu);
@@ -3409,8 +3409,8 @@ QJV_INLINE void qjv_minl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_minli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_minli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
@@ -3453,8 +3453,8 @@ QJV_INLINE void qjv_maxi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_maxii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_maxii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x6b11001fu);
@@ -3469,8 +3469,8 @@ QJV_INLINE void qjv_maxu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_maxui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_maxui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0x6b11001fu);
@@ -3485,8 +3485,8 @@ QJV_INLINE void qjv_maxl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_maxli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_maxli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
     c->ip = qjv_word(c->ip, (s.n & 0x3e0) | 0xeb11001fu);
@@ -3601,8 +3601,8 @@ QJV_INLINE void qjv_addoi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Addition, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
-QJV_INLINE void qjv_addoii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_addoii(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
@@ -3627,8 +3627,8 @@ QJV_INLINE void qjv_addou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Addition, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
-QJV_INLINE void qjv_addoui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_addoui(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
@@ -3653,8 +3653,8 @@ QJV_INLINE void qjv_addol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Addition, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
-QJV_INLINE void qjv_addoli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_addoli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 24);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
@@ -3705,8 +3705,8 @@ QJV_INLINE void qjv_suboi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Subtraction, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
-QJV_INLINE void qjv_suboii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_suboii(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
@@ -3731,8 +3731,8 @@ QJV_INLINE void qjv_subou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Subtraction, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
-QJV_INLINE void qjv_suboui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_suboui(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
@@ -3757,8 +3757,8 @@ QJV_INLINE void qjv_subol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Subtraction, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
-QJV_INLINE void qjv_suboli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_suboli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 24);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 12, 0)) {
@@ -3806,8 +3806,8 @@ QJV_INLINE void qjv_uldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `us`. Operands `d, s, i`. */
-QJV_INLINE void qjv_uldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_uldusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 13, 1)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 1) & 0xfffu) << 10) | 0x79400000u);
@@ -3840,8 +3840,8 @@ QJV_INLINE void qjv_ulds(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `s`. Operands `d, s, i`. */
-QJV_INLINE void qjv_uldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_uldsi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 13, 1)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 1) & 0xfffu) << 10) | 0x79c00000u);
@@ -3874,8 +3874,8 @@ QJV_INLINE void qjv_uldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_uldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_uldui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 14, 2)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 2) & 0xfffu) << 10) | 0xb9400000u);
@@ -3908,8 +3908,8 @@ QJV_INLINE void qjv_uldi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_uldii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_uldii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 14, 2)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 2) & 0xfffu) << 10) | 0xb9400000u);
@@ -3942,8 +3942,8 @@ QJV_INLINE void qjv_uldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ulduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ulduli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 15, 3)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xf9400000u);
@@ -3976,8 +3976,8 @@ QJV_INLINE void qjv_uldl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_uldli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_uldli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 15, 3)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xf9400000u);
@@ -4010,8 +4010,8 @@ QJV_INLINE void qjv_uldp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `p`. Operands `d, s, i`. */
-QJV_INLINE void qjv_uldpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_uldpi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 15, 3)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xf9400000u);
@@ -4044,8 +4044,8 @@ QJV_INLINE void qjv_ustus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `us`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ustusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ustusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 13, 1)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 1) & 0xfffu) << 10) | 0x79000000u);
@@ -4078,8 +4078,8 @@ QJV_INLINE void qjv_usts(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `s`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ustsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ustsi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 13, 1)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 1) & 0xfffu) << 10) | 0x79000000u);
@@ -4112,8 +4112,8 @@ QJV_INLINE void qjv_ustu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ustui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ustui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 14, 2)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 2) & 0xfffu) << 10) | 0xb9000000u);
@@ -4146,8 +4146,8 @@ QJV_INLINE void qjv_usti(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ustii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ustii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 14, 2)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 2) & 0xfffu) << 10) | 0xb9000000u);
@@ -4180,8 +4180,8 @@ QJV_INLINE void qjv_ustul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ustuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ustuli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 15, 3)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xf9000000u);
@@ -4214,8 +4214,8 @@ QJV_INLINE void qjv_ustl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ustli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ustli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 15, 3)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xf9000000u);
@@ -4248,8 +4248,8 @@ QJV_INLINE void qjv_ustp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `p`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ustpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ustpi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 15, 3)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xf9000000u);
@@ -4276,8 +4276,8 @@ QJV_INLINE void qjv_ustp_local(qjv_asm *c, v_reg d, v_variable local) {
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `c`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_ldxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (i == 0) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x38e06800u);
@@ -4295,8 +4295,8 @@ QJV_INLINE void qjv_ldxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `uc`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_ldxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (i == 0) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x38606800u);
@@ -4314,8 +4314,8 @@ QJV_INLINE void qjv_ldxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) 
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `s`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_ldxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 13, 1)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000410u);
@@ -4331,8 +4331,8 @@ QJV_INLINE void qjv_ldxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `us`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_ldxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 13, 1)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000410u);
@@ -4348,8 +4348,8 @@ QJV_INLINE void qjv_ldxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) 
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `i`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_ldxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 14, 2)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000810u);
@@ -4365,8 +4365,8 @@ QJV_INLINE void qjv_ldxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `u`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_ldxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 14, 2)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000810u);
@@ -4382,8 +4382,8 @@ QJV_INLINE void qjv_ldxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `l`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_ldxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 15, 3)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000c10u);
@@ -4399,8 +4399,8 @@ QJV_INLINE void qjv_ldxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `ul`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_ldxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 15, 3)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000c10u);
@@ -4416,8 +4416,8 @@ QJV_INLINE void qjv_ldxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) 
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `p`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_ldxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 15, 3)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000c10u);
@@ -4433,8 +4433,8 @@ QJV_INLINE void qjv_ldxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `c`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_stxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (i == 0) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x38206800u);
@@ -4452,8 +4452,8 @@ QJV_INLINE void qjv_stxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `uc`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_stxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (i == 0) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x38206800u);
@@ -4471,8 +4471,8 @@ QJV_INLINE void qjv_stxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) 
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `s`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_stxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 13, 1)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000410u);
@@ -4488,8 +4488,8 @@ QJV_INLINE void qjv_stxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `us`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_stxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 13, 1)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000410u);
@@ -4505,8 +4505,8 @@ QJV_INLINE void qjv_stxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) 
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `i`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_stxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 14, 2)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000810u);
@@ -4522,8 +4522,8 @@ QJV_INLINE void qjv_stxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `u`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_stxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 14, 2)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000810u);
@@ -4539,8 +4539,8 @@ QJV_INLINE void qjv_stxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `l`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_stxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 15, 3)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000c10u);
@@ -4556,8 +4556,8 @@ QJV_INLINE void qjv_stxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `ul`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_stxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 15, 3)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000c10u);
@@ -4573,8 +4573,8 @@ QJV_INLINE void qjv_stxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) 
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `p`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_stxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 15, 3)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000c10u);
@@ -4696,8 +4696,8 @@ QJV_INLINE void qjv_jtab(qjv_asm *c, v_reg s) {
 }
 
 /* What is at base plus offset will soon be used. Operands `s, i`. */
-QJV_INLINE void qjv_prefetch(qjv_asm *c, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_prefetch(qjv_asm *c, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 15, 3)) {
         c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xf9800000u);
@@ -4764,45 +4764,45 @@ static int64_t qjv_borrowed_bytes(size_t count);
 
 QJV_INLINE void qjv_portable_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_portable_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value);
-QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_portable_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int64_t value);
+QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_portable_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_portable_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
-QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_portable_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
+QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_portable_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_portable_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
-QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
+QJV_INLINE void qjv_portable_crc32cui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
+QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_portable_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_portable_crc32culi(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
 QJV_INLINE void qjv_crc32culi(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
 QJV_INLINE void qjv_muloi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b);
+QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_mulou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b);
+QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_mulol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_muloli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b);
+QJV_INLINE void qjv_muloli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_muloul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
 QJV_INLINE void qjv_mulouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b);
 QJV_INLINE void qjv_bldus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_bldus_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bldu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_bldu_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bldul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_bldul_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bstus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_bstus_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bstu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_bstu_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bstul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_bstul_local(qjv_asm *c, v_reg d, v_variable local);
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, t`. */
@@ -4848,8 +4848,8 @@ QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_portable_crc32cuci_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_portable_crc32cuci_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -4864,15 +4864,15 @@ QJV_OUTLINE void qjv_portable_crc32cuci_outlined(qjv_asm *c, v_reg d, v_reg s, i
     }
 }
 
-QJV_INLINE void qjv_portable_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_portable_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_portable_crc32cuci_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, i`. */
-QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
     if (qjv_has(c, 0)) {
@@ -4925,8 +4925,8 @@ QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_portable_crc32cusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_portable_crc32cusi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -4941,15 +4941,15 @@ QJV_OUTLINE void qjv_portable_crc32cusi_outlined(qjv_asm *c, v_reg d, v_reg s, i
     }
 }
 
-QJV_INLINE void qjv_portable_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_portable_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_portable_crc32cusi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, i`. */
-QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
     if (qjv_has(c, 0)) {
@@ -5001,8 +5001,8 @@ QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_portable_crc32cui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_OUTLINE void qjv_portable_crc32cui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -5017,15 +5017,15 @@ QJV_OUTLINE void qjv_portable_crc32cui_outlined(qjv_asm *c, v_reg d, v_reg s, ui
     }
 }
 
-QJV_INLINE void qjv_portable_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_portable_crc32cui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_portable_crc32cui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
     if (qjv_has(c, 0)) {
@@ -5131,8 +5131,8 @@ QJV_INLINE void qjv_muloi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Multiplication, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_muloii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_muloii_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -5153,7 +5153,7 @@ QJV_OUTLINE void qjv_muloii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_muloii_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5184,8 +5184,8 @@ QJV_INLINE void qjv_mulou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Multiplication, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_muloui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_OUTLINE void qjv_muloui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -5204,7 +5204,7 @@ QJV_OUTLINE void qjv_muloui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t valu
     }
 }
 
-QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_muloui_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5237,7 +5237,7 @@ QJV_INLINE void qjv_mulol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Multiplication, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_muloli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_OUTLINE void qjv_muloli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -5259,7 +5259,7 @@ QJV_OUTLINE void qjv_muloli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v
     }
 }
 
-QJV_INLINE void qjv_muloli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_INLINE void qjv_muloli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_muloli_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5333,8 +5333,8 @@ QJV_INLINE void qjv_bldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load in the other byte order. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bldusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_bldusi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -5344,7 +5344,7 @@ QJV_OUTLINE void qjv_bldusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_bldusi_outlined(&copy, d, s, value);
     *c = copy;
@@ -5385,8 +5385,8 @@ QJV_INLINE void qjv_bldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load in the other byte order. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bldui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_bldui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -5396,7 +5396,7 @@ QJV_OUTLINE void qjv_bldui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_bldui_outlined(&copy, d, s, value);
     *c = copy;
@@ -5437,8 +5437,8 @@ QJV_INLINE void qjv_bldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load in the other byte order. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_blduli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_blduli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -5448,7 +5448,7 @@ QJV_OUTLINE void qjv_blduli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_blduli_outlined(&copy, d, s, value);
     *c = copy;
@@ -5494,8 +5494,8 @@ QJV_INLINE void qjv_bstus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store in the other byte order. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bstusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_bstusi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -5510,7 +5510,7 @@ QJV_OUTLINE void qjv_bstusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_bstusi_outlined(&copy, d, s, value);
     *c = copy;
@@ -5561,8 +5561,8 @@ QJV_INLINE void qjv_bstu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store in the other byte order. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bstui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_bstui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -5577,7 +5577,7 @@ QJV_OUTLINE void qjv_bstui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_bstui_outlined(&copy, d, s, value);
     *c = copy;
@@ -5628,8 +5628,8 @@ QJV_INLINE void qjv_bstul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store in the other byte order. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bstuli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_bstuli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -5644,7 +5644,7 @@ QJV_OUTLINE void qjv_bstuli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_bstuli_outlined(&copy, d, s, value);
     *c = copy;

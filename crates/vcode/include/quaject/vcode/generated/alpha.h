@@ -144,8 +144,8 @@ QJV_INLINE void qjv_addi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Addition. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_addii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_addii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x40001000u);
@@ -164,8 +164,8 @@ QJV_INLINE void qjv_addu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Addition. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_addui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_addui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x40001000u);
@@ -184,8 +184,8 @@ QJV_INLINE void qjv_addl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Addition. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_addli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_addli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x20000000u);
@@ -250,8 +250,8 @@ QJV_INLINE void qjv_subi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Subtraction. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_subii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_subii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x40001120u);
@@ -270,8 +270,8 @@ QJV_INLINE void qjv_subu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Subtraction. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_subui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_subui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x40001120u);
@@ -290,8 +290,8 @@ QJV_INLINE void qjv_subl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Subtraction. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_subli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_subli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 24);
     if (qjv_fits_signed((int64_t)(0 - (uint64_t)i), 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffffu) | 0x20000000u);
@@ -356,8 +356,8 @@ QJV_INLINE void qjv_muli(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, low half. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mulii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_mulii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x4c1c0000u);
@@ -370,8 +370,8 @@ QJV_INLINE void qjv_mulu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, low half. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mului(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_mului(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x4c1c0000u);
@@ -384,8 +384,8 @@ QJV_INLINE void qjv_mull(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, low half. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mulli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_mulli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | 0x4c1c0400u);
@@ -435,8 +435,8 @@ QJV_INLINE void qjv_divi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_divii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_divii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 68);
     c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x501f049eu);
@@ -473,8 +473,8 @@ QJV_INLINE void qjv_divu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_divui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_divui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 76);
     c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x4801f63bu);
@@ -537,8 +537,8 @@ QJV_INLINE void qjv_divl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_divli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_divli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 172);
     c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
     c->ip = qjv_word(c->ip, 0x23deffd0u);
@@ -682,8 +682,8 @@ QJV_INLINE void qjv_modi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_modii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_modii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 72);
     c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x501f049eu);
@@ -722,8 +722,8 @@ QJV_INLINE void qjv_modu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_modui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_modui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 80);
     c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x4801f63bu);
@@ -787,8 +787,8 @@ QJV_INLINE void qjv_modl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_modli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_modli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 172);
     c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
     c->ip = qjv_word(c->ip, 0x23deffd0u);
@@ -908,8 +908,8 @@ QJV_INLINE void qjv_andi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise and. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_andii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_andii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x44001000u);
@@ -926,8 +926,8 @@ QJV_INLINE void qjv_andu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise and. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_andui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_andui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x44001000u);
@@ -944,8 +944,8 @@ QJV_INLINE void qjv_andl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise and. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_andli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_andli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x44001000u);
@@ -980,8 +980,8 @@ QJV_INLINE void qjv_ori(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise or. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_orii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_orii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x44001400u);
@@ -998,8 +998,8 @@ QJV_INLINE void qjv_oru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise or. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_orui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_orui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x44001400u);
@@ -1016,8 +1016,8 @@ QJV_INLINE void qjv_orl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise or. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_orli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_orli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x44001400u);
@@ -1052,8 +1052,8 @@ QJV_INLINE void qjv_xori(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise exclusive or. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_xorii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_xorii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x44001800u);
@@ -1070,8 +1070,8 @@ QJV_INLINE void qjv_xoru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise exclusive or. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_xorui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_xorui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x44001800u);
@@ -1088,8 +1088,8 @@ QJV_INLINE void qjv_xorl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise exclusive or. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_xorli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_xorli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e00000) | (((uint32_t)i & 0xffu) << 13) | 0x44001800u);
@@ -1125,8 +1125,8 @@ QJV_INLINE void qjv_lshi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Left shift; undefined for a count of the width or more. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lshii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_lshii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 8);
     if (qjv_fits_unsigned(i, 8, 0)) {
@@ -1145,8 +1145,8 @@ QJV_INLINE void qjv_lshu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Left shift; undefined for a count of the width or more. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_lshui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 8);
     if (qjv_fits_unsigned(i, 8, 0)) {
@@ -1164,8 +1164,8 @@ QJV_INLINE void qjv_lshl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Left shift; undefined for a count of the width or more. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lshli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_lshli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 64);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 8, 0)) {
@@ -1200,8 +1200,8 @@ QJV_INLINE void qjv_rshi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Right shift; the sign is propagated for signed types. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_rshii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_rshii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 8, 0)) {
@@ -1220,8 +1220,8 @@ QJV_INLINE void qjv_rshu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Right shift; the sign is propagated for signed types. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_rshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_rshui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 12);
     if (qjv_fits_unsigned(i, 8, 0)) {
@@ -1240,8 +1240,8 @@ QJV_INLINE void qjv_rshl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Right shift; the sign is propagated for signed types. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_rshli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_rshli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 64);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 8, 0)) {
@@ -1396,8 +1396,8 @@ QJV_INLINE void qjv_negd(qjv_asm *c, v_reg d, v_reg s) {
 }
 
 /* Load a constant. Type `i`. Operands `d, i`. */
-QJV_INLINE void qjv_seti(qjv_asm *c, v_reg d, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_seti(qjv_asm *c, v_reg d, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 12);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x201f0000u);
@@ -1409,8 +1409,8 @@ QJV_INLINE void qjv_seti(qjv_asm *c, v_reg d, int32_t value) {
 }
 
 /* Load a constant. Type `u`. Operands `d, i`. */
-QJV_INLINE void qjv_setu(qjv_asm *c, v_reg d, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_setu(qjv_asm *c, v_reg d, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 12);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x201f0000u);
@@ -1422,8 +1422,8 @@ QJV_INLINE void qjv_setu(qjv_asm *c, v_reg d, uint32_t value) {
 }
 
 /* Load a constant. Type `l`. Operands `d, i`. */
-QJV_INLINE void qjv_setl(qjv_asm *c, v_reg d, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_setl(qjv_asm *c, v_reg d, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 20);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x201f0000u);
@@ -1686,8 +1686,8 @@ QJV_INLINE void qjv_ldc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `c`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldci(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 32);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x2b600000u);
@@ -1723,8 +1723,8 @@ QJV_INLINE void qjv_lduc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `uc`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lduci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_lduci(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x28000000u);
@@ -1757,8 +1757,8 @@ QJV_INLINE void qjv_lds(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `s`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldsi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 32);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x33600000u);
@@ -1794,8 +1794,8 @@ QJV_INLINE void qjv_ldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `us`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x30000000u);
@@ -1827,8 +1827,8 @@ QJV_INLINE void qjv_ldi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xa0000000u);
@@ -1860,8 +1860,8 @@ QJV_INLINE void qjv_ldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xa0000000u);
@@ -1893,8 +1893,8 @@ QJV_INLINE void qjv_ldl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xa4000000u);
@@ -1926,8 +1926,8 @@ QJV_INLINE void qjv_ldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_lduli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xa4000000u);
@@ -1959,8 +1959,8 @@ QJV_INLINE void qjv_ldp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `p`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldpi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xa4000000u);
@@ -1992,8 +1992,8 @@ QJV_INLINE void qjv_ldf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `f`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldfi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldfi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x88000000u);
@@ -2025,8 +2025,8 @@ QJV_INLINE void qjv_ldd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `d`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lddi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_lddi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x8c000000u);
@@ -2058,8 +2058,8 @@ QJV_INLINE void qjv_stc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `c`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stci(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x38000000u);
@@ -2091,8 +2091,8 @@ QJV_INLINE void qjv_stuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `uc`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stuci(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x38000000u);
@@ -2124,8 +2124,8 @@ QJV_INLINE void qjv_sts(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `s`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stsi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x34000000u);
@@ -2157,8 +2157,8 @@ QJV_INLINE void qjv_stus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `us`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x34000000u);
@@ -2190,8 +2190,8 @@ QJV_INLINE void qjv_sti(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xb0000000u);
@@ -2223,8 +2223,8 @@ QJV_INLINE void qjv_stu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xb0000000u);
@@ -2256,8 +2256,8 @@ QJV_INLINE void qjv_stl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xb4000000u);
@@ -2289,8 +2289,8 @@ QJV_INLINE void qjv_stul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stuli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xb4000000u);
@@ -2322,8 +2322,8 @@ QJV_INLINE void qjv_stp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `p`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stpi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xb4000000u);
@@ -2355,8 +2355,8 @@ QJV_INLINE void qjv_stf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `f`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stfi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stfi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x98000000u);
@@ -2388,8 +2388,8 @@ QJV_INLINE void qjv_std(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `d`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stdi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stdi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x9c000000u);
@@ -2577,8 +2577,8 @@ QJV_INLINE void qjv_blti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bltii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bltii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 28);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
@@ -2603,8 +2603,8 @@ QJV_INLINE void qjv_bltu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bltui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bltui(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 28);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
@@ -2629,8 +2629,8 @@ QJV_INLINE void qjv_bltl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bltli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bltli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 28);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
@@ -2725,8 +2725,8 @@ QJV_INLINE void qjv_blei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less or equal. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bleii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bleii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 28);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
@@ -2751,8 +2751,8 @@ QJV_INLINE void qjv_bleu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less or equal. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bleui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bleui(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 28);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
@@ -2777,8 +2777,8 @@ QJV_INLINE void qjv_blel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less or equal. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bleli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bleli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 28);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
@@ -2873,8 +2873,8 @@ QJV_INLINE void qjv_bgti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgtii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bgtii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 28);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
@@ -2899,8 +2899,8 @@ QJV_INLINE void qjv_bgtu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgtui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bgtui(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 28);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
@@ -2925,8 +2925,8 @@ QJV_INLINE void qjv_bgtl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgtli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bgtli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 28);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
@@ -3021,8 +3021,8 @@ QJV_INLINE void qjv_bgei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater or equal. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgeii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bgeii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 28);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
@@ -3047,8 +3047,8 @@ QJV_INLINE void qjv_bgeu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater or equal. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgeui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bgeui(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 28);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
@@ -3073,8 +3073,8 @@ QJV_INLINE void qjv_bgel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater or equal. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgeli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bgeli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 28);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
@@ -3169,8 +3169,8 @@ QJV_INLINE void qjv_beqi(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if equal. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_beqii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_beqii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 28);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
@@ -3195,8 +3195,8 @@ QJV_INLINE void qjv_bequ(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if equal. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bequi(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bequi(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 28);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
@@ -3221,8 +3221,8 @@ QJV_INLINE void qjv_beql(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if equal. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_beqli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_beqli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 28);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
@@ -3317,8 +3317,8 @@ QJV_INLINE void qjv_bnei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bneii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bneii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 28);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
@@ -3343,8 +3343,8 @@ QJV_INLINE void qjv_bneu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bneui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bneui(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 28);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
@@ -3369,8 +3369,8 @@ QJV_INLINE void qjv_bnel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bneli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bneli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 28);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_unsigned(i, 8, 0)) {
@@ -3511,8 +3511,8 @@ QJV_INLINE void qjv_mulhii(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, high half. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mulhiii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_mulhiii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 28);
     c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x4c1c041bu);
@@ -3529,8 +3529,8 @@ QJV_INLINE void qjv_mulhiu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, high half. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mulhiui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_mulhiui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 36);
     c->ip = qjv_set_long(c->ip, qjv_reg(28), i);
     c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x4801f63bu);
@@ -3711,8 +3711,8 @@ QJV_INLINE void qjv_jtab(qjv_asm *c, v_reg s) {
 }
 
 /* What is at base plus offset will soon be used. Operands `s, i`. */
-QJV_INLINE void qjv_prefetch(qjv_asm *c, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_prefetch(qjv_asm *c, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 4);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xa3e00000u);
@@ -3785,145 +3785,145 @@ QJV_INLINE void qjv_ctzu(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_portable_ctzul(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_ctzul(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_rotlu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_rotlui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
+QJV_INLINE void qjv_rotlui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_rotlul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_rotluli(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
 QJV_INLINE void qjv_rotru(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_rotrui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
+QJV_INLINE void qjv_rotrui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_rotrul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_rotruli(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
 QJV_INLINE void qjv_mulhil(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_mulhili(qjv_asm *c, v_reg d, v_reg s, long value);
+QJV_INLINE void qjv_mulhili(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_mini(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_minii(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_minii(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_minu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_minui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
+QJV_INLINE void qjv_minui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_minl(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_minli(qjv_asm *c, v_reg d, v_reg s, long value);
+QJV_INLINE void qjv_minli(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_minul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_minuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
 QJV_INLINE void qjv_minf(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_mind(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_maxi(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_maxii(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_maxii(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_maxu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_maxui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
+QJV_INLINE void qjv_maxui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_maxl(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_maxli(qjv_asm *c, v_reg d, v_reg s, long value);
+QJV_INLINE void qjv_maxli(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_maxul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_maxuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
 QJV_INLINE void qjv_maxf(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_maxd(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
+QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32culi(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
 QJV_INLINE void qjv_addoi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_addoii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b);
+QJV_INLINE void qjv_addoii(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_addou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_addoui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b);
+QJV_INLINE void qjv_addoui(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_addol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_addoli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b);
+QJV_INLINE void qjv_addoli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_addoul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
 QJV_INLINE void qjv_addouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b);
 QJV_INLINE void qjv_suboi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_suboii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b);
+QJV_INLINE void qjv_suboii(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_subou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_suboui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b);
+QJV_INLINE void qjv_suboui(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_subol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_suboli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b);
+QJV_INLINE void qjv_suboli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_suboul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
 QJV_INLINE void qjv_subouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b);
 QJV_INLINE void qjv_muloi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b);
+QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_mulou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b);
+QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_mulol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_muloli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b);
+QJV_INLINE void qjv_muloli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_muloul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
 QJV_INLINE void qjv_mulouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b);
 QJV_INLINE void qjv_uldus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_uldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_uldusi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_uldus_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_ulds(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_uldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_uldsi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_ulds_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_uldu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_uldui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_uldui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_uldu_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_uldi(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_uldii(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_uldii(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_uldi_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_uldul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_ulduli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_ulduli(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_uldul_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_uldl(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_uldli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_uldli(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_uldl_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_uldp(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_uldpi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_uldpi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_uldp_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_ustus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_ustusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_ustusi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_ustus_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_usts(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_ustsi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_ustsi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_usts_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_ustu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_ustui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_ustui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_ustu_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_usti(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_ustii(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_ustii(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_usti_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_ustul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_ustuli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_ustuli(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_ustul_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_ustl(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_ustli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_ustli(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_ustl_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_ustp(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_ustpi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_ustpi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_ustp_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bldus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_bldus_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bldu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_bldu_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bldul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_bldul_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bstus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_bstus_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bstu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_bstu_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bstul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_bstul_local(qjv_asm *c, v_reg d, v_variable local);
-QJV_INLINE void qjv_ldxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_ldxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_ldxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_ldxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_ldxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_ldxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_ldxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_ldxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_ldxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_stxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_stxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_stxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_stxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_stxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_stxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_stxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_stxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_stxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
+QJV_INLINE void qjv_ldxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_ldxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_ldxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_ldxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_ldxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_ldxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_ldxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_ldxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_ldxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_stxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_stxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_stxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_stxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_stxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_stxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_stxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_stxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_stxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
 
 /* Reverse the bytes; of us the low two, which are then zero-extended. Type `us`. Operands `d, s`. */
 QJV_OUTLINE void qjv_bswapus_outlined(qjv_asm *c, v_reg d, v_reg s) {
@@ -4256,8 +4256,8 @@ QJV_INLINE void qjv_rotlu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Rotate left. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_rotlui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_OUTLINE void qjv_rotlui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     (void)i;
     {
@@ -4276,7 +4276,7 @@ QJV_OUTLINE void qjv_rotlui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t valu
     }
 }
 
-QJV_INLINE void qjv_rotlui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_rotlui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_rotlui_outlined(&copy, d, s, value);
     *c = copy;
@@ -4360,8 +4360,8 @@ QJV_INLINE void qjv_rotru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Rotate right. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_rotrui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_OUTLINE void qjv_rotrui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     (void)i;
     {
@@ -4380,7 +4380,7 @@ QJV_OUTLINE void qjv_rotrui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t valu
     }
 }
 
-QJV_INLINE void qjv_rotrui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_rotrui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_rotrui_outlined(&copy, d, s, value);
     *c = copy;
@@ -4465,7 +4465,7 @@ QJV_INLINE void qjv_mulhil(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, high half. Type `l`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_mulhili_outlined(qjv_asm *c, v_reg d, v_reg s, long value) {
+QJV_OUTLINE void qjv_mulhili_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -4481,7 +4481,7 @@ QJV_OUTLINE void qjv_mulhili_outlined(qjv_asm *c, v_reg d, v_reg s, long value) 
     }
 }
 
-QJV_INLINE void qjv_mulhili(qjv_asm *c, v_reg d, v_reg s, long value) {
+QJV_INLINE void qjv_mulhili(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_mulhili_outlined(&copy, d, s, value);
     *c = copy;
@@ -4517,8 +4517,8 @@ QJV_INLINE void qjv_mini(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_minii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_minii_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -4533,7 +4533,7 @@ QJV_OUTLINE void qjv_minii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_minii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_minii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_minii_outlined(&copy, d, s, value);
     *c = copy;
@@ -4569,8 +4569,8 @@ QJV_INLINE void qjv_minu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_minui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_OUTLINE void qjv_minui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -4585,7 +4585,7 @@ QJV_OUTLINE void qjv_minui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value
     }
 }
 
-QJV_INLINE void qjv_minui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_minui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_minui_outlined(&copy, d, s, value);
     *c = copy;
@@ -4621,7 +4621,7 @@ QJV_INLINE void qjv_minl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_minli_outlined(qjv_asm *c, v_reg d, v_reg s, long value) {
+QJV_OUTLINE void qjv_minli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -4637,7 +4637,7 @@ QJV_OUTLINE void qjv_minli_outlined(qjv_asm *c, v_reg d, v_reg s, long value) {
     }
 }
 
-QJV_INLINE void qjv_minli(qjv_asm *c, v_reg d, v_reg s, long value) {
+QJV_INLINE void qjv_minli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_minli_outlined(&copy, d, s, value);
     *c = copy;
@@ -4783,8 +4783,8 @@ QJV_INLINE void qjv_maxi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_maxii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_maxii_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -4799,7 +4799,7 @@ QJV_OUTLINE void qjv_maxii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_maxii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_maxii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_maxii_outlined(&copy, d, s, value);
     *c = copy;
@@ -4835,8 +4835,8 @@ QJV_INLINE void qjv_maxu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_maxui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_OUTLINE void qjv_maxui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -4851,7 +4851,7 @@ QJV_OUTLINE void qjv_maxui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value
     }
 }
 
-QJV_INLINE void qjv_maxui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_maxui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_maxui_outlined(&copy, d, s, value);
     *c = copy;
@@ -4887,7 +4887,7 @@ QJV_INLINE void qjv_maxl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_maxli_outlined(qjv_asm *c, v_reg d, v_reg s, long value) {
+QJV_OUTLINE void qjv_maxli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -4903,7 +4903,7 @@ QJV_OUTLINE void qjv_maxli_outlined(qjv_asm *c, v_reg d, v_reg s, long value) {
     }
 }
 
-QJV_INLINE void qjv_maxli(qjv_asm *c, v_reg d, v_reg s, long value) {
+QJV_INLINE void qjv_maxli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_maxli_outlined(&copy, d, s, value);
     *c = copy;
@@ -5052,8 +5052,8 @@ QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_crc32cuci_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_crc32cuci_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -5068,7 +5068,7 @@ QJV_OUTLINE void qjv_crc32cuci_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t va
     }
 }
 
-QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_crc32cuci_outlined(&copy, d, s, value);
     *c = copy;
@@ -5107,8 +5107,8 @@ QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_crc32cusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_crc32cusi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -5123,7 +5123,7 @@ QJV_OUTLINE void qjv_crc32cusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t va
     }
 }
 
-QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_crc32cusi_outlined(&copy, d, s, value);
     *c = copy;
@@ -5161,8 +5161,8 @@ QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_crc32cui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_OUTLINE void qjv_crc32cui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -5177,7 +5177,7 @@ QJV_OUTLINE void qjv_crc32cui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t va
     }
 }
 
-QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_crc32cui_outlined(&copy, d, s, value);
     *c = copy;
@@ -5257,8 +5257,8 @@ QJV_INLINE void qjv_addoi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Addition, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_addoii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_addoii_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -5278,7 +5278,7 @@ QJV_OUTLINE void qjv_addoii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_addoii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+QJV_INLINE void qjv_addoii(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_addoii_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5313,8 +5313,8 @@ QJV_INLINE void qjv_addou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Addition, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_addoui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_OUTLINE void qjv_addoui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -5337,7 +5337,7 @@ QJV_OUTLINE void qjv_addoui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t valu
     }
 }
 
-QJV_INLINE void qjv_addoui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+QJV_INLINE void qjv_addoui(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_addoui_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5370,7 +5370,7 @@ QJV_INLINE void qjv_addol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Addition, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_addoli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_OUTLINE void qjv_addoli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -5391,7 +5391,7 @@ QJV_OUTLINE void qjv_addoli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v
     }
 }
 
-QJV_INLINE void qjv_addoli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_INLINE void qjv_addoli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_addoli_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5483,8 +5483,8 @@ QJV_INLINE void qjv_suboi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Subtraction, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_suboii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_suboii_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -5504,7 +5504,7 @@ QJV_OUTLINE void qjv_suboii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_suboii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+QJV_INLINE void qjv_suboii(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_suboii_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5539,8 +5539,8 @@ QJV_INLINE void qjv_subou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Subtraction, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_suboui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_OUTLINE void qjv_suboui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -5563,7 +5563,7 @@ QJV_OUTLINE void qjv_suboui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t valu
     }
 }
 
-QJV_INLINE void qjv_suboui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+QJV_INLINE void qjv_suboui(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_suboui_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5596,7 +5596,7 @@ QJV_INLINE void qjv_subol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Subtraction, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_suboli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_OUTLINE void qjv_suboli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -5617,7 +5617,7 @@ QJV_OUTLINE void qjv_suboli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v
     }
 }
 
-QJV_INLINE void qjv_suboli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_INLINE void qjv_suboli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_suboli_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5709,8 +5709,8 @@ QJV_INLINE void qjv_muloi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Multiplication, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_muloii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_muloii_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -5731,7 +5731,7 @@ QJV_OUTLINE void qjv_muloii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_muloii_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5762,8 +5762,8 @@ QJV_INLINE void qjv_mulou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Multiplication, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_muloui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_OUTLINE void qjv_muloui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -5782,7 +5782,7 @@ QJV_OUTLINE void qjv_muloui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t valu
     }
 }
 
-QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_muloui_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5815,7 +5815,7 @@ QJV_INLINE void qjv_mulol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Multiplication, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_muloli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_OUTLINE void qjv_muloli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -5837,7 +5837,7 @@ QJV_OUTLINE void qjv_muloli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v
     }
 }
 
-QJV_INLINE void qjv_muloli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_INLINE void qjv_muloli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_muloli_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5916,8 +5916,8 @@ QJV_INLINE void qjv_uldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_uldusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_uldusi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -5934,7 +5934,7 @@ QJV_OUTLINE void qjv_uldusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_uldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_uldusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_uldusi_outlined(&copy, d, s, value);
     *c = copy;
@@ -5980,8 +5980,8 @@ QJV_INLINE void qjv_ulds(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `s`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_uldsi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_uldsi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -5998,7 +5998,7 @@ QJV_OUTLINE void qjv_uldsi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_uldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_uldsi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_uldsi_outlined(&copy, d, s, value);
     *c = copy;
@@ -6044,8 +6044,8 @@ QJV_INLINE void qjv_uldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_uldui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_uldui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6068,7 +6068,7 @@ QJV_OUTLINE void qjv_uldui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_uldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_uldui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_uldui_outlined(&copy, d, s, value);
     *c = copy;
@@ -6108,8 +6108,8 @@ QJV_INLINE void qjv_uldi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `i`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_uldii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_uldii_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6118,7 +6118,7 @@ QJV_OUTLINE void qjv_uldii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_uldii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_uldii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_uldii_outlined(&copy, d, s, value);
     *c = copy;
@@ -6164,8 +6164,8 @@ QJV_INLINE void qjv_uldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ulduli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ulduli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6184,7 +6184,7 @@ QJV_OUTLINE void qjv_ulduli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_ulduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_ulduli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_ulduli_outlined(&copy, d, s, value);
     *c = copy;
@@ -6224,8 +6224,8 @@ QJV_INLINE void qjv_uldl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `l`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_uldli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_uldli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6234,7 +6234,7 @@ QJV_OUTLINE void qjv_uldli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_uldli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_uldli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_uldli_outlined(&copy, d, s, value);
     *c = copy;
@@ -6274,8 +6274,8 @@ QJV_INLINE void qjv_uldp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `p`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_uldpi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_uldpi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6284,7 +6284,7 @@ QJV_OUTLINE void qjv_uldpi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_uldpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_uldpi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_uldpi_outlined(&copy, d, s, value);
     *c = copy;
@@ -6330,8 +6330,8 @@ QJV_INLINE void qjv_ustus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ustusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ustusi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6347,7 +6347,7 @@ QJV_OUTLINE void qjv_ustusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_ustusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_ustusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_ustusi_outlined(&copy, d, s, value);
     *c = copy;
@@ -6392,8 +6392,8 @@ QJV_INLINE void qjv_usts(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `s`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ustsi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ustsi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6402,7 +6402,7 @@ QJV_OUTLINE void qjv_ustsi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_ustsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_ustsi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_ustsi_outlined(&copy, d, s, value);
     *c = copy;
@@ -6453,8 +6453,8 @@ QJV_INLINE void qjv_ustu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ustui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ustui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6474,7 +6474,7 @@ QJV_OUTLINE void qjv_ustui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_ustui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_ustui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_ustui_outlined(&copy, d, s, value);
     *c = copy;
@@ -6519,8 +6519,8 @@ QJV_INLINE void qjv_usti(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `i`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ustii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ustii_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6529,7 +6529,7 @@ QJV_OUTLINE void qjv_ustii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_ustii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_ustii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_ustii_outlined(&copy, d, s, value);
     *c = copy;
@@ -6580,8 +6580,8 @@ QJV_INLINE void qjv_ustul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ustuli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ustuli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6599,7 +6599,7 @@ QJV_OUTLINE void qjv_ustuli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_ustuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_ustuli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_ustuli_outlined(&copy, d, s, value);
     *c = copy;
@@ -6644,8 +6644,8 @@ QJV_INLINE void qjv_ustl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `l`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ustli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ustli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6654,7 +6654,7 @@ QJV_OUTLINE void qjv_ustli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_ustli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_ustli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_ustli_outlined(&copy, d, s, value);
     *c = copy;
@@ -6699,8 +6699,8 @@ QJV_INLINE void qjv_ustp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `p`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ustpi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ustpi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6709,7 +6709,7 @@ QJV_OUTLINE void qjv_ustpi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_ustpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_ustpi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_ustpi_outlined(&copy, d, s, value);
     *c = copy;
@@ -6755,8 +6755,8 @@ QJV_INLINE void qjv_bldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load in the other byte order. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bldusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_bldusi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6766,7 +6766,7 @@ QJV_OUTLINE void qjv_bldusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_bldusi_outlined(&copy, d, s, value);
     *c = copy;
@@ -6807,8 +6807,8 @@ QJV_INLINE void qjv_bldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load in the other byte order. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bldui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_bldui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6818,7 +6818,7 @@ QJV_OUTLINE void qjv_bldui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_bldui_outlined(&copy, d, s, value);
     *c = copy;
@@ -6859,8 +6859,8 @@ QJV_INLINE void qjv_bldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load in the other byte order. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_blduli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_blduli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6870,7 +6870,7 @@ QJV_OUTLINE void qjv_blduli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_blduli_outlined(&copy, d, s, value);
     *c = copy;
@@ -6916,8 +6916,8 @@ QJV_INLINE void qjv_bstus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store in the other byte order. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bstusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_bstusi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6932,7 +6932,7 @@ QJV_OUTLINE void qjv_bstusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_bstusi_outlined(&copy, d, s, value);
     *c = copy;
@@ -6983,8 +6983,8 @@ QJV_INLINE void qjv_bstu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store in the other byte order. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bstui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_bstui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6999,7 +6999,7 @@ QJV_OUTLINE void qjv_bstui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_bstui_outlined(&copy, d, s, value);
     *c = copy;
@@ -7050,8 +7050,8 @@ QJV_INLINE void qjv_bstul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store in the other byte order. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bstuli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_bstuli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -7066,7 +7066,7 @@ QJV_OUTLINE void qjv_bstuli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_bstuli_outlined(&copy, d, s, value);
     *c = copy;
@@ -7096,8 +7096,8 @@ QJV_INLINE void qjv_bstul_local(qjv_asm *c, v_reg d, v_variable local) {
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `c`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ldxc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -7107,15 +7107,15 @@ QJV_OUTLINE void qjv_ldxc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_ldxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_ldxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_ldxc_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `uc`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ldxuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -7125,15 +7125,15 @@ QJV_OUTLINE void qjv_ldxuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32
     }
 }
 
-QJV_INLINE void qjv_ldxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_ldxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_ldxuc_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `s`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxs_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ldxs_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     if (d.n == s.n) {
@@ -7153,15 +7153,15 @@ QJV_OUTLINE void qjv_ldxs_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_ldxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_ldxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_ldxs_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `us`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ldxus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     if (d.n == s.n) {
@@ -7181,15 +7181,15 @@ QJV_OUTLINE void qjv_ldxus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32
     }
 }
 
-QJV_INLINE void qjv_ldxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_ldxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_ldxus_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `i`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ldxi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     if (d.n == s.n) {
@@ -7209,15 +7209,15 @@ QJV_OUTLINE void qjv_ldxi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_ldxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_ldxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_ldxi_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `u`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ldxu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     if (d.n == s.n) {
@@ -7237,15 +7237,15 @@ QJV_OUTLINE void qjv_ldxu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_ldxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_ldxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_ldxu_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `l`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ldxl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     if (d.n == s.n) {
@@ -7265,15 +7265,15 @@ QJV_OUTLINE void qjv_ldxl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_ldxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_ldxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_ldxl_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `ul`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ldxul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     if (d.n == s.n) {
@@ -7293,15 +7293,15 @@ QJV_OUTLINE void qjv_ldxul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32
     }
 }
 
-QJV_INLINE void qjv_ldxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_ldxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_ldxul_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `p`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxp_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ldxp_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     if (d.n == s.n) {
@@ -7321,15 +7321,15 @@ QJV_OUTLINE void qjv_ldxp_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_ldxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_ldxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_ldxp_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `c`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_stxc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -7344,15 +7344,15 @@ QJV_OUTLINE void qjv_stxc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_stxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_stxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_stxc_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `uc`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_stxuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -7367,15 +7367,15 @@ QJV_OUTLINE void qjv_stxuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32
     }
 }
 
-QJV_INLINE void qjv_stxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_stxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_stxuc_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `s`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxs_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_stxs_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -7391,15 +7391,15 @@ QJV_OUTLINE void qjv_stxs_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_stxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_stxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_stxs_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `us`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_stxus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -7415,15 +7415,15 @@ QJV_OUTLINE void qjv_stxus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32
     }
 }
 
-QJV_INLINE void qjv_stxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_stxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_stxus_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `i`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_stxi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -7439,15 +7439,15 @@ QJV_OUTLINE void qjv_stxi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_stxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_stxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_stxi_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `u`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_stxu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -7463,15 +7463,15 @@ QJV_OUTLINE void qjv_stxu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_stxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_stxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_stxu_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `l`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_stxl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -7487,15 +7487,15 @@ QJV_OUTLINE void qjv_stxl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_stxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_stxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_stxl_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `ul`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_stxul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -7511,15 +7511,15 @@ QJV_OUTLINE void qjv_stxul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32
     }
 }
 
-QJV_INLINE void qjv_stxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_stxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_stxul_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `p`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxp_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_stxp_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -7535,7 +7535,7 @@ QJV_OUTLINE void qjv_stxp_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_stxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_stxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_stxp_outlined(&copy, d, s, t, value);
     *c = copy;

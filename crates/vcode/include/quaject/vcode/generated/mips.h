@@ -111,8 +111,8 @@ QJV_INLINE void qjv_addi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Addition. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_addii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_addii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 12);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x24000000u);
@@ -129,8 +129,8 @@ QJV_INLINE void qjv_addu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Addition. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_addui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_addui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 12);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x24000000u);
@@ -147,8 +147,8 @@ QJV_INLINE void qjv_addl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Addition. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_addli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_addli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 12);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x24000000u);
@@ -165,8 +165,8 @@ QJV_INLINE void qjv_addul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Addition. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_adduli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_adduli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 12);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x24000000u);
@@ -183,8 +183,8 @@ QJV_INLINE void qjv_addp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Addition. Type `p`. Operands `d, s, i`. */
-QJV_INLINE void qjv_addpi(qjv_asm *c, v_reg d, v_reg s, uintptr_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_addpi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 12);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x24000000u);
@@ -213,8 +213,8 @@ QJV_INLINE void qjv_subi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Subtraction. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_subii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_subii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 12);
     if (qjv_fits_signed((int64_t)(0 - (uint64_t)i), 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffffu) | 0x24000000u);
@@ -231,8 +231,8 @@ QJV_INLINE void qjv_subu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Subtraction. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_subui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_subui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 12);
     if (qjv_fits_signed((int64_t)(0 - (uint64_t)i), 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffffu) | 0x24000000u);
@@ -249,8 +249,8 @@ QJV_INLINE void qjv_subl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Subtraction. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_subli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_subli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 12);
     if (qjv_fits_signed((int64_t)(0 - (uint64_t)i), 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffffu) | 0x24000000u);
@@ -267,8 +267,8 @@ QJV_INLINE void qjv_subul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Subtraction. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_subuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_subuli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 12);
     if (qjv_fits_signed((int64_t)(0 - (uint64_t)i), 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffffu) | 0x24000000u);
@@ -285,8 +285,8 @@ QJV_INLINE void qjv_subp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Subtraction. Type `p`. Operands `d, s, i`. */
-QJV_INLINE void qjv_subpi(qjv_asm *c, v_reg d, v_reg s, uintptr_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_subpi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 12);
     if (qjv_fits_signed((int64_t)(0 - (uint64_t)i), 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffffu) | 0x24000000u);
@@ -315,8 +315,8 @@ QJV_INLINE void qjv_muli(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, low half. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mulii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_mulii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 12);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
     c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x70010002u);
@@ -329,8 +329,8 @@ QJV_INLINE void qjv_mulu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, low half. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mului(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_mului(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 12);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
     c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x70010002u);
@@ -343,8 +343,8 @@ QJV_INLINE void qjv_mull(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, low half. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mulli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_mulli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 12);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
     c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x70010002u);
@@ -357,8 +357,8 @@ QJV_INLINE void qjv_mulul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, low half. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mululi(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_mululi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 12);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
     c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x70010002u);
@@ -384,8 +384,8 @@ QJV_INLINE void qjv_divi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_divii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_divii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001001au);
@@ -400,8 +400,8 @@ QJV_INLINE void qjv_divu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_divui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_divui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 16);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001001bu);
@@ -416,8 +416,8 @@ QJV_INLINE void qjv_divl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_divli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_divli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001001au);
@@ -432,8 +432,8 @@ QJV_INLINE void qjv_divul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_divuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_divuli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 16);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001001bu);
@@ -460,8 +460,8 @@ QJV_INLINE void qjv_modi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_modii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_modii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001001au);
@@ -476,8 +476,8 @@ QJV_INLINE void qjv_modu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_modui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_modui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 16);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001001bu);
@@ -492,8 +492,8 @@ QJV_INLINE void qjv_modl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_modli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_modli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001001au);
@@ -508,8 +508,8 @@ QJV_INLINE void qjv_modul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_moduli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_moduli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 16);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x0001001bu);
@@ -523,8 +523,8 @@ QJV_INLINE void qjv_andi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise and. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_andii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_andii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 12);
     if (qjv_fits_unsigned(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x30000000u);
@@ -541,8 +541,8 @@ QJV_INLINE void qjv_andu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise and. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_andui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_andui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 12);
     if (qjv_fits_unsigned(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x30000000u);
@@ -559,8 +559,8 @@ QJV_INLINE void qjv_andl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise and. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_andli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_andli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 12);
     if (qjv_fits_unsigned(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x30000000u);
@@ -577,8 +577,8 @@ QJV_INLINE void qjv_andul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise and. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_anduli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_anduli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 12);
     if (qjv_fits_unsigned(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x30000000u);
@@ -595,8 +595,8 @@ QJV_INLINE void qjv_ori(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise or. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_orii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_orii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 12);
     if (qjv_fits_unsigned(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x34000000u);
@@ -613,8 +613,8 @@ QJV_INLINE void qjv_oru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise or. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_orui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_orui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 12);
     if (qjv_fits_unsigned(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x34000000u);
@@ -631,8 +631,8 @@ QJV_INLINE void qjv_orl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise or. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_orli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_orli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 12);
     if (qjv_fits_unsigned(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x34000000u);
@@ -649,8 +649,8 @@ QJV_INLINE void qjv_orul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise or. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_oruli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_oruli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 12);
     if (qjv_fits_unsigned(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x34000000u);
@@ -667,8 +667,8 @@ QJV_INLINE void qjv_xori(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise exclusive or. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_xorii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_xorii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 12);
     if (qjv_fits_unsigned(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x38000000u);
@@ -685,8 +685,8 @@ QJV_INLINE void qjv_xoru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise exclusive or. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_xorui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_xorui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 12);
     if (qjv_fits_unsigned(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x38000000u);
@@ -703,8 +703,8 @@ QJV_INLINE void qjv_xorl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise exclusive or. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_xorli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_xorli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 12);
     if (qjv_fits_unsigned(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x38000000u);
@@ -721,8 +721,8 @@ QJV_INLINE void qjv_xorul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise exclusive or. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_xoruli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_xoruli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 12);
     if (qjv_fits_unsigned(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x38000000u);
@@ -739,8 +739,8 @@ QJV_INLINE void qjv_lshi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Left shift; undefined for a count of the width or more. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lshii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_lshii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
@@ -757,8 +757,8 @@ QJV_INLINE void qjv_lshu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Left shift; undefined for a count of the width or more. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_lshui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
@@ -775,8 +775,8 @@ QJV_INLINE void qjv_lshl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Left shift; undefined for a count of the width or more. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lshli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_lshli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
@@ -793,8 +793,8 @@ QJV_INLINE void qjv_lshul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Left shift; undefined for a count of the width or more. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lshuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_lshuli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
@@ -811,8 +811,8 @@ QJV_INLINE void qjv_rshi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Right shift; the sign is propagated for signed types. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_rshii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_rshii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
@@ -829,8 +829,8 @@ QJV_INLINE void qjv_rshu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Right shift; the sign is propagated for signed types. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_rshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_rshui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
@@ -847,8 +847,8 @@ QJV_INLINE void qjv_rshl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Right shift; the sign is propagated for signed types. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_rshli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_rshli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
@@ -865,8 +865,8 @@ QJV_INLINE void qjv_rshul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Right shift; the sign is propagated for signed types. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_rshuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_rshuli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
@@ -1003,8 +1003,8 @@ QJV_INLINE void qjv_negd(qjv_asm *c, v_reg d, v_reg s) {
 }
 
 /* Load a constant. Type `i`. Operands `d, i`. */
-QJV_INLINE void qjv_seti(qjv_asm *c, v_reg d, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_seti(qjv_asm *c, v_reg d, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 8);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x24000000u);
@@ -1017,8 +1017,8 @@ QJV_INLINE void qjv_seti(qjv_asm *c, v_reg d, int32_t value) {
 }
 
 /* Load a constant. Type `u`. Operands `d, i`. */
-QJV_INLINE void qjv_setu(qjv_asm *c, v_reg d, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_setu(qjv_asm *c, v_reg d, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 8);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x24000000u);
@@ -1031,8 +1031,8 @@ QJV_INLINE void qjv_setu(qjv_asm *c, v_reg d, uint32_t value) {
 }
 
 /* Load a constant. Type `l`. Operands `d, i`. */
-QJV_INLINE void qjv_setl(qjv_asm *c, v_reg d, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_setl(qjv_asm *c, v_reg d, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 8);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x24000000u);
@@ -1045,8 +1045,8 @@ QJV_INLINE void qjv_setl(qjv_asm *c, v_reg d, long value) {
 }
 
 /* Load a constant. Type `ul`. Operands `d, i`. */
-QJV_INLINE void qjv_setul(qjv_asm *c, v_reg d, unsigned long value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_setul(qjv_asm *c, v_reg d, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 8);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x24000000u);
@@ -1059,8 +1059,8 @@ QJV_INLINE void qjv_setul(qjv_asm *c, v_reg d, unsigned long value) {
 }
 
 /* Load a constant. Type `p`. Operands `d, i`. */
-QJV_INLINE void qjv_setp(qjv_asm *c, v_reg d, uintptr_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_setp(qjv_asm *c, v_reg d, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 8);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x24000000u);
@@ -1290,8 +1290,8 @@ QJV_INLINE void qjv_ldc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `c`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldci(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x80000000u);
@@ -1323,8 +1323,8 @@ QJV_INLINE void qjv_lduc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `uc`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lduci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_lduci(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x90000000u);
@@ -1356,8 +1356,8 @@ QJV_INLINE void qjv_lds(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `s`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldsi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x84000000u);
@@ -1389,8 +1389,8 @@ QJV_INLINE void qjv_ldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `us`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x94000000u);
@@ -1422,8 +1422,8 @@ QJV_INLINE void qjv_ldi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x8c000000u);
@@ -1455,8 +1455,8 @@ QJV_INLINE void qjv_ldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x8c000000u);
@@ -1488,8 +1488,8 @@ QJV_INLINE void qjv_ldl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x8c000000u);
@@ -1521,8 +1521,8 @@ QJV_INLINE void qjv_ldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_lduli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x8c000000u);
@@ -1554,8 +1554,8 @@ QJV_INLINE void qjv_ldp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `p`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldpi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x8c000000u);
@@ -1587,8 +1587,8 @@ QJV_INLINE void qjv_ldf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `f`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldfi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldfi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xc4000000u);
@@ -1620,8 +1620,8 @@ QJV_INLINE void qjv_ldd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `d`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lddi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_lddi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xd4000000u);
@@ -1653,8 +1653,8 @@ QJV_INLINE void qjv_stc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `c`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stci(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xa0000000u);
@@ -1686,8 +1686,8 @@ QJV_INLINE void qjv_stuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `uc`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stuci(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xa0000000u);
@@ -1719,8 +1719,8 @@ QJV_INLINE void qjv_sts(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `s`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stsi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xa4000000u);
@@ -1752,8 +1752,8 @@ QJV_INLINE void qjv_stus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `us`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xa4000000u);
@@ -1785,8 +1785,8 @@ QJV_INLINE void qjv_sti(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xac000000u);
@@ -1818,8 +1818,8 @@ QJV_INLINE void qjv_stu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xac000000u);
@@ -1851,8 +1851,8 @@ QJV_INLINE void qjv_stl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xac000000u);
@@ -1884,8 +1884,8 @@ QJV_INLINE void qjv_stul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stuli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xac000000u);
@@ -1917,8 +1917,8 @@ QJV_INLINE void qjv_stp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `p`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stpi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xac000000u);
@@ -1950,8 +1950,8 @@ QJV_INLINE void qjv_stf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `f`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stfi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stfi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xe4000000u);
@@ -1983,8 +1983,8 @@ QJV_INLINE void qjv_std(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `d`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stdi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stdi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xf4000000u);
@@ -2141,8 +2141,8 @@ QJV_INLINE void qjv_blti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bltii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bltii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
@@ -2174,8 +2174,8 @@ QJV_INLINE void qjv_bltu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bltui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bltui(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 20);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 16, 0)) {
@@ -2203,8 +2203,8 @@ QJV_INLINE void qjv_bltl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bltli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bltli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
@@ -2236,8 +2236,8 @@ QJV_INLINE void qjv_bltul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `ul`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bltuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bltuli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 20);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 16, 0)) {
@@ -2265,8 +2265,8 @@ QJV_INLINE void qjv_bltp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `p`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bltpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bltpi(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 20);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 16, 0)) {
@@ -2314,8 +2314,8 @@ QJV_INLINE void qjv_blei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less or equal. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bleii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bleii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
@@ -2342,8 +2342,8 @@ QJV_INLINE void qjv_bleu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less or equal. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bleui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bleui(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 20);
     uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
@@ -2364,8 +2364,8 @@ QJV_INLINE void qjv_blel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less or equal. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bleli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bleli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
@@ -2392,8 +2392,8 @@ QJV_INLINE void qjv_bleul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less or equal. Type `ul`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bleuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bleuli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 20);
     uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
@@ -2414,8 +2414,8 @@ QJV_INLINE void qjv_blep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less or equal. Type `p`. Operands `s, i, b`. */
-QJV_INLINE void qjv_blepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_blepi(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 20);
     uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
@@ -2456,8 +2456,8 @@ QJV_INLINE void qjv_bgti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgtii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bgtii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
@@ -2484,8 +2484,8 @@ QJV_INLINE void qjv_bgtu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgtui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bgtui(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 20);
     uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
@@ -2506,8 +2506,8 @@ QJV_INLINE void qjv_bgtl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgtli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bgtli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
@@ -2534,8 +2534,8 @@ QJV_INLINE void qjv_bgtul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater. Type `ul`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgtuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bgtuli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 20);
     uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
@@ -2556,8 +2556,8 @@ QJV_INLINE void qjv_bgtp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater. Type `p`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgtpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bgtpi(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 20);
     uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
@@ -2598,8 +2598,8 @@ QJV_INLINE void qjv_bgei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater or equal. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgeii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bgeii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
@@ -2631,8 +2631,8 @@ QJV_INLINE void qjv_bgeu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater or equal. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgeui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bgeui(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 20);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 16, 0)) {
@@ -2660,8 +2660,8 @@ QJV_INLINE void qjv_bgel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater or equal. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgeli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bgeli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
@@ -2693,8 +2693,8 @@ QJV_INLINE void qjv_bgeul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater or equal. Type `ul`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgeuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bgeuli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 20);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 16, 0)) {
@@ -2722,8 +2722,8 @@ QJV_INLINE void qjv_bgep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater or equal. Type `p`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bgepi(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 20);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 16, 0)) {
@@ -2770,8 +2770,8 @@ QJV_INLINE void qjv_beqi(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if equal. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_beqii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_beqii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
@@ -2796,8 +2796,8 @@ QJV_INLINE void qjv_bequ(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if equal. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bequi(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bequi(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 16);
     uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
@@ -2822,8 +2822,8 @@ QJV_INLINE void qjv_beql(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if equal. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_beqli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_beqli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
@@ -2848,8 +2848,8 @@ QJV_INLINE void qjv_bequl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if equal. Type `ul`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bequli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bequli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 16);
     uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
@@ -2874,8 +2874,8 @@ QJV_INLINE void qjv_beqp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if equal. Type `p`. Operands `s, i, b`. */
-QJV_INLINE void qjv_beqpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_beqpi(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 16);
     uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
@@ -2920,8 +2920,8 @@ QJV_INLINE void qjv_bnei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bneii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bneii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
@@ -2946,8 +2946,8 @@ QJV_INLINE void qjv_bneu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bneui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bneui(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 16);
     uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
@@ -2972,8 +2972,8 @@ QJV_INLINE void qjv_bnel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bneli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bneli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
@@ -2998,8 +2998,8 @@ QJV_INLINE void qjv_bneul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `ul`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bneuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bneuli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 16);
     uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
@@ -3024,8 +3024,8 @@ QJV_INLINE void qjv_bnep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `p`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bnepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bnepi(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 16);
     uint32_t at = qjv_label_at(c, b);
     if (i == 0) {
@@ -3153,8 +3153,8 @@ QJV_INLINE void qjv_rotlu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Rotate left. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_rotlui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_rotlui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x1f0000) | (((uint32_t)(((int64_t)((uint64_t)0 - (uint64_t)i)) & 31) & 0x1fu) << 6) | 0x00200002u);
@@ -3168,8 +3168,8 @@ QJV_INLINE void qjv_rotlul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Rotate left. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_rotluli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_rotluli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x1f0000) | (((uint32_t)(((int64_t)((uint64_t)0 - (uint64_t)i)) & 31) & 0x1fu) << 6) | 0x00200002u);
@@ -3182,8 +3182,8 @@ QJV_INLINE void qjv_rotru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Rotate right. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_rotrui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_rotrui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
@@ -3200,8 +3200,8 @@ QJV_INLINE void qjv_rotrul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Rotate right. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_rotruli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_rotruli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
@@ -3219,8 +3219,8 @@ QJV_INLINE void qjv_mulhii(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, high half. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mulhiii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_mulhiii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x00010018u);
@@ -3235,8 +3235,8 @@ QJV_INLINE void qjv_mulhiu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, high half. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mulhiui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_mulhiui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 16);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x00010019u);
@@ -3251,8 +3251,8 @@ QJV_INLINE void qjv_mulhil(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, high half. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mulhili(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_mulhili(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x00010018u);
@@ -3267,8 +3267,8 @@ QJV_INLINE void qjv_mulhiul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, high half. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mulhiuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_mulhiuli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 16);
     c->ip = qjv_set_long(c->ip, qjv_reg(1), i);
     c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x00010019u);
@@ -3345,8 +3345,8 @@ QJV_INLINE void qjv_uldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_uldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_uldui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0) && qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)3), 16, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x88190000u);
@@ -3388,8 +3388,8 @@ QJV_INLINE void qjv_uldi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_uldii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_uldii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0) && qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)3), 16, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x88190000u);
@@ -3431,8 +3431,8 @@ QJV_INLINE void qjv_uldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ulduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ulduli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0) && qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)3), 16, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x88190000u);
@@ -3474,8 +3474,8 @@ QJV_INLINE void qjv_uldl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_uldli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_uldli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0) && qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)3), 16, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x88190000u);
@@ -3517,8 +3517,8 @@ QJV_INLINE void qjv_uldp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `p`. Operands `d, s, i`. */
-QJV_INLINE void qjv_uldpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_uldpi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0) && qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)3), 16, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x88190000u);
@@ -3559,8 +3559,8 @@ QJV_INLINE void qjv_ustu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ustui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ustui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_signed(i, 16, 0) && qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)3), 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xa8000000u);
@@ -3597,8 +3597,8 @@ QJV_INLINE void qjv_usti(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ustii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ustii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_signed(i, 16, 0) && qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)3), 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xa8000000u);
@@ -3635,8 +3635,8 @@ QJV_INLINE void qjv_ustul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ustuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ustuli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_signed(i, 16, 0) && qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)3), 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xa8000000u);
@@ -3673,8 +3673,8 @@ QJV_INLINE void qjv_ustl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ustli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ustli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_signed(i, 16, 0) && qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)3), 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xa8000000u);
@@ -3711,8 +3711,8 @@ QJV_INLINE void qjv_ustp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `p`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ustpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ustpi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_signed(i, 16, 0) && qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)3), 16, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xa8000000u);
@@ -3741,8 +3741,8 @@ QJV_INLINE void qjv_ustp_local(qjv_asm *c, v_reg d, v_variable local) {
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `c`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_ldxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821u);
@@ -3756,8 +3756,8 @@ QJV_INLINE void qjv_ldxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `uc`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_ldxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821u);
@@ -3771,8 +3771,8 @@ QJV_INLINE void qjv_ldxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) 
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `s`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_ldxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (t.n & 0x1f0000) | 0x0000c840u);
@@ -3788,8 +3788,8 @@ QJV_INLINE void qjv_ldxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `us`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_ldxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (t.n & 0x1f0000) | 0x0000c840u);
@@ -3805,8 +3805,8 @@ QJV_INLINE void qjv_ldxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) 
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `i`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_ldxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (t.n & 0x1f0000) | 0x0000c880u);
@@ -3822,8 +3822,8 @@ QJV_INLINE void qjv_ldxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `u`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_ldxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (t.n & 0x1f0000) | 0x0000c880u);
@@ -3839,8 +3839,8 @@ QJV_INLINE void qjv_ldxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `l`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_ldxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (t.n & 0x1f0000) | 0x0000c880u);
@@ -3856,8 +3856,8 @@ QJV_INLINE void qjv_ldxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `ul`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_ldxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (t.n & 0x1f0000) | 0x0000c880u);
@@ -3873,8 +3873,8 @@ QJV_INLINE void qjv_ldxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) 
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `p`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_ldxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (t.n & 0x1f0000) | 0x0000c880u);
@@ -3890,8 +3890,8 @@ QJV_INLINE void qjv_ldxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `c`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_stxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821u);
@@ -3905,8 +3905,8 @@ QJV_INLINE void qjv_stxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `uc`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_stxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821u);
@@ -3920,8 +3920,8 @@ QJV_INLINE void qjv_stxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) 
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `s`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_stxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (t.n & 0x1f0000) | 0x0000c840u);
@@ -3937,8 +3937,8 @@ QJV_INLINE void qjv_stxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `us`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_stxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (t.n & 0x1f0000) | 0x0000c840u);
@@ -3954,8 +3954,8 @@ QJV_INLINE void qjv_stxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) 
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `i`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_stxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (t.n & 0x1f0000) | 0x0000c880u);
@@ -3971,8 +3971,8 @@ QJV_INLINE void qjv_stxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `u`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_stxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (t.n & 0x1f0000) | 0x0000c880u);
@@ -3988,8 +3988,8 @@ QJV_INLINE void qjv_stxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `l`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_stxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (t.n & 0x1f0000) | 0x0000c880u);
@@ -4005,8 +4005,8 @@ QJV_INLINE void qjv_stxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `ul`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_stxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (t.n & 0x1f0000) | 0x0000c880u);
@@ -4022,8 +4022,8 @@ QJV_INLINE void qjv_stxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) 
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `p`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_stxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (t.n & 0x1f0000) | 0x0000c880u);
@@ -4141,8 +4141,8 @@ QJV_INLINE void qjv_jtab(qjv_asm *c, v_reg s) {
 }
 
 /* What is at base plus offset will soon be used. Operands `s, i`. */
-QJV_INLINE void qjv_prefetch(qjv_asm *c, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_prefetch(qjv_asm *c, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 4);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0xcc000000u);
@@ -4233,86 +4233,86 @@ QJV_INLINE void qjv_popcountul(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_ctzu(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_ctzul(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_mini(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_minii(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_minii(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_minu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_minui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
+QJV_INLINE void qjv_minui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_minl(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_minli(qjv_asm *c, v_reg d, v_reg s, long value);
+QJV_INLINE void qjv_minli(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_minul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_minuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
+QJV_INLINE void qjv_minuli(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_minf(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_mind(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_maxi(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_maxii(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_maxii(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_maxu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_maxui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
+QJV_INLINE void qjv_maxui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_maxl(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_maxli(qjv_asm *c, v_reg d, v_reg s, long value);
+QJV_INLINE void qjv_maxli(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_maxul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_maxuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
+QJV_INLINE void qjv_maxuli(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_maxf(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_maxd(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
+QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_crc32culi(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
+QJV_INLINE void qjv_crc32culi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_addoi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_addoii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b);
+QJV_INLINE void qjv_addoii(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_addou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_addoui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b);
+QJV_INLINE void qjv_addoui(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_addol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_addoli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b);
+QJV_INLINE void qjv_addoli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_addoul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_addouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b);
+QJV_INLINE void qjv_addouli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_suboi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_suboii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b);
+QJV_INLINE void qjv_suboii(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_subou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_suboui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b);
+QJV_INLINE void qjv_suboui(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_subol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_suboli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b);
+QJV_INLINE void qjv_suboli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_suboul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_subouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b);
+QJV_INLINE void qjv_subouli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_muloi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b);
+QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_mulou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b);
+QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_mulol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_muloli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b);
+QJV_INLINE void qjv_muloli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_muloul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_mulouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b);
+QJV_INLINE void qjv_mulouli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_uldus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_uldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_uldusi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_uldus_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_ulds(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_uldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_uldsi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_ulds_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_ustus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_ustusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_ustusi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_ustus_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_usts(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_ustsi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_ustsi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_usts_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bldus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_bldus_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bldu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_bldu_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bldul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_bldul_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bstus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_bstus_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bstu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_bstu_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bstul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_bstul_local(qjv_asm *c, v_reg d, v_variable local);
 
 /* Count the bits that are one. Type `u`. Operands `d, s`. */
@@ -4453,8 +4453,8 @@ QJV_INLINE void qjv_mini(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_minii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_minii_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -4469,7 +4469,7 @@ QJV_OUTLINE void qjv_minii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_minii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_minii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_minii_outlined(&copy, d, s, value);
     *c = copy;
@@ -4505,8 +4505,8 @@ QJV_INLINE void qjv_minu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_minui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_OUTLINE void qjv_minui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -4521,7 +4521,7 @@ QJV_OUTLINE void qjv_minui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value
     }
 }
 
-QJV_INLINE void qjv_minui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_minui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_minui_outlined(&copy, d, s, value);
     *c = copy;
@@ -4557,8 +4557,8 @@ QJV_INLINE void qjv_minl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_minli_outlined(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_minli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -4573,7 +4573,7 @@ QJV_OUTLINE void qjv_minli_outlined(qjv_asm *c, v_reg d, v_reg s, long value) {
     }
 }
 
-QJV_INLINE void qjv_minli(qjv_asm *c, v_reg d, v_reg s, long value) {
+QJV_INLINE void qjv_minli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_minli_outlined(&copy, d, s, value);
     *c = copy;
@@ -4609,8 +4609,8 @@ QJV_INLINE void qjv_minul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_minuli_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_minuli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -4625,7 +4625,7 @@ QJV_OUTLINE void qjv_minuli_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long
     }
 }
 
-QJV_INLINE void qjv_minuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+QJV_INLINE void qjv_minuli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_minuli_outlined(&copy, d, s, value);
     *c = copy;
@@ -4719,8 +4719,8 @@ QJV_INLINE void qjv_maxi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_maxii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_maxii_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -4735,7 +4735,7 @@ QJV_OUTLINE void qjv_maxii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_maxii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_maxii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_maxii_outlined(&copy, d, s, value);
     *c = copy;
@@ -4771,8 +4771,8 @@ QJV_INLINE void qjv_maxu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_maxui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_OUTLINE void qjv_maxui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -4787,7 +4787,7 @@ QJV_OUTLINE void qjv_maxui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value
     }
 }
 
-QJV_INLINE void qjv_maxui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_maxui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_maxui_outlined(&copy, d, s, value);
     *c = copy;
@@ -4823,8 +4823,8 @@ QJV_INLINE void qjv_maxl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_maxli_outlined(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_maxli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -4839,7 +4839,7 @@ QJV_OUTLINE void qjv_maxli_outlined(qjv_asm *c, v_reg d, v_reg s, long value) {
     }
 }
 
-QJV_INLINE void qjv_maxli(qjv_asm *c, v_reg d, v_reg s, long value) {
+QJV_INLINE void qjv_maxli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_maxli_outlined(&copy, d, s, value);
     *c = copy;
@@ -4875,8 +4875,8 @@ QJV_INLINE void qjv_maxul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_maxuli_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_maxuli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -4891,7 +4891,7 @@ QJV_OUTLINE void qjv_maxuli_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long
     }
 }
 
-QJV_INLINE void qjv_maxuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+QJV_INLINE void qjv_maxuli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_maxuli_outlined(&copy, d, s, value);
     *c = copy;
@@ -4988,8 +4988,8 @@ QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_crc32cuci_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_crc32cuci_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -5004,7 +5004,7 @@ QJV_OUTLINE void qjv_crc32cuci_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t va
     }
 }
 
-QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_crc32cuci_outlined(&copy, d, s, value);
     *c = copy;
@@ -5043,8 +5043,8 @@ QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_crc32cusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_crc32cusi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -5059,7 +5059,7 @@ QJV_OUTLINE void qjv_crc32cusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t va
     }
 }
 
-QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_crc32cusi_outlined(&copy, d, s, value);
     *c = copy;
@@ -5097,8 +5097,8 @@ QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_crc32cui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_OUTLINE void qjv_crc32cui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -5113,7 +5113,7 @@ QJV_OUTLINE void qjv_crc32cui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t va
     }
 }
 
-QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_crc32cui_outlined(&copy, d, s, value);
     *c = copy;
@@ -5151,8 +5151,8 @@ QJV_INLINE void qjv_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_crc32culi_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_crc32culi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -5167,7 +5167,7 @@ QJV_OUTLINE void qjv_crc32culi_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned l
     }
 }
 
-QJV_INLINE void qjv_crc32culi(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+QJV_INLINE void qjv_crc32culi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_crc32culi_outlined(&copy, d, s, value);
     *c = copy;
@@ -5200,8 +5200,8 @@ QJV_INLINE void qjv_addoi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Addition, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_addoii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_addoii_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -5221,7 +5221,7 @@ QJV_OUTLINE void qjv_addoii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_addoii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+QJV_INLINE void qjv_addoii(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_addoii_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5256,8 +5256,8 @@ QJV_INLINE void qjv_addou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Addition, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_addoui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_OUTLINE void qjv_addoui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -5280,7 +5280,7 @@ QJV_OUTLINE void qjv_addoui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t valu
     }
 }
 
-QJV_INLINE void qjv_addoui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+QJV_INLINE void qjv_addoui(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_addoui_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5313,8 +5313,8 @@ QJV_INLINE void qjv_addol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Addition, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_addoli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_addoli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -5334,7 +5334,7 @@ QJV_OUTLINE void qjv_addoli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v
     }
 }
 
-QJV_INLINE void qjv_addoli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_INLINE void qjv_addoli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_addoli_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5369,8 +5369,8 @@ QJV_INLINE void qjv_addoul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Addition, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_addouli_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_addouli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -5393,7 +5393,7 @@ QJV_OUTLINE void qjv_addouli_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned lon
     }
 }
 
-QJV_INLINE void qjv_addouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
+QJV_INLINE void qjv_addouli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_addouli_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5426,8 +5426,8 @@ QJV_INLINE void qjv_suboi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Subtraction, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_suboii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_suboii_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -5447,7 +5447,7 @@ QJV_OUTLINE void qjv_suboii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_suboii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+QJV_INLINE void qjv_suboii(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_suboii_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5482,8 +5482,8 @@ QJV_INLINE void qjv_subou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Subtraction, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_suboui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_OUTLINE void qjv_suboui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -5506,7 +5506,7 @@ QJV_OUTLINE void qjv_suboui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t valu
     }
 }
 
-QJV_INLINE void qjv_suboui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+QJV_INLINE void qjv_suboui(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_suboui_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5539,8 +5539,8 @@ QJV_INLINE void qjv_subol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Subtraction, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_suboli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_suboli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -5560,7 +5560,7 @@ QJV_OUTLINE void qjv_suboli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v
     }
 }
 
-QJV_INLINE void qjv_suboli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_INLINE void qjv_suboli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_suboli_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5595,8 +5595,8 @@ QJV_INLINE void qjv_suboul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Subtraction, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_subouli_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_subouli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -5619,7 +5619,7 @@ QJV_OUTLINE void qjv_subouli_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned lon
     }
 }
 
-QJV_INLINE void qjv_subouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
+QJV_INLINE void qjv_subouli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_subouli_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5652,8 +5652,8 @@ QJV_INLINE void qjv_muloi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Multiplication, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_muloii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_muloii_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -5674,7 +5674,7 @@ QJV_OUTLINE void qjv_muloii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_muloii_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5705,8 +5705,8 @@ QJV_INLINE void qjv_mulou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Multiplication, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_muloui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_OUTLINE void qjv_muloui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -5725,7 +5725,7 @@ QJV_OUTLINE void qjv_muloui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t valu
     }
 }
 
-QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_muloui_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5758,8 +5758,8 @@ QJV_INLINE void qjv_mulol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Multiplication, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_muloli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_muloli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -5780,7 +5780,7 @@ QJV_OUTLINE void qjv_muloli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v
     }
 }
 
-QJV_INLINE void qjv_muloli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_INLINE void qjv_muloli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_muloli_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5811,8 +5811,8 @@ QJV_INLINE void qjv_muloul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Multiplication, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_mulouli_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_mulouli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -5831,7 +5831,7 @@ QJV_OUTLINE void qjv_mulouli_outlined(qjv_asm *c, v_reg d, v_reg s, unsigned lon
     }
 }
 
-QJV_INLINE void qjv_mulouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
+QJV_INLINE void qjv_mulouli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_mulouli_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5859,8 +5859,8 @@ QJV_INLINE void qjv_uldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_uldusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_uldusi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -5877,7 +5877,7 @@ QJV_OUTLINE void qjv_uldusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_uldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_uldusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_uldusi_outlined(&copy, d, s, value);
     *c = copy;
@@ -5923,8 +5923,8 @@ QJV_INLINE void qjv_ulds(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `s`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_uldsi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_uldsi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -5941,7 +5941,7 @@ QJV_OUTLINE void qjv_uldsi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_uldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_uldsi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_uldsi_outlined(&copy, d, s, value);
     *c = copy;
@@ -5987,8 +5987,8 @@ QJV_INLINE void qjv_ustus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ustusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ustusi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6004,7 +6004,7 @@ QJV_OUTLINE void qjv_ustusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_ustusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_ustusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_ustusi_outlined(&copy, d, s, value);
     *c = copy;
@@ -6049,8 +6049,8 @@ QJV_INLINE void qjv_usts(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `s`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ustsi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ustsi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6059,7 +6059,7 @@ QJV_OUTLINE void qjv_ustsi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_ustsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_ustsi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_ustsi_outlined(&copy, d, s, value);
     *c = copy;
@@ -6105,8 +6105,8 @@ QJV_INLINE void qjv_bldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load in the other byte order. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bldusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_bldusi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6116,7 +6116,7 @@ QJV_OUTLINE void qjv_bldusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_bldusi_outlined(&copy, d, s, value);
     *c = copy;
@@ -6157,8 +6157,8 @@ QJV_INLINE void qjv_bldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load in the other byte order. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bldui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_bldui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6168,7 +6168,7 @@ QJV_OUTLINE void qjv_bldui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_bldui_outlined(&copy, d, s, value);
     *c = copy;
@@ -6209,8 +6209,8 @@ QJV_INLINE void qjv_bldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load in the other byte order. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_blduli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_blduli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6220,7 +6220,7 @@ QJV_OUTLINE void qjv_blduli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_blduli_outlined(&copy, d, s, value);
     *c = copy;
@@ -6266,8 +6266,8 @@ QJV_INLINE void qjv_bstus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store in the other byte order. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bstusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_bstusi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6282,7 +6282,7 @@ QJV_OUTLINE void qjv_bstusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_bstusi_outlined(&copy, d, s, value);
     *c = copy;
@@ -6333,8 +6333,8 @@ QJV_INLINE void qjv_bstu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store in the other byte order. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bstui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_bstui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6349,7 +6349,7 @@ QJV_OUTLINE void qjv_bstui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_bstui_outlined(&copy, d, s, value);
     *c = copy;
@@ -6400,8 +6400,8 @@ QJV_INLINE void qjv_bstul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store in the other byte order. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bstuli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_bstuli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6416,7 +6416,7 @@ QJV_OUTLINE void qjv_bstuli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_bstuli_outlined(&copy, d, s, value);
     *c = copy;

@@ -138,8 +138,8 @@ QJV_INLINE void qjv_addi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Addition. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_addii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_addii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x38000000u);
@@ -159,8 +159,8 @@ QJV_INLINE void qjv_addu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Addition. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_addui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_addui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x38000000u);
@@ -180,8 +180,8 @@ QJV_INLINE void qjv_addl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Addition. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_addli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_addli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x38000000u);
@@ -255,8 +255,8 @@ QJV_INLINE void qjv_subi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Subtraction. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_subii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_subii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed((int64_t)(0 - (uint64_t)i), 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffffu) | 0x38000000u);
@@ -276,8 +276,8 @@ QJV_INLINE void qjv_subu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Subtraction. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_subui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_subui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed((int64_t)(0 - (uint64_t)i), 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffffu) | 0x38000000u);
@@ -297,8 +297,8 @@ QJV_INLINE void qjv_subl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Subtraction. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_subli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_subli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 24);
     if (qjv_fits_signed((int64_t)(0 - (uint64_t)i), 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xffffu) | 0x38000000u);
@@ -372,8 +372,8 @@ QJV_INLINE void qjv_muli(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, low half. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mulii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_mulii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x1c000000u);
@@ -390,8 +390,8 @@ QJV_INLINE void qjv_mulu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, low half. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mului(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_mului(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x1c000000u);
@@ -408,8 +408,8 @@ QJV_INLINE void qjv_mull(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, low half. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mulli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_mulli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x1c000000u);
@@ -456,8 +456,8 @@ QJV_INLINE void qjv_divi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_divii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_divii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c005bd6u);
@@ -470,8 +470,8 @@ QJV_INLINE void qjv_divu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_divui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_divui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c005b96u);
@@ -484,8 +484,8 @@ QJV_INLINE void qjv_divl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_divli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_divli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c005bd2u);
@@ -526,8 +526,8 @@ QJV_INLINE void qjv_modi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_modii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_modii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 32);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x7d805bd6u);
@@ -544,8 +544,8 @@ QJV_INLINE void qjv_modu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_modui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_modui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 32);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x7d805b96u);
@@ -562,8 +562,8 @@ QJV_INLINE void qjv_modl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_modli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_modli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 32);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x7d805bd2u);
@@ -596,8 +596,8 @@ QJV_INLINE void qjv_andi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise and. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_andii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_andii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x70000000u);
@@ -614,8 +614,8 @@ QJV_INLINE void qjv_andu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise and. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_andui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_andui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x70000000u);
@@ -632,8 +632,8 @@ QJV_INLINE void qjv_andl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise and. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_andli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_andli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x70000000u);
@@ -668,8 +668,8 @@ QJV_INLINE void qjv_ori(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise or. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_orii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_orii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x60000000u);
@@ -686,8 +686,8 @@ QJV_INLINE void qjv_oru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise or. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_orui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_orui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x60000000u);
@@ -704,8 +704,8 @@ QJV_INLINE void qjv_orl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise or. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_orli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_orli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x60000000u);
@@ -740,8 +740,8 @@ QJV_INLINE void qjv_xori(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise exclusive or. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_xorii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_xorii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x68000000u);
@@ -758,8 +758,8 @@ QJV_INLINE void qjv_xoru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise exclusive or. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_xorui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_xorui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x68000000u);
@@ -776,8 +776,8 @@ QJV_INLINE void qjv_xorl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise exclusive or. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_xorli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_xorli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 24);
     if (qjv_fits_unsigned(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x68000000u);
@@ -812,8 +812,8 @@ QJV_INLINE void qjv_lshi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Left shift; undefined for a count of the width or more. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lshii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_lshii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0) && qjv_fits_unsigned((int64_t)((uint64_t)31 - (uint64_t)i), 5, 0)) {
@@ -830,8 +830,8 @@ QJV_INLINE void qjv_lshu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Left shift; undefined for a count of the width or more. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_lshui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0) && qjv_fits_unsigned((int64_t)((uint64_t)31 - (uint64_t)i), 5, 0)) {
@@ -848,8 +848,8 @@ QJV_INLINE void qjv_lshl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Left shift; undefined for a count of the width or more. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lshli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_lshli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 64);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 6, 0) && qjv_fits_unsigned((int64_t)((uint64_t)63 - (uint64_t)i), 6, 0)) {
@@ -884,8 +884,8 @@ QJV_INLINE void qjv_rshi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Right shift; the sign is propagated for signed types. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_rshii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_rshii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
@@ -902,8 +902,8 @@ QJV_INLINE void qjv_rshu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Right shift; the sign is propagated for signed types. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_rshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_rshui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
@@ -920,8 +920,8 @@ QJV_INLINE void qjv_rshl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Right shift; the sign is propagated for signed types. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_rshli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_rshli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 64);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 6, 0)) {
@@ -1080,8 +1080,8 @@ QJV_INLINE void qjv_negd(qjv_asm *c, v_reg d, v_reg s) {
 }
 
 /* Load a constant. Type `i`. Operands `d, i`. */
-QJV_INLINE void qjv_seti(qjv_asm *c, v_reg d, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_seti(qjv_asm *c, v_reg d, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 8);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x38000000u);
@@ -1092,8 +1092,8 @@ QJV_INLINE void qjv_seti(qjv_asm *c, v_reg d, int32_t value) {
 }
 
 /* Load a constant. Type `u`. Operands `d, i`. */
-QJV_INLINE void qjv_setu(qjv_asm *c, v_reg d, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_setu(qjv_asm *c, v_reg d, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 8);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x38000000u);
@@ -1104,8 +1104,8 @@ QJV_INLINE void qjv_setu(qjv_asm *c, v_reg d, uint32_t value) {
 }
 
 /* Load a constant. Type `l`. Operands `d, i`. */
-QJV_INLINE void qjv_setl(qjv_asm *c, v_reg d, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_setl(qjv_asm *c, v_reg d, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 20);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | ((uint32_t)i & 0xffffu) | 0x38000000u);
@@ -1358,8 +1358,8 @@ QJV_INLINE void qjv_ldc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `c`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldci(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 28);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x88000000u);
@@ -1392,8 +1392,8 @@ QJV_INLINE void qjv_lduc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `uc`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lduci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_lduci(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x88000000u);
@@ -1422,8 +1422,8 @@ QJV_INLINE void qjv_lds(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `s`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldsi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xa8000000u);
@@ -1452,8 +1452,8 @@ QJV_INLINE void qjv_ldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `us`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xa0000000u);
@@ -1482,8 +1482,8 @@ QJV_INLINE void qjv_ldi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x80000000u);
@@ -1512,8 +1512,8 @@ QJV_INLINE void qjv_ldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x80000000u);
@@ -1542,8 +1542,8 @@ QJV_INLINE void qjv_ldl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 2)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | (((uint32_t)(i >> 2) & 0x3fffu) << 2) | 0xe8000000u);
@@ -1572,8 +1572,8 @@ QJV_INLINE void qjv_ldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_lduli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 2)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | (((uint32_t)(i >> 2) & 0x3fffu) << 2) | 0xe8000000u);
@@ -1602,8 +1602,8 @@ QJV_INLINE void qjv_ldp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `p`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldpi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 2)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | (((uint32_t)(i >> 2) & 0x3fffu) << 2) | 0xe8000000u);
@@ -1632,8 +1632,8 @@ QJV_INLINE void qjv_ldf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `f`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldfi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldfi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xc0000000u);
@@ -1662,8 +1662,8 @@ QJV_INLINE void qjv_ldd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `d`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lddi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_lddi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xc8000000u);
@@ -1692,8 +1692,8 @@ QJV_INLINE void qjv_stc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `c`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stci(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x98000000u);
@@ -1722,8 +1722,8 @@ QJV_INLINE void qjv_stuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `uc`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stuci(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x98000000u);
@@ -1752,8 +1752,8 @@ QJV_INLINE void qjv_sts(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `s`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stsi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xb0000000u);
@@ -1782,8 +1782,8 @@ QJV_INLINE void qjv_stus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `us`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xb0000000u);
@@ -1812,8 +1812,8 @@ QJV_INLINE void qjv_sti(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x90000000u);
@@ -1842,8 +1842,8 @@ QJV_INLINE void qjv_stu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x90000000u);
@@ -1872,8 +1872,8 @@ QJV_INLINE void qjv_stl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 2)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | (((uint32_t)(i >> 2) & 0x3fffu) << 2) | 0xf8000000u);
@@ -1902,8 +1902,8 @@ QJV_INLINE void qjv_stul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stuli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 2)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | (((uint32_t)(i >> 2) & 0x3fffu) << 2) | 0xf8000000u);
@@ -1932,8 +1932,8 @@ QJV_INLINE void qjv_stp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `p`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stpi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 2)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | (((uint32_t)(i >> 2) & 0x3fffu) << 2) | 0xf8000000u);
@@ -1962,8 +1962,8 @@ QJV_INLINE void qjv_stf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `f`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stfi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stfi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xd0000000u);
@@ -1992,8 +1992,8 @@ QJV_INLINE void qjv_std(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `d`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stdi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stdi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xd8000000u);
@@ -2176,8 +2176,8 @@ QJV_INLINE void qjv_blti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bltii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bltii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 32);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_near(c, at) && qjv_fits_signed(i, 16, 0)) {
@@ -2221,8 +2221,8 @@ QJV_INLINE void qjv_bltu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bltui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bltui(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 32);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_near(c, at) && qjv_fits_unsigned(i, 16, 0)) {
@@ -2266,8 +2266,8 @@ QJV_INLINE void qjv_bltl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bltli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bltli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 32);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_near(c, at) && qjv_fits_signed(i, 16, 0)) {
@@ -2433,8 +2433,8 @@ QJV_INLINE void qjv_blei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less or equal. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bleii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bleii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 32);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_near(c, at) && qjv_fits_signed(i, 16, 0)) {
@@ -2478,8 +2478,8 @@ QJV_INLINE void qjv_bleu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less or equal. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bleui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bleui(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 32);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_near(c, at) && qjv_fits_unsigned(i, 16, 0)) {
@@ -2523,8 +2523,8 @@ QJV_INLINE void qjv_blel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less or equal. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bleli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bleli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 32);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_near(c, at) && qjv_fits_signed(i, 16, 0)) {
@@ -2694,8 +2694,8 @@ QJV_INLINE void qjv_bgti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgtii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bgtii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 32);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_near(c, at) && qjv_fits_signed(i, 16, 0)) {
@@ -2739,8 +2739,8 @@ QJV_INLINE void qjv_bgtu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgtui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bgtui(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 32);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_near(c, at) && qjv_fits_unsigned(i, 16, 0)) {
@@ -2784,8 +2784,8 @@ QJV_INLINE void qjv_bgtl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgtli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bgtli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 32);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_near(c, at) && qjv_fits_signed(i, 16, 0)) {
@@ -2951,8 +2951,8 @@ QJV_INLINE void qjv_bgei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater or equal. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgeii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bgeii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 32);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_near(c, at) && qjv_fits_signed(i, 16, 0)) {
@@ -2996,8 +2996,8 @@ QJV_INLINE void qjv_bgeu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater or equal. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgeui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bgeui(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 32);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_near(c, at) && qjv_fits_unsigned(i, 16, 0)) {
@@ -3041,8 +3041,8 @@ QJV_INLINE void qjv_bgel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater or equal. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgeli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bgeli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 32);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_near(c, at) && qjv_fits_signed(i, 16, 0)) {
@@ -3212,8 +3212,8 @@ QJV_INLINE void qjv_beqi(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if equal. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_beqii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_beqii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 32);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_near(c, at) && qjv_fits_signed(i, 16, 0)) {
@@ -3257,8 +3257,8 @@ QJV_INLINE void qjv_bequ(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if equal. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bequi(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bequi(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 32);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_near(c, at) && qjv_fits_unsigned(i, 16, 0)) {
@@ -3302,8 +3302,8 @@ QJV_INLINE void qjv_beql(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if equal. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_beqli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_beqli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 32);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_near(c, at) && qjv_fits_signed(i, 16, 0)) {
@@ -3469,8 +3469,8 @@ QJV_INLINE void qjv_bnei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bneii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bneii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 32);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_near(c, at) && qjv_fits_signed(i, 16, 0)) {
@@ -3514,8 +3514,8 @@ QJV_INLINE void qjv_bneu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bneui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bneui(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 32);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_near(c, at) && qjv_fits_unsigned(i, 16, 0)) {
@@ -3559,8 +3559,8 @@ QJV_INLINE void qjv_bnel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bneli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bneli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 32);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_near(c, at) && qjv_fits_signed(i, 16, 0)) {
@@ -3829,8 +3829,8 @@ QJV_INLINE void qjv_rotlu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Rotate left. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_rotlui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_rotlui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
@@ -3866,8 +3866,8 @@ QJV_INLINE void qjv_rotru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Rotate right. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_rotrui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_rotrui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | (s.n & 0x3e00000) | (((uint32_t)(((int64_t)((uint64_t)0 - (uint64_t)i)) & 31) & 0x1fu) << 11) | 0x5400003eu);
@@ -3895,8 +3895,8 @@ QJV_INLINE void qjv_mulhii(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, high half. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mulhiii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_mulhiii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c005896u);
@@ -3909,8 +3909,8 @@ QJV_INLINE void qjv_mulhiu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, high half. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mulhiui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_mulhiui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c005816u);
@@ -3923,8 +3923,8 @@ QJV_INLINE void qjv_mulhil(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, high half. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mulhili(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_mulhili(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c005892u);
@@ -3952,8 +3952,8 @@ QJV_INLINE void qjv_mini(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_minii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_minii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 28);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x7c005800u);
@@ -3968,8 +3968,8 @@ QJV_INLINE void qjv_minu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_minui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_minui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 28);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x7c005840u);
@@ -3984,8 +3984,8 @@ QJV_INLINE void qjv_minl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_minli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_minli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 28);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x7c205800u);
@@ -4028,8 +4028,8 @@ QJV_INLINE void qjv_maxi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_maxii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_maxii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 28);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x7c005800u);
@@ -4044,8 +4044,8 @@ QJV_INLINE void qjv_maxu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_maxui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_maxui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 28);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x7c005840u);
@@ -4060,8 +4060,8 @@ QJV_INLINE void qjv_maxl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_maxli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_maxli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 28);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x7c205800u);
@@ -4173,8 +4173,8 @@ QJV_INLINE void qjv_uldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `us`. Operands `d, s, i`. */
-QJV_INLINE void qjv_uldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_uldusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xa0000000u);
@@ -4203,8 +4203,8 @@ QJV_INLINE void qjv_ulds(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `s`. Operands `d, s, i`. */
-QJV_INLINE void qjv_uldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_uldsi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xa8000000u);
@@ -4233,8 +4233,8 @@ QJV_INLINE void qjv_uldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_uldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_uldui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x80000000u);
@@ -4263,8 +4263,8 @@ QJV_INLINE void qjv_uldi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_uldii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_uldii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x80000000u);
@@ -4293,8 +4293,8 @@ QJV_INLINE void qjv_uldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ulduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ulduli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 2)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | (((uint32_t)(i >> 2) & 0x3fffu) << 2) | 0xe8000000u);
@@ -4323,8 +4323,8 @@ QJV_INLINE void qjv_uldl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_uldli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_uldli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 2)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | (((uint32_t)(i >> 2) & 0x3fffu) << 2) | 0xe8000000u);
@@ -4353,8 +4353,8 @@ QJV_INLINE void qjv_uldp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `p`. Operands `d, s, i`. */
-QJV_INLINE void qjv_uldpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_uldpi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 2)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | (((uint32_t)(i >> 2) & 0x3fffu) << 2) | 0xe8000000u);
@@ -4383,8 +4383,8 @@ QJV_INLINE void qjv_ustus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `us`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ustusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ustusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xb0000000u);
@@ -4413,8 +4413,8 @@ QJV_INLINE void qjv_usts(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `s`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ustsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ustsi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0xb0000000u);
@@ -4443,8 +4443,8 @@ QJV_INLINE void qjv_ustu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ustui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ustui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x90000000u);
@@ -4473,8 +4473,8 @@ QJV_INLINE void qjv_usti(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ustii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ustii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x90000000u);
@@ -4503,8 +4503,8 @@ QJV_INLINE void qjv_ustul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ustuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ustuli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 2)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | (((uint32_t)(i >> 2) & 0x3fffu) << 2) | 0xf8000000u);
@@ -4533,8 +4533,8 @@ QJV_INLINE void qjv_ustl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ustli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ustli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 2)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | (((uint32_t)(i >> 2) & 0x3fffu) << 2) | 0xf8000000u);
@@ -4563,8 +4563,8 @@ QJV_INLINE void qjv_ustp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `p`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ustpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ustpi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     if (qjv_fits_signed(i, 16, 2)) {
         c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | (((uint32_t)(i >> 2) & 0x3fffu) << 2) | 0xf8000000u);
@@ -4593,8 +4593,8 @@ QJV_INLINE void qjv_bldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load in the other byte order. Type `us`. Operands `d, s, i`. */
-QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c005e2cu);
@@ -4615,8 +4615,8 @@ QJV_INLINE void qjv_bldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load in the other byte order. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c005c2cu);
@@ -4637,8 +4637,8 @@ QJV_INLINE void qjv_bldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load in the other byte order. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c005c28u);
@@ -4659,8 +4659,8 @@ QJV_INLINE void qjv_bstus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store in the other byte order. Type `us`. Operands `d, s, i`. */
-QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c005f2cu);
@@ -4681,8 +4681,8 @@ QJV_INLINE void qjv_bstu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store in the other byte order. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c005d2cu);
@@ -4703,8 +4703,8 @@ QJV_INLINE void qjv_bstul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store in the other byte order. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 24);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c005d28u);
@@ -4816,8 +4816,8 @@ QJV_INLINE void qjv_jtab(qjv_asm *c, v_reg s) {
 }
 
 /* What is at base plus offset will soon be used. Operands `s, i`. */
-QJV_INLINE void qjv_prefetch(qjv_asm *c, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_prefetch(qjv_asm *c, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 8);
     if (qjv_fits_signed(i, 16, 0)) {
         c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | ((uint32_t)i & 0xffffu) | 0x39800000u);
@@ -4921,55 +4921,55 @@ static int64_t qjv_borrowed_bytes(size_t count);
 
 QJV_INLINE void qjv_bswapul(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
+QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32culi(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
 QJV_INLINE void qjv_addoi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_addoii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b);
+QJV_INLINE void qjv_addoii(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_addou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_addoui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b);
+QJV_INLINE void qjv_addoui(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_addol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_addoli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b);
+QJV_INLINE void qjv_addoli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_addoul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
 QJV_INLINE void qjv_addouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b);
 QJV_INLINE void qjv_suboi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_suboii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b);
+QJV_INLINE void qjv_suboii(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_subou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_suboui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b);
+QJV_INLINE void qjv_suboui(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_subol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_suboli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b);
+QJV_INLINE void qjv_suboli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_suboul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
 QJV_INLINE void qjv_subouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b);
 QJV_INLINE void qjv_muloi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b);
+QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_mulou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b);
+QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_mulol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_muloli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b);
+QJV_INLINE void qjv_muloli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_muloul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
 QJV_INLINE void qjv_mulouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b);
-QJV_INLINE void qjv_ldxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_ldxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_ldxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_ldxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_ldxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_ldxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_ldxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_ldxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_ldxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_stxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_stxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_stxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_stxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_stxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_stxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_stxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_stxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_stxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
+QJV_INLINE void qjv_ldxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_ldxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_ldxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_ldxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_ldxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_ldxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_ldxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_ldxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_ldxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_stxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_stxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_stxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_stxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_stxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_stxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_stxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_stxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_stxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
 
 /* Reverse the bytes; of us the low two, which are then zero-extended. Type `ul`. Operands `d, s`. */
 QJV_OUTLINE void qjv_bswapul_outlined(qjv_asm *c, v_reg d, v_reg s) {
@@ -5032,8 +5032,8 @@ QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_crc32cuci_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_crc32cuci_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -5048,7 +5048,7 @@ QJV_OUTLINE void qjv_crc32cuci_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t va
     }
 }
 
-QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_crc32cuci_outlined(&copy, d, s, value);
     *c = copy;
@@ -5087,8 +5087,8 @@ QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_crc32cusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_crc32cusi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -5103,7 +5103,7 @@ QJV_OUTLINE void qjv_crc32cusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t va
     }
 }
 
-QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_crc32cusi_outlined(&copy, d, s, value);
     *c = copy;
@@ -5141,8 +5141,8 @@ QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_crc32cui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_OUTLINE void qjv_crc32cui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -5157,7 +5157,7 @@ QJV_OUTLINE void qjv_crc32cui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t va
     }
 }
 
-QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_crc32cui_outlined(&copy, d, s, value);
     *c = copy;
@@ -5237,8 +5237,8 @@ QJV_INLINE void qjv_addoi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Addition, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_addoii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_addoii_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -5258,7 +5258,7 @@ QJV_OUTLINE void qjv_addoii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_addoii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+QJV_INLINE void qjv_addoii(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_addoii_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5293,8 +5293,8 @@ QJV_INLINE void qjv_addou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Addition, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_addoui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_OUTLINE void qjv_addoui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -5317,7 +5317,7 @@ QJV_OUTLINE void qjv_addoui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t valu
     }
 }
 
-QJV_INLINE void qjv_addoui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+QJV_INLINE void qjv_addoui(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_addoui_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5350,7 +5350,7 @@ QJV_INLINE void qjv_addol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Addition, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_addoli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_OUTLINE void qjv_addoli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -5371,7 +5371,7 @@ QJV_OUTLINE void qjv_addoli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v
     }
 }
 
-QJV_INLINE void qjv_addoli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_INLINE void qjv_addoli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_addoli_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5463,8 +5463,8 @@ QJV_INLINE void qjv_suboi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Subtraction, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_suboii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_suboii_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -5484,7 +5484,7 @@ QJV_OUTLINE void qjv_suboii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_suboii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+QJV_INLINE void qjv_suboii(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_suboii_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5519,8 +5519,8 @@ QJV_INLINE void qjv_subou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Subtraction, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_suboui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_OUTLINE void qjv_suboui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -5543,7 +5543,7 @@ QJV_OUTLINE void qjv_suboui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t valu
     }
 }
 
-QJV_INLINE void qjv_suboui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+QJV_INLINE void qjv_suboui(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_suboui_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5576,7 +5576,7 @@ QJV_INLINE void qjv_subol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Subtraction, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_suboli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_OUTLINE void qjv_suboli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -5597,7 +5597,7 @@ QJV_OUTLINE void qjv_suboli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v
     }
 }
 
-QJV_INLINE void qjv_suboli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_INLINE void qjv_suboli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_suboli_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5689,8 +5689,8 @@ QJV_INLINE void qjv_muloi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Multiplication, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_muloii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_muloii_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -5711,7 +5711,7 @@ QJV_OUTLINE void qjv_muloii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_muloii_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5742,8 +5742,8 @@ QJV_INLINE void qjv_mulou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Multiplication, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_muloui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_OUTLINE void qjv_muloui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -5762,7 +5762,7 @@ QJV_OUTLINE void qjv_muloui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t valu
     }
 }
 
-QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_muloui_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5795,7 +5795,7 @@ QJV_INLINE void qjv_mulol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Multiplication, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_muloli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_OUTLINE void qjv_muloli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -5817,7 +5817,7 @@ QJV_OUTLINE void qjv_muloli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v
     }
 }
 
-QJV_INLINE void qjv_muloli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_INLINE void qjv_muloli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_muloli_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5875,8 +5875,8 @@ QJV_INLINE void qjv_mulouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `c`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ldxc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -5886,15 +5886,15 @@ QJV_OUTLINE void qjv_ldxc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_ldxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_ldxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_ldxc_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `uc`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ldxuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -5904,15 +5904,15 @@ QJV_OUTLINE void qjv_ldxuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32
     }
 }
 
-QJV_INLINE void qjv_ldxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_ldxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_ldxuc_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `s`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxs_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ldxs_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     if (d.n == s.n) {
@@ -5932,15 +5932,15 @@ QJV_OUTLINE void qjv_ldxs_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_ldxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_ldxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_ldxs_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `us`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ldxus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     if (d.n == s.n) {
@@ -5960,15 +5960,15 @@ QJV_OUTLINE void qjv_ldxus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32
     }
 }
 
-QJV_INLINE void qjv_ldxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_ldxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_ldxus_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `i`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ldxi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     if (d.n == s.n) {
@@ -5988,15 +5988,15 @@ QJV_OUTLINE void qjv_ldxi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_ldxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_ldxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_ldxi_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `u`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ldxu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     if (d.n == s.n) {
@@ -6016,15 +6016,15 @@ QJV_OUTLINE void qjv_ldxu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_ldxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_ldxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_ldxu_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `l`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ldxl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     if (d.n == s.n) {
@@ -6044,15 +6044,15 @@ QJV_OUTLINE void qjv_ldxl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_ldxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_ldxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_ldxl_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `ul`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ldxul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     if (d.n == s.n) {
@@ -6072,15 +6072,15 @@ QJV_OUTLINE void qjv_ldxul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32
     }
 }
 
-QJV_INLINE void qjv_ldxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_ldxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_ldxul_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `p`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxp_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ldxp_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     if (d.n == s.n) {
@@ -6100,15 +6100,15 @@ QJV_OUTLINE void qjv_ldxp_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_ldxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_ldxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_ldxp_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `c`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_stxc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6123,15 +6123,15 @@ QJV_OUTLINE void qjv_stxc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_stxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_stxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_stxc_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `uc`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_stxuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6146,15 +6146,15 @@ QJV_OUTLINE void qjv_stxuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32
     }
 }
 
-QJV_INLINE void qjv_stxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_stxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_stxuc_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `s`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxs_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_stxs_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6170,15 +6170,15 @@ QJV_OUTLINE void qjv_stxs_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_stxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_stxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_stxs_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `us`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_stxus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6194,15 +6194,15 @@ QJV_OUTLINE void qjv_stxus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32
     }
 }
 
-QJV_INLINE void qjv_stxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_stxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_stxus_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `i`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_stxi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6218,15 +6218,15 @@ QJV_OUTLINE void qjv_stxi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_stxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_stxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_stxi_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `u`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_stxu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6242,15 +6242,15 @@ QJV_OUTLINE void qjv_stxu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_stxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_stxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_stxu_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `l`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_stxl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6266,15 +6266,15 @@ QJV_OUTLINE void qjv_stxl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_stxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_stxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_stxl_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `ul`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_stxul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6290,15 +6290,15 @@ QJV_OUTLINE void qjv_stxul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32
     }
 }
 
-QJV_INLINE void qjv_stxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_stxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_stxul_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `p`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxp_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_stxp_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6314,7 +6314,7 @@ QJV_OUTLINE void qjv_stxp_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_stxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_stxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_stxp_outlined(&copy, d, s, t, value);
     *c = copy;

@@ -141,8 +141,8 @@ QJV_INLINE void qjv_addi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Addition. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_addii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_addii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80002000u);
@@ -159,8 +159,8 @@ QJV_INLINE void qjv_addu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Addition. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_addui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_addui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80002000u);
@@ -177,8 +177,8 @@ QJV_INLINE void qjv_addl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Addition. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_addli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_addli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80002000u);
@@ -243,8 +243,8 @@ QJV_INLINE void qjv_subi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Subtraction. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_subii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_subii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80202000u);
@@ -261,8 +261,8 @@ QJV_INLINE void qjv_subu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Subtraction. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_subui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_subui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80202000u);
@@ -279,8 +279,8 @@ QJV_INLINE void qjv_subl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Subtraction. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_subli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_subli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80202000u);
@@ -345,8 +345,8 @@ QJV_INLINE void qjv_muli(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, low half. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mulii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_mulii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 36);
     c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
     c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80480004u);
@@ -359,8 +359,8 @@ QJV_INLINE void qjv_mulu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, low half. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mului(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_mului(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 36);
     c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
     c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80480004u);
@@ -373,8 +373,8 @@ QJV_INLINE void qjv_mull(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, low half. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mulli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_mulli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 36);
     c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
     c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80480004u);
@@ -415,8 +415,8 @@ QJV_INLINE void qjv_divi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_divii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_divii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 44);
     c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x83382000u);
@@ -433,8 +433,8 @@ QJV_INLINE void qjv_divu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_divui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_divui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 44);
     c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x83302000u);
@@ -449,8 +449,8 @@ QJV_INLINE void qjv_divl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_divli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_divli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 36);
     c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
     c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x81680004u);
@@ -493,8 +493,8 @@ QJV_INLINE void qjv_modi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_modii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_modii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 52);
     c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x83382000u);
@@ -515,8 +515,8 @@ QJV_INLINE void qjv_modu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_modui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_modui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 52);
     c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x83302000u);
@@ -535,8 +535,8 @@ QJV_INLINE void qjv_modl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_modli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_modli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 44);
     c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x83680004u);
@@ -569,8 +569,8 @@ QJV_INLINE void qjv_andi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise and. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_andii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_andii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80082000u);
@@ -587,8 +587,8 @@ QJV_INLINE void qjv_andu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise and. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_andui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_andui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80082000u);
@@ -605,8 +605,8 @@ QJV_INLINE void qjv_andl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise and. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_andli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_andli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80082000u);
@@ -641,8 +641,8 @@ QJV_INLINE void qjv_ori(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise or. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_orii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_orii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80102000u);
@@ -659,8 +659,8 @@ QJV_INLINE void qjv_oru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise or. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_orui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_orui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80102000u);
@@ -677,8 +677,8 @@ QJV_INLINE void qjv_orl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise or. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_orli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_orli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80102000u);
@@ -713,8 +713,8 @@ QJV_INLINE void qjv_xori(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise exclusive or. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_xorii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_xorii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80182000u);
@@ -731,8 +731,8 @@ QJV_INLINE void qjv_xoru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise exclusive or. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_xorui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_xorui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80182000u);
@@ -749,8 +749,8 @@ QJV_INLINE void qjv_xorl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise exclusive or. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_xorli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_xorli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80182000u);
@@ -785,8 +785,8 @@ QJV_INLINE void qjv_lshi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Left shift; undefined for a count of the width or more. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lshii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_lshii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
@@ -803,8 +803,8 @@ QJV_INLINE void qjv_lshu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Left shift; undefined for a count of the width or more. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_lshui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
@@ -821,8 +821,8 @@ QJV_INLINE void qjv_lshl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Left shift; undefined for a count of the width or more. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lshli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_lshli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 64);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 6, 0)) {
@@ -857,8 +857,8 @@ QJV_INLINE void qjv_rshi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Right shift; the sign is propagated for signed types. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_rshii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_rshii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
@@ -875,8 +875,8 @@ QJV_INLINE void qjv_rshu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Right shift; the sign is propagated for signed types. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_rshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_rshui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 5, 0)) {
@@ -893,8 +893,8 @@ QJV_INLINE void qjv_rshl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Right shift; the sign is propagated for signed types. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_rshli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_rshli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 64);
     qjv_space(c, 4);
     if (qjv_fits_unsigned(i, 6, 0)) {
@@ -1059,8 +1059,8 @@ QJV_INLINE void qjv_negd(qjv_asm *c, v_reg d, v_reg s) {
 }
 
 /* Load a constant. Type `i`. Operands `d, i`. */
-QJV_INLINE void qjv_seti(qjv_asm *c, v_reg d, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_seti(qjv_asm *c, v_reg d, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 8);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0x80102000u);
@@ -1071,8 +1071,8 @@ QJV_INLINE void qjv_seti(qjv_asm *c, v_reg d, int32_t value) {
 }
 
 /* Load a constant. Type `u`. Operands `d, i`. */
-QJV_INLINE void qjv_setu(qjv_asm *c, v_reg d, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_setu(qjv_asm *c, v_reg d, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 8);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0x80102000u);
@@ -1083,8 +1083,8 @@ QJV_INLINE void qjv_setu(qjv_asm *c, v_reg d, uint32_t value) {
 }
 
 /* Load a constant. Type `l`. Operands `d, i`. */
-QJV_INLINE void qjv_setl(qjv_asm *c, v_reg d, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_setl(qjv_asm *c, v_reg d, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 32);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0x80102000u);
@@ -1391,8 +1391,8 @@ QJV_INLINE void qjv_ldc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `c`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldci(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0482000u);
@@ -1421,8 +1421,8 @@ QJV_INLINE void qjv_lduc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `uc`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lduci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_lduci(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0082000u);
@@ -1451,8 +1451,8 @@ QJV_INLINE void qjv_lds(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `s`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldsi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0502000u);
@@ -1481,8 +1481,8 @@ QJV_INLINE void qjv_ldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `us`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0102000u);
@@ -1511,8 +1511,8 @@ QJV_INLINE void qjv_ldi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0402000u);
@@ -1541,8 +1541,8 @@ QJV_INLINE void qjv_ldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0002000u);
@@ -1571,8 +1571,8 @@ QJV_INLINE void qjv_ldl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0582000u);
@@ -1601,8 +1601,8 @@ QJV_INLINE void qjv_ldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_lduli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0582000u);
@@ -1631,8 +1631,8 @@ QJV_INLINE void qjv_ldp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `p`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldpi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0582000u);
@@ -1661,8 +1661,8 @@ QJV_INLINE void qjv_ldf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `f`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldfi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldfi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc1002000u);
@@ -1691,8 +1691,8 @@ QJV_INLINE void qjv_ldd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `d`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lddi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_lddi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc1182000u);
@@ -1721,8 +1721,8 @@ QJV_INLINE void qjv_stc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `c`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stci(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0282000u);
@@ -1751,8 +1751,8 @@ QJV_INLINE void qjv_stuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `uc`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stuci(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0282000u);
@@ -1781,8 +1781,8 @@ QJV_INLINE void qjv_sts(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `s`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stsi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0302000u);
@@ -1811,8 +1811,8 @@ QJV_INLINE void qjv_stus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `us`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0302000u);
@@ -1841,8 +1841,8 @@ QJV_INLINE void qjv_sti(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0202000u);
@@ -1871,8 +1871,8 @@ QJV_INLINE void qjv_stu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0202000u);
@@ -1901,8 +1901,8 @@ QJV_INLINE void qjv_stl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0702000u);
@@ -1931,8 +1931,8 @@ QJV_INLINE void qjv_stul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stuli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0702000u);
@@ -1961,8 +1961,8 @@ QJV_INLINE void qjv_stp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `p`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stpi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0702000u);
@@ -1991,8 +1991,8 @@ QJV_INLINE void qjv_stf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `f`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stfi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stfi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc1202000u);
@@ -2021,8 +2021,8 @@ QJV_INLINE void qjv_std(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `d`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stdi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stdi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc1382000u);
@@ -2178,8 +2178,8 @@ QJV_INLINE void qjv_blti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bltii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bltii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
@@ -2207,8 +2207,8 @@ QJV_INLINE void qjv_bltu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bltui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bltui(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
@@ -2236,8 +2236,8 @@ QJV_INLINE void qjv_bltl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bltli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bltli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
@@ -2343,8 +2343,8 @@ QJV_INLINE void qjv_blei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less or equal. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bleii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bleii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
@@ -2372,8 +2372,8 @@ QJV_INLINE void qjv_bleu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less or equal. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bleui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bleui(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
@@ -2401,8 +2401,8 @@ QJV_INLINE void qjv_blel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less or equal. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bleli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bleli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
@@ -2508,8 +2508,8 @@ QJV_INLINE void qjv_bgti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgtii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bgtii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
@@ -2537,8 +2537,8 @@ QJV_INLINE void qjv_bgtu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgtui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bgtui(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
@@ -2566,8 +2566,8 @@ QJV_INLINE void qjv_bgtl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgtli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bgtli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
@@ -2673,8 +2673,8 @@ QJV_INLINE void qjv_bgei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater or equal. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgeii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bgeii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
@@ -2702,8 +2702,8 @@ QJV_INLINE void qjv_bgeu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater or equal. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgeui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bgeui(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
@@ -2731,8 +2731,8 @@ QJV_INLINE void qjv_bgel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater or equal. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgeli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bgeli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
@@ -2838,8 +2838,8 @@ QJV_INLINE void qjv_beqi(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if equal. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_beqii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_beqii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
@@ -2867,8 +2867,8 @@ QJV_INLINE void qjv_bequ(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if equal. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bequi(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bequi(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
@@ -2896,8 +2896,8 @@ QJV_INLINE void qjv_beql(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if equal. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_beqli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_beqli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
@@ -3003,8 +3003,8 @@ QJV_INLINE void qjv_bnei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bneii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bneii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
@@ -3032,8 +3032,8 @@ QJV_INLINE void qjv_bneu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bneui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bneui(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
@@ -3061,8 +3061,8 @@ QJV_INLINE void qjv_bnel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bneli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bneli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
@@ -3314,8 +3314,8 @@ QJV_INLINE void qjv_jtab(qjv_asm *c, v_reg s) {
 }
 
 /* What is at base plus offset will soon be used. Operands `s, i`. */
-QJV_INLINE void qjv_prefetch(qjv_asm *c, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_prefetch(qjv_asm *c, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 4);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc1682000u);
@@ -3401,47 +3401,47 @@ QJV_INLINE void qjv_clzul(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_ctzu(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_ctzul(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_rotlu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_rotlui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
+QJV_INLINE void qjv_rotlui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_rotlul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_rotluli(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
 QJV_INLINE void qjv_rotru(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_rotrui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
+QJV_INLINE void qjv_rotrui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_rotrul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_rotruli(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
 QJV_INLINE void qjv_mulhii(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_mulhiii(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_mulhiii(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_mulhiu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_mulhiui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
+QJV_INLINE void qjv_mulhiui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_mulhil(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_mulhili(qjv_asm *c, v_reg d, v_reg s, long value);
+QJV_INLINE void qjv_mulhili(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_mulhiul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_mulhiuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
 QJV_INLINE void qjv_mini(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_minii(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_minii(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_minu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_minui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
+QJV_INLINE void qjv_minui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_minl(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_minli(qjv_asm *c, v_reg d, v_reg s, long value);
+QJV_INLINE void qjv_minli(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_minul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_minuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
 QJV_INLINE void qjv_minf(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_mind(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_maxi(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_maxii(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_maxii(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_maxu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_maxui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
+QJV_INLINE void qjv_maxui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_maxl(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_maxli(qjv_asm *c, v_reg d, v_reg s, long value);
+QJV_INLINE void qjv_maxli(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_maxul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_maxuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
 QJV_INLINE void qjv_maxf(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_maxd(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
+QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32culi(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
 QJV_INLINE void qjv_movnzi(qjv_asm *c, v_reg d, v_reg s, v_reg t);
@@ -3449,107 +3449,107 @@ QJV_INLINE void qjv_movnzu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_movzi(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_movzu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_addoi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_addoii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b);
+QJV_INLINE void qjv_addoii(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_addou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_addoui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b);
+QJV_INLINE void qjv_addoui(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_addol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_addoli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b);
+QJV_INLINE void qjv_addoli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_addoul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
 QJV_INLINE void qjv_addouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b);
 QJV_INLINE void qjv_suboi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_suboii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b);
+QJV_INLINE void qjv_suboii(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_subou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_suboui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b);
+QJV_INLINE void qjv_suboui(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_subol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_suboli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b);
+QJV_INLINE void qjv_suboli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_suboul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
 QJV_INLINE void qjv_subouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b);
 QJV_INLINE void qjv_muloi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b);
+QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_mulou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b);
+QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_mulol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_muloli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b);
+QJV_INLINE void qjv_muloli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_muloul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
 QJV_INLINE void qjv_mulouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b);
 QJV_INLINE void qjv_uldus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_uldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_uldusi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_uldus_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_ulds(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_uldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_uldsi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_ulds_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_uldu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_uldui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_uldui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_uldu_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_uldi(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_uldii(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_uldii(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_uldi_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_uldul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_ulduli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_ulduli(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_uldul_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_uldl(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_uldli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_uldli(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_uldl_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_uldp(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_uldpi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_uldpi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_uldp_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_ustus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_ustusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_ustusi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_ustus_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_usts(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_ustsi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_ustsi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_usts_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_ustu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_ustui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_ustui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_ustu_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_usti(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_ustii(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_ustii(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_usti_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_ustul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_ustuli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_ustuli(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_ustul_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_ustl(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_ustli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_ustli(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_ustl_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_ustp(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_ustpi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_ustpi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_ustp_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bldus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_bldus_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bldu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_bldu_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bldul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_bldul_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bstus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_bstus_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bstu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_bstu_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bstul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_bstul_local(qjv_asm *c, v_reg d, v_variable local);
-QJV_INLINE void qjv_ldxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_ldxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_ldxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_ldxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_ldxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_ldxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_ldxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_ldxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_ldxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_stxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_stxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_stxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_stxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_stxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_stxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_stxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_stxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
-QJV_INLINE void qjv_stxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
+QJV_INLINE void qjv_ldxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_ldxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_ldxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_ldxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_ldxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_ldxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_ldxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_ldxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_ldxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_stxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_stxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_stxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_stxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_stxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_stxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_stxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_stxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
+QJV_INLINE void qjv_stxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value);
 
 /* Reverse the bytes; of us the low two, which are then zero-extended. Type `us`. Operands `d, s`. */
 QJV_OUTLINE void qjv_bswapus_outlined(qjv_asm *c, v_reg d, v_reg s) {
@@ -3829,8 +3829,8 @@ QJV_INLINE void qjv_rotlu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Rotate left. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_rotlui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_OUTLINE void qjv_rotlui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     (void)i;
     {
@@ -3849,7 +3849,7 @@ QJV_OUTLINE void qjv_rotlui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t valu
     }
 }
 
-QJV_INLINE void qjv_rotlui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_rotlui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_rotlui_outlined(&copy, d, s, value);
     *c = copy;
@@ -3933,8 +3933,8 @@ QJV_INLINE void qjv_rotru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Rotate right. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_rotrui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_OUTLINE void qjv_rotrui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     (void)i;
     {
@@ -3953,7 +3953,7 @@ QJV_OUTLINE void qjv_rotrui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t valu
     }
 }
 
-QJV_INLINE void qjv_rotrui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_rotrui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_rotrui_outlined(&copy, d, s, value);
     *c = copy;
@@ -4036,8 +4036,8 @@ QJV_INLINE void qjv_mulhii(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, high half. Type `i`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_mulhiii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_mulhiii_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -4052,7 +4052,7 @@ QJV_OUTLINE void qjv_mulhiii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t valu
     }
 }
 
-QJV_INLINE void qjv_mulhiii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_mulhiii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_mulhiii_outlined(&copy, d, s, value);
     *c = copy;
@@ -4083,8 +4083,8 @@ QJV_INLINE void qjv_mulhiu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, high half. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_mulhiui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_OUTLINE void qjv_mulhiui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -4099,7 +4099,7 @@ QJV_OUTLINE void qjv_mulhiui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t val
     }
 }
 
-QJV_INLINE void qjv_mulhiui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_mulhiui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_mulhiui_outlined(&copy, d, s, value);
     *c = copy;
@@ -4132,7 +4132,7 @@ QJV_INLINE void qjv_mulhil(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, high half. Type `l`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_mulhili_outlined(qjv_asm *c, v_reg d, v_reg s, long value) {
+QJV_OUTLINE void qjv_mulhili_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -4148,7 +4148,7 @@ QJV_OUTLINE void qjv_mulhili_outlined(qjv_asm *c, v_reg d, v_reg s, long value) 
     }
 }
 
-QJV_INLINE void qjv_mulhili(qjv_asm *c, v_reg d, v_reg s, long value) {
+QJV_INLINE void qjv_mulhili(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_mulhili_outlined(&copy, d, s, value);
     *c = copy;
@@ -4245,8 +4245,8 @@ QJV_INLINE void qjv_mini(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_minii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_minii_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -4261,7 +4261,7 @@ QJV_OUTLINE void qjv_minii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_minii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_minii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_minii_outlined(&copy, d, s, value);
     *c = copy;
@@ -4297,8 +4297,8 @@ QJV_INLINE void qjv_minu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_minui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_OUTLINE void qjv_minui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -4313,7 +4313,7 @@ QJV_OUTLINE void qjv_minui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value
     }
 }
 
-QJV_INLINE void qjv_minui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_minui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_minui_outlined(&copy, d, s, value);
     *c = copy;
@@ -4349,7 +4349,7 @@ QJV_INLINE void qjv_minl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_minli_outlined(qjv_asm *c, v_reg d, v_reg s, long value) {
+QJV_OUTLINE void qjv_minli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -4365,7 +4365,7 @@ QJV_OUTLINE void qjv_minli_outlined(qjv_asm *c, v_reg d, v_reg s, long value) {
     }
 }
 
-QJV_INLINE void qjv_minli(qjv_asm *c, v_reg d, v_reg s, long value) {
+QJV_INLINE void qjv_minli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_minli_outlined(&copy, d, s, value);
     *c = copy;
@@ -4511,8 +4511,8 @@ QJV_INLINE void qjv_maxi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_maxii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_maxii_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -4527,7 +4527,7 @@ QJV_OUTLINE void qjv_maxii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_maxii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_maxii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_maxii_outlined(&copy, d, s, value);
     *c = copy;
@@ -4563,8 +4563,8 @@ QJV_INLINE void qjv_maxu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_maxui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_OUTLINE void qjv_maxui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -4579,7 +4579,7 @@ QJV_OUTLINE void qjv_maxui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value
     }
 }
 
-QJV_INLINE void qjv_maxui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_maxui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_maxui_outlined(&copy, d, s, value);
     *c = copy;
@@ -4615,7 +4615,7 @@ QJV_INLINE void qjv_maxl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_maxli_outlined(qjv_asm *c, v_reg d, v_reg s, long value) {
+QJV_OUTLINE void qjv_maxli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -4631,7 +4631,7 @@ QJV_OUTLINE void qjv_maxli_outlined(qjv_asm *c, v_reg d, v_reg s, long value) {
     }
 }
 
-QJV_INLINE void qjv_maxli(qjv_asm *c, v_reg d, v_reg s, long value) {
+QJV_INLINE void qjv_maxli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_maxli_outlined(&copy, d, s, value);
     *c = copy;
@@ -4780,8 +4780,8 @@ QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_crc32cuci_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_crc32cuci_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -4796,7 +4796,7 @@ QJV_OUTLINE void qjv_crc32cuci_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t va
     }
 }
 
-QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_crc32cuci_outlined(&copy, d, s, value);
     *c = copy;
@@ -4835,8 +4835,8 @@ QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_crc32cusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_crc32cusi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -4851,7 +4851,7 @@ QJV_OUTLINE void qjv_crc32cusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t va
     }
 }
 
-QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_crc32cusi_outlined(&copy, d, s, value);
     *c = copy;
@@ -4889,8 +4889,8 @@ QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_crc32cui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_OUTLINE void qjv_crc32cui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -4905,7 +4905,7 @@ QJV_OUTLINE void qjv_crc32cui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t va
     }
 }
 
-QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_crc32cui_outlined(&copy, d, s, value);
     *c = copy;
@@ -5057,8 +5057,8 @@ QJV_INLINE void qjv_addoi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Addition, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_addoii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_addoii_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -5078,7 +5078,7 @@ QJV_OUTLINE void qjv_addoii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_addoii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+QJV_INLINE void qjv_addoii(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_addoii_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5113,8 +5113,8 @@ QJV_INLINE void qjv_addou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Addition, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_addoui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_OUTLINE void qjv_addoui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -5137,7 +5137,7 @@ QJV_OUTLINE void qjv_addoui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t valu
     }
 }
 
-QJV_INLINE void qjv_addoui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+QJV_INLINE void qjv_addoui(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_addoui_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5170,7 +5170,7 @@ QJV_INLINE void qjv_addol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Addition, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_addoli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_OUTLINE void qjv_addoli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -5191,7 +5191,7 @@ QJV_OUTLINE void qjv_addoli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v
     }
 }
 
-QJV_INLINE void qjv_addoli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_INLINE void qjv_addoli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_addoli_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5283,8 +5283,8 @@ QJV_INLINE void qjv_suboi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Subtraction, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_suboii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_suboii_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -5304,7 +5304,7 @@ QJV_OUTLINE void qjv_suboii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_suboii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+QJV_INLINE void qjv_suboii(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_suboii_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5339,8 +5339,8 @@ QJV_INLINE void qjv_subou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Subtraction, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_suboui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_OUTLINE void qjv_suboui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -5363,7 +5363,7 @@ QJV_OUTLINE void qjv_suboui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t valu
     }
 }
 
-QJV_INLINE void qjv_suboui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+QJV_INLINE void qjv_suboui(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_suboui_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5396,7 +5396,7 @@ QJV_INLINE void qjv_subol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Subtraction, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_suboli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_OUTLINE void qjv_suboli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -5417,7 +5417,7 @@ QJV_OUTLINE void qjv_suboli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v
     }
 }
 
-QJV_INLINE void qjv_suboli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_INLINE void qjv_suboli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_suboli_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5509,8 +5509,8 @@ QJV_INLINE void qjv_muloi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Multiplication, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_muloii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_muloii_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -5531,7 +5531,7 @@ QJV_OUTLINE void qjv_muloii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
+QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_muloii_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5562,8 +5562,8 @@ QJV_INLINE void qjv_mulou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Multiplication, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_muloui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_OUTLINE void qjv_muloui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -5582,7 +5582,7 @@ QJV_OUTLINE void qjv_muloui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t valu
     }
 }
 
-QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_muloui_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5615,7 +5615,7 @@ QJV_INLINE void qjv_mulol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Multiplication, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_muloli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_OUTLINE void qjv_muloli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     int64_t i = (int64_t)value;
     (void)i;
     {
@@ -5637,7 +5637,7 @@ QJV_OUTLINE void qjv_muloli_outlined(qjv_asm *c, v_reg d, v_reg s, long value, v
     }
 }
 
-QJV_INLINE void qjv_muloli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
+QJV_INLINE void qjv_muloli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_muloli_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -5716,8 +5716,8 @@ QJV_INLINE void qjv_uldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_uldusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_uldusi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -5734,7 +5734,7 @@ QJV_OUTLINE void qjv_uldusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_uldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_uldusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_uldusi_outlined(&copy, d, s, value);
     *c = copy;
@@ -5780,8 +5780,8 @@ QJV_INLINE void qjv_ulds(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `s`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_uldsi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_uldsi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -5798,7 +5798,7 @@ QJV_OUTLINE void qjv_uldsi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_uldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_uldsi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_uldsi_outlined(&copy, d, s, value);
     *c = copy;
@@ -5844,8 +5844,8 @@ QJV_INLINE void qjv_uldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_uldui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_uldui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -5868,7 +5868,7 @@ QJV_OUTLINE void qjv_uldui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_uldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_uldui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_uldui_outlined(&copy, d, s, value);
     *c = copy;
@@ -5908,8 +5908,8 @@ QJV_INLINE void qjv_uldi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `i`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_uldii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_uldii_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -5918,7 +5918,7 @@ QJV_OUTLINE void qjv_uldii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_uldii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_uldii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_uldii_outlined(&copy, d, s, value);
     *c = copy;
@@ -5964,8 +5964,8 @@ QJV_INLINE void qjv_uldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ulduli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ulduli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -5984,7 +5984,7 @@ QJV_OUTLINE void qjv_ulduli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_ulduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_ulduli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_ulduli_outlined(&copy, d, s, value);
     *c = copy;
@@ -6024,8 +6024,8 @@ QJV_INLINE void qjv_uldl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `l`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_uldli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_uldli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6034,7 +6034,7 @@ QJV_OUTLINE void qjv_uldli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_uldli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_uldli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_uldli_outlined(&copy, d, s, value);
     *c = copy;
@@ -6074,8 +6074,8 @@ QJV_INLINE void qjv_uldp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `p`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_uldpi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_uldpi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6084,7 +6084,7 @@ QJV_OUTLINE void qjv_uldpi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_uldpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_uldpi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_uldpi_outlined(&copy, d, s, value);
     *c = copy;
@@ -6130,8 +6130,8 @@ QJV_INLINE void qjv_ustus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ustusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ustusi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6147,7 +6147,7 @@ QJV_OUTLINE void qjv_ustusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_ustusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_ustusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_ustusi_outlined(&copy, d, s, value);
     *c = copy;
@@ -6192,8 +6192,8 @@ QJV_INLINE void qjv_usts(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `s`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ustsi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ustsi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6202,7 +6202,7 @@ QJV_OUTLINE void qjv_ustsi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_ustsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_ustsi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_ustsi_outlined(&copy, d, s, value);
     *c = copy;
@@ -6253,8 +6253,8 @@ QJV_INLINE void qjv_ustu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ustui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ustui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6274,7 +6274,7 @@ QJV_OUTLINE void qjv_ustui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_ustui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_ustui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_ustui_outlined(&copy, d, s, value);
     *c = copy;
@@ -6319,8 +6319,8 @@ QJV_INLINE void qjv_usti(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `i`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ustii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ustii_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6329,7 +6329,7 @@ QJV_OUTLINE void qjv_ustii_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_ustii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_ustii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_ustii_outlined(&copy, d, s, value);
     *c = copy;
@@ -6380,8 +6380,8 @@ QJV_INLINE void qjv_ustul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ustuli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ustuli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6399,7 +6399,7 @@ QJV_OUTLINE void qjv_ustuli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_ustuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_ustuli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_ustuli_outlined(&copy, d, s, value);
     *c = copy;
@@ -6444,8 +6444,8 @@ QJV_INLINE void qjv_ustl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `l`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ustli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ustli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6454,7 +6454,7 @@ QJV_OUTLINE void qjv_ustli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_ustli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_ustli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_ustli_outlined(&copy, d, s, value);
     *c = copy;
@@ -6499,8 +6499,8 @@ QJV_INLINE void qjv_ustp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `p`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_ustpi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ustpi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6509,7 +6509,7 @@ QJV_OUTLINE void qjv_ustpi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_ustpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_ustpi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_ustpi_outlined(&copy, d, s, value);
     *c = copy;
@@ -6555,8 +6555,8 @@ QJV_INLINE void qjv_bldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load in the other byte order. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bldusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_bldusi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6566,7 +6566,7 @@ QJV_OUTLINE void qjv_bldusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_bldusi_outlined(&copy, d, s, value);
     *c = copy;
@@ -6607,8 +6607,8 @@ QJV_INLINE void qjv_bldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load in the other byte order. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bldui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_bldui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6618,7 +6618,7 @@ QJV_OUTLINE void qjv_bldui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_bldui_outlined(&copy, d, s, value);
     *c = copy;
@@ -6659,8 +6659,8 @@ QJV_INLINE void qjv_bldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load in the other byte order. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_blduli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_blduli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6670,7 +6670,7 @@ QJV_OUTLINE void qjv_blduli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_blduli_outlined(&copy, d, s, value);
     *c = copy;
@@ -6716,8 +6716,8 @@ QJV_INLINE void qjv_bstus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store in the other byte order. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bstusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_bstusi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6732,7 +6732,7 @@ QJV_OUTLINE void qjv_bstusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_bstusi_outlined(&copy, d, s, value);
     *c = copy;
@@ -6783,8 +6783,8 @@ QJV_INLINE void qjv_bstu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store in the other byte order. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bstui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_bstui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6799,7 +6799,7 @@ QJV_OUTLINE void qjv_bstui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_bstui_outlined(&copy, d, s, value);
     *c = copy;
@@ -6850,8 +6850,8 @@ QJV_INLINE void qjv_bstul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store in the other byte order. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bstuli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_bstuli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6866,7 +6866,7 @@ QJV_OUTLINE void qjv_bstuli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_bstuli_outlined(&copy, d, s, value);
     *c = copy;
@@ -6896,8 +6896,8 @@ QJV_INLINE void qjv_bstul_local(qjv_asm *c, v_reg d, v_variable local) {
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `c`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ldxc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6907,15 +6907,15 @@ QJV_OUTLINE void qjv_ldxc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_ldxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_ldxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_ldxc_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `uc`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ldxuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6925,15 +6925,15 @@ QJV_OUTLINE void qjv_ldxuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32
     }
 }
 
-QJV_INLINE void qjv_ldxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_ldxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_ldxuc_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `s`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxs_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ldxs_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     if (d.n == s.n) {
@@ -6953,15 +6953,15 @@ QJV_OUTLINE void qjv_ldxs_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_ldxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_ldxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_ldxs_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `us`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ldxus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     if (d.n == s.n) {
@@ -6981,15 +6981,15 @@ QJV_OUTLINE void qjv_ldxus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32
     }
 }
 
-QJV_INLINE void qjv_ldxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_ldxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_ldxus_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `i`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ldxi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     if (d.n == s.n) {
@@ -7009,15 +7009,15 @@ QJV_OUTLINE void qjv_ldxi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_ldxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_ldxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_ldxi_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `u`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ldxu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     if (d.n == s.n) {
@@ -7037,15 +7037,15 @@ QJV_OUTLINE void qjv_ldxu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_ldxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_ldxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_ldxu_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `l`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ldxl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     if (d.n == s.n) {
@@ -7065,15 +7065,15 @@ QJV_OUTLINE void qjv_ldxl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_ldxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_ldxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_ldxl_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `ul`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ldxul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     if (d.n == s.n) {
@@ -7093,15 +7093,15 @@ QJV_OUTLINE void qjv_ldxul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32
     }
 }
 
-QJV_INLINE void qjv_ldxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_ldxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_ldxul_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `p`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_ldxp_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_ldxp_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     if (d.n == s.n) {
@@ -7121,15 +7121,15 @@ QJV_OUTLINE void qjv_ldxp_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_ldxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_ldxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_ldxp_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `c`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_stxc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -7144,15 +7144,15 @@ QJV_OUTLINE void qjv_stxc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_stxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_stxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_stxc_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `uc`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_stxuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -7167,15 +7167,15 @@ QJV_OUTLINE void qjv_stxuc_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32
     }
 }
 
-QJV_INLINE void qjv_stxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_stxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_stxuc_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `s`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxs_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_stxs_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -7191,15 +7191,15 @@ QJV_OUTLINE void qjv_stxs_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_stxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_stxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_stxs_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `us`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_stxus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -7215,15 +7215,15 @@ QJV_OUTLINE void qjv_stxus_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32
     }
 }
 
-QJV_INLINE void qjv_stxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_stxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_stxus_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `i`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_stxi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -7239,15 +7239,15 @@ QJV_OUTLINE void qjv_stxi_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_stxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_stxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_stxi_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `u`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_stxu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -7263,15 +7263,15 @@ QJV_OUTLINE void qjv_stxu_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_stxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_stxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_stxu_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `l`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_stxl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -7287,15 +7287,15 @@ QJV_OUTLINE void qjv_stxl_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_stxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_stxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_stxl_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `ul`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_stxul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -7311,15 +7311,15 @@ QJV_OUTLINE void qjv_stxul_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32
     }
 }
 
-QJV_INLINE void qjv_stxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_stxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_stxul_outlined(&copy, d, s, t, value);
     *c = copy;
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `p`. Operands `d, s, t, i`. */
-QJV_OUTLINE void qjv_stxp_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_stxp_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -7335,7 +7335,7 @@ QJV_OUTLINE void qjv_stxp_outlined(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_
     }
 }
 
-QJV_INLINE void qjv_stxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+QJV_INLINE void qjv_stxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
     qjv_asm copy = *c;
     qjv_stxp_outlined(&copy, d, s, t, value);
     *c = copy;

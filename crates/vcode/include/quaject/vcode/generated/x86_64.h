@@ -119,8 +119,8 @@ QJV_INLINE void qjv_addi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Addition. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_addii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_addii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 15);
     if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08340) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
@@ -153,8 +153,8 @@ QJV_INLINE void qjv_addu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Addition. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_addui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_addui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 15);
     if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08340) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
@@ -187,8 +187,8 @@ QJV_INLINE void qjv_addl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Addition. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_addli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_addli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 15);
     if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08348) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
@@ -317,8 +317,8 @@ QJV_INLINE void qjv_subi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Subtraction. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_subii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_subii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 16);
     if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe88340) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
@@ -355,8 +355,8 @@ QJV_INLINE void qjv_subu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Subtraction. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_subui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_subui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 16);
     if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe88340) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
@@ -393,8 +393,8 @@ QJV_INLINE void qjv_subl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Subtraction. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_subli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_subli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 16);
     if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe88348) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
@@ -530,8 +530,8 @@ QJV_INLINE void qjv_muli(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, low half. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mulii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_mulii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 17);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06940) | (uint64_t)(d.r | s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
@@ -562,8 +562,8 @@ QJV_INLINE void qjv_mulu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, low half. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mului(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_mului(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 17);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06940) | (uint64_t)(d.r | s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
@@ -594,8 +594,8 @@ QJV_INLINE void qjv_mull(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, low half. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mulli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_mulli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 17);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06948) | (uint64_t)(d.r | s.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
@@ -686,8 +686,8 @@ QJV_INLINE void qjv_divi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_divii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_divii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 35);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x5040) | qjv_spread(qjv_reg(0).b, 0, 1), 2);
@@ -718,8 +718,8 @@ QJV_INLINE void qjv_divu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_divui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_divui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 36);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x5040) | qjv_spread(qjv_reg(0).b, 0, 1), 2);
@@ -750,8 +750,8 @@ QJV_INLINE void qjv_divl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_divli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_divli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 35);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x5040) | qjv_spread(qjv_reg(0).b, 0, 1), 2);
@@ -838,8 +838,8 @@ QJV_INLINE void qjv_modi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_modii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_modii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 35);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x5040) | qjv_spread(qjv_reg(0).b, 0, 1), 2);
@@ -870,8 +870,8 @@ QJV_INLINE void qjv_modu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_modui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_modui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 36);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x5040) | qjv_spread(qjv_reg(0).b, 0, 1), 2);
@@ -902,8 +902,8 @@ QJV_INLINE void qjv_modl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_modli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_modli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 35);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x5040) | qjv_spread(qjv_reg(0).b, 0, 1), 2);
@@ -964,8 +964,8 @@ QJV_INLINE void qjv_andi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise and. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_andii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_andii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 16);
     if (i == 255) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0b60f40) | qjv_spread(d.r | s.b, 0, 3), 4);
@@ -1008,8 +1008,8 @@ QJV_INLINE void qjv_andu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise and. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_andui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_andui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 16);
     if (i == 255) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0b60f40) | qjv_spread(d.r | s.b, 0, 3), 4);
@@ -1052,8 +1052,8 @@ QJV_INLINE void qjv_andl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise and. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_andli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_andli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 16);
     if (i == 255) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0b60f40) | qjv_spread(d.r | s.b, 0, 3), 4);
@@ -1140,8 +1140,8 @@ QJV_INLINE void qjv_ori(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise or. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_orii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_orii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 16);
     if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc88340) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
@@ -1180,8 +1180,8 @@ QJV_INLINE void qjv_oru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise or. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_orui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_orui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 16);
     if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc88340) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
@@ -1220,8 +1220,8 @@ QJV_INLINE void qjv_orl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise or. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_orli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_orli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 16);
     if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc88348) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
@@ -1300,8 +1300,8 @@ QJV_INLINE void qjv_xori(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise exclusive or. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_xorii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_xorii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 16);
     if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf08340) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
@@ -1340,8 +1340,8 @@ QJV_INLINE void qjv_xoru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise exclusive or. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_xorui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_xorui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 16);
     if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf08340) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
@@ -1380,8 +1380,8 @@ QJV_INLINE void qjv_xorl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Bitwise exclusive or. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_xorli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_xorli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 16);
     if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf08348) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
@@ -1461,8 +1461,8 @@ QJV_INLINE void qjv_lshi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Left shift; undefined for a count of the width or more. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lshii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_lshii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 7);
     if (d.b == s.b && qjv_fits_unsigned(i, 8, 0)) {
@@ -1490,8 +1490,8 @@ QJV_INLINE void qjv_lshu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Left shift; undefined for a count of the width or more. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_lshui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 7);
     if (d.b == s.b && qjv_fits_unsigned(i, 8, 0)) {
@@ -1519,8 +1519,8 @@ QJV_INLINE void qjv_lshl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Left shift; undefined for a count of the width or more. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lshli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_lshli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 64);
     qjv_space(c, 7);
     if (d.b == s.b && qjv_fits_unsigned(i, 8, 0)) {
@@ -1577,8 +1577,8 @@ QJV_INLINE void qjv_rshi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Right shift; the sign is propagated for signed types. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_rshii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_rshii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 7);
     if (d.b == s.b && qjv_fits_unsigned(i, 8, 0)) {
@@ -1606,8 +1606,8 @@ QJV_INLINE void qjv_rshu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Right shift; the sign is propagated for signed types. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_rshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_rshui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 7);
     if (d.b == s.b && qjv_fits_unsigned(i, 8, 0)) {
@@ -1635,8 +1635,8 @@ QJV_INLINE void qjv_rshl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Right shift; the sign is propagated for signed types. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_rshli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_rshli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 64);
     qjv_space(c, 7);
     if (d.b == s.b && qjv_fits_unsigned(i, 8, 0)) {
@@ -1857,8 +1857,8 @@ QJV_INLINE void qjv_negd(qjv_asm *c, v_reg d, v_reg s) {
 }
 
 /* Load a constant. Type `i`. Operands `d, i`. */
-QJV_INLINE void qjv_seti(qjv_asm *c, v_reg d, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_seti(qjv_asm *c, v_reg d, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 6);
     if (i == 0) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03340) | (uint64_t)(d.r | d.b), 3);
@@ -1868,8 +1868,8 @@ QJV_INLINE void qjv_seti(qjv_asm *c, v_reg d, int32_t value) {
 }
 
 /* Load a constant. Type `u`. Operands `d, i`. */
-QJV_INLINE void qjv_setu(qjv_asm *c, v_reg d, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_setu(qjv_asm *c, v_reg d, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 6);
     if (i == 0) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03340) | (uint64_t)(d.r | d.b), 3);
@@ -1879,8 +1879,8 @@ QJV_INLINE void qjv_setu(qjv_asm *c, v_reg d, uint32_t value) {
 }
 
 /* Load a constant. Type `l`. Operands `d, i`. */
-QJV_INLINE void qjv_setl(qjv_asm *c, v_reg d, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_setl(qjv_asm *c, v_reg d, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 10);
     if (i == 0) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc03340) | (uint64_t)(d.r | d.b), 3);
@@ -2123,8 +2123,8 @@ QJV_INLINE void qjv_ldc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `c`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldci(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0xbe0f40), 0, 3, d.r, s.b, i);
@@ -2153,8 +2153,8 @@ QJV_INLINE void qjv_lduc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `uc`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lduci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_lduci(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0xb60f40), 0, 3, d.r, s.b, i);
@@ -2183,8 +2183,8 @@ QJV_INLINE void qjv_lds(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `s`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldsi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0xbf0f40), 0, 3, d.r, s.b, i);
@@ -2213,8 +2213,8 @@ QJV_INLINE void qjv_ldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `us`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0xb70f40), 0, 3, d.r, s.b, i);
@@ -2243,8 +2243,8 @@ QJV_INLINE void qjv_ldi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 15);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, i);
@@ -2273,8 +2273,8 @@ QJV_INLINE void qjv_ldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 15);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, i);
@@ -2303,8 +2303,8 @@ QJV_INLINE void qjv_ldl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 15);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, i);
@@ -2333,8 +2333,8 @@ QJV_INLINE void qjv_ldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_lduli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 15);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, i);
@@ -2363,8 +2363,8 @@ QJV_INLINE void qjv_ldp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `p`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldpi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 15);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, i);
@@ -2393,8 +2393,8 @@ QJV_INLINE void qjv_ldf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `f`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ldfi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldfi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 17);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x100f40f3), 1, 4, d.r, s.b, i);
@@ -2423,8 +2423,8 @@ QJV_INLINE void qjv_ldd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from base plus index or offset. Type `d`. Operands `d, s, i`. */
-QJV_INLINE void qjv_lddi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_lddi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 17);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x100f40f2), 1, 4, d.r, s.b, i);
@@ -2453,8 +2453,8 @@ QJV_INLINE void qjv_stc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `c`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stci(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 15);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8840), 0, 2, d.r, s.b, i);
@@ -2483,8 +2483,8 @@ QJV_INLINE void qjv_stuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `uc`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stuci(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 15);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8840), 0, 2, d.r, s.b, i);
@@ -2513,8 +2513,8 @@ QJV_INLINE void qjv_sts(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `s`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stsi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, i);
@@ -2543,8 +2543,8 @@ QJV_INLINE void qjv_stus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `us`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, i);
@@ -2573,8 +2573,8 @@ QJV_INLINE void qjv_sti(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 15);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, i);
@@ -2603,8 +2603,8 @@ QJV_INLINE void qjv_stu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 15);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, i);
@@ -2633,8 +2633,8 @@ QJV_INLINE void qjv_stl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 15);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, i);
@@ -2663,8 +2663,8 @@ QJV_INLINE void qjv_stul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stuli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 15);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, i);
@@ -2693,8 +2693,8 @@ QJV_INLINE void qjv_stp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `p`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stpi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 15);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, i);
@@ -2723,8 +2723,8 @@ QJV_INLINE void qjv_stf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `f`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stfi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stfi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 17);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x110f40f3), 1, 4, d.r, s.b, i);
@@ -2753,8 +2753,8 @@ QJV_INLINE void qjv_std(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to base plus index or offset. Type `d`. Operands `d, s, i`. */
-QJV_INLINE void qjv_stdi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stdi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 17);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x110f40f2), 1, 4, d.r, s.b, i);
@@ -2940,8 +2940,8 @@ QJV_INLINE void qjv_blti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bltii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bltii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 19);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
@@ -2970,8 +2970,8 @@ QJV_INLINE void qjv_bltu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bltui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bltui(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 19);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
@@ -3000,8 +3000,8 @@ QJV_INLINE void qjv_bltl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less; floating comparisons with a NaN do not branch. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bltli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bltli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 19);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
@@ -3108,8 +3108,8 @@ QJV_INLINE void qjv_blei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less or equal. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bleii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bleii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 19);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
@@ -3138,8 +3138,8 @@ QJV_INLINE void qjv_bleu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less or equal. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bleui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bleui(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 19);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
@@ -3168,8 +3168,8 @@ QJV_INLINE void qjv_blel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if less or equal. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bleli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bleli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 19);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
@@ -3276,8 +3276,8 @@ QJV_INLINE void qjv_bgti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgtii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bgtii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 19);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
@@ -3306,8 +3306,8 @@ QJV_INLINE void qjv_bgtu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgtui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bgtui(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 19);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
@@ -3336,8 +3336,8 @@ QJV_INLINE void qjv_bgtl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgtli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bgtli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 19);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
@@ -3444,8 +3444,8 @@ QJV_INLINE void qjv_bgei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater or equal. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgeii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bgeii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 19);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
@@ -3474,8 +3474,8 @@ QJV_INLINE void qjv_bgeu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater or equal. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgeui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bgeui(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 19);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
@@ -3504,8 +3504,8 @@ QJV_INLINE void qjv_bgel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if greater or equal. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bgeli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bgeli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 19);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
@@ -3612,8 +3612,8 @@ QJV_INLINE void qjv_beqi(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if equal. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_beqii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_beqii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 19);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
@@ -3642,8 +3642,8 @@ QJV_INLINE void qjv_bequ(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if equal. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bequi(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bequi(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 19);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
@@ -3672,8 +3672,8 @@ QJV_INLINE void qjv_beql(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if equal. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_beqli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_beqli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 19);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
@@ -3782,8 +3782,8 @@ QJV_INLINE void qjv_bnei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `i`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bneii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bneii(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 19);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
@@ -3812,8 +3812,8 @@ QJV_INLINE void qjv_bneu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `u`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bneui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_bneui(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 19);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
@@ -3842,8 +3842,8 @@ QJV_INLINE void qjv_bnel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 }
 
 /* Branch if not equal, or if an operand is a NaN. Type `l`. Operands `s, i, b`. */
-QJV_INLINE void qjv_bneli(qjv_asm *c, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_bneli(qjv_asm *c, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 19);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 8, 0)) {
@@ -4084,8 +4084,8 @@ QJV_INLINE void qjv_rotlu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Rotate left. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_rotlui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_rotlui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 7);
     if (d.b == s.b && qjv_fits_unsigned(i, 8, 0)) {
@@ -4142,8 +4142,8 @@ QJV_INLINE void qjv_rotru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Rotate right. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_rotrui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_rotrui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     i = qjv_count(c, i, 32);
     qjv_space(c, 7);
     if (d.b == s.b && qjv_fits_unsigned(i, 8, 0)) {
@@ -4200,8 +4200,8 @@ QJV_INLINE void qjv_mulhii(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, high half. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mulhiii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_mulhiii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 33);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x5040) | qjv_spread(qjv_reg(0).b, 0, 1), 2);
@@ -4230,8 +4230,8 @@ QJV_INLINE void qjv_mulhiu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, high half. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mulhiui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_mulhiui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 33);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x5040) | qjv_spread(qjv_reg(0).b, 0, 1), 2);
@@ -4260,8 +4260,8 @@ QJV_INLINE void qjv_mulhil(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Multiplication, high half. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_mulhili(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_mulhili(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 33);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     c->ip = qjv_bytes(c->ip, UINT64_C(0x5040) | qjv_spread(qjv_reg(0).b, 0, 1), 2);
@@ -4322,8 +4322,8 @@ QJV_INLINE void qjv_mini(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_minii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_minii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     if (d.b == s.b) {
@@ -4356,8 +4356,8 @@ QJV_INLINE void qjv_minu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_minui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_minui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     if (d.b == s.b) {
@@ -4390,8 +4390,8 @@ QJV_INLINE void qjv_minl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_minli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_minli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     if (d.b == s.b) {
@@ -4484,8 +4484,8 @@ QJV_INLINE void qjv_maxi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_maxii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_maxii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     if (d.b == s.b) {
@@ -4518,8 +4518,8 @@ QJV_INLINE void qjv_maxu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_maxui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_maxui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     if (d.b == s.b) {
@@ -4552,8 +4552,8 @@ QJV_INLINE void qjv_maxl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_maxli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
+QJV_INLINE void qjv_maxli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 20);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     if (d.b == s.b) {
@@ -4720,8 +4720,8 @@ QJV_INLINE void qjv_addoi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Addition, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
-QJV_INLINE void qjv_addoii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_addoii(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 22);
     uint32_t at = qjv_label_at(c, b);
     if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
@@ -4777,8 +4777,8 @@ QJV_INLINE void qjv_addou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Addition, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
-QJV_INLINE void qjv_addoui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_addoui(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 22);
     uint32_t at = qjv_label_at(c, b);
     if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
@@ -4834,8 +4834,8 @@ QJV_INLINE void qjv_addol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Addition, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
-QJV_INLINE void qjv_addoli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_addoli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 22);
     uint32_t at = qjv_label_at(c, b);
     if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
@@ -4950,8 +4950,8 @@ QJV_INLINE void qjv_suboi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Subtraction, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
-QJV_INLINE void qjv_suboii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_suboii(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 25);
     uint32_t at = qjv_label_at(c, b);
     if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
@@ -5011,8 +5011,8 @@ QJV_INLINE void qjv_subou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Subtraction, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
-QJV_INLINE void qjv_suboui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_suboui(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 25);
     uint32_t at = qjv_label_at(c, b);
     if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
@@ -5072,8 +5072,8 @@ QJV_INLINE void qjv_subol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Subtraction, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
-QJV_INLINE void qjv_suboli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_suboli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 25);
     uint32_t at = qjv_label_at(c, b);
     if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
@@ -5192,8 +5192,8 @@ QJV_INLINE void qjv_muloi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Multiplication, and a branch if it overflows. Type `i`. Operands `d, s, i, b`. */
-QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 23);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 32, 0)) {
@@ -5240,8 +5240,8 @@ QJV_INLINE void qjv_mulol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Multiplication, and a branch if it overflows. Type `l`. Operands `d, s, i, b`. */
-QJV_INLINE void qjv_muloli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
-    int64_t i = value;
+QJV_INLINE void qjv_muloli(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = (int64_t)value;
     qjv_space(c, 23);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 32, 0)) {
@@ -5274,8 +5274,8 @@ QJV_INLINE void qjv_uldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `us`. Operands `d, s, i`. */
-QJV_INLINE void qjv_uldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_uldusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0xb70f40), 0, 3, d.r, s.b, i);
@@ -5304,8 +5304,8 @@ QJV_INLINE void qjv_ulds(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `s`. Operands `d, s, i`. */
-QJV_INLINE void qjv_uldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_uldsi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0xbf0f40), 0, 3, d.r, s.b, i);
@@ -5334,8 +5334,8 @@ QJV_INLINE void qjv_uldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_uldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_uldui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 15);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, i);
@@ -5364,8 +5364,8 @@ QJV_INLINE void qjv_uldi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_uldii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_uldii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 15);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, i);
@@ -5394,8 +5394,8 @@ QJV_INLINE void qjv_uldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ulduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ulduli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 15);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, i);
@@ -5424,8 +5424,8 @@ QJV_INLINE void qjv_uldl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_uldli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_uldli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 15);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, i);
@@ -5454,8 +5454,8 @@ QJV_INLINE void qjv_uldp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load from an address that need not be aligned. Type `p`. Operands `d, s, i`. */
-QJV_INLINE void qjv_uldpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_uldpi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 15);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, i);
@@ -5484,8 +5484,8 @@ QJV_INLINE void qjv_ustus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `us`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ustusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ustusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, i);
@@ -5514,8 +5514,8 @@ QJV_INLINE void qjv_usts(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `s`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ustsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ustsi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 16);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, i);
@@ -5544,8 +5544,8 @@ QJV_INLINE void qjv_ustu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ustui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ustui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 15);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, i);
@@ -5574,8 +5574,8 @@ QJV_INLINE void qjv_usti(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ustii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ustii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 15);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, i);
@@ -5604,8 +5604,8 @@ QJV_INLINE void qjv_ustul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ustuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ustuli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 15);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, i);
@@ -5634,8 +5634,8 @@ QJV_INLINE void qjv_ustl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ustli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ustli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 15);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, i);
@@ -5664,8 +5664,8 @@ QJV_INLINE void qjv_ustp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store to an address that need not be aligned. Type `p`. Operands `d, s, i`. */
-QJV_INLINE void qjv_ustpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ustpi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 15);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, i);
@@ -5688,8 +5688,8 @@ QJV_INLINE void qjv_ustp_local(qjv_asm *c, v_reg d, v_variable local) {
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `c`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_ldxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 9);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_index_offset(c->ip, UINT64_C(0xbe0f40), 0, 3, d.r, s.b, t.r, 0, i);
@@ -5699,8 +5699,8 @@ QJV_INLINE void qjv_ldxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `uc`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_ldxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 9);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_index_offset(c->ip, UINT64_C(0xb60f40), 0, 3, d.r, s.b, t.r, 0, i);
@@ -5710,8 +5710,8 @@ QJV_INLINE void qjv_ldxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) 
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `s`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_ldxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 9);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_index_offset(c->ip, UINT64_C(0xbf0f40), 0, 3, d.r, s.b, t.r, 1, i);
@@ -5721,8 +5721,8 @@ QJV_INLINE void qjv_ldxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `us`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_ldxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 9);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_index_offset(c->ip, UINT64_C(0xb70f40), 0, 3, d.r, s.b, t.r, 1, i);
@@ -5732,8 +5732,8 @@ QJV_INLINE void qjv_ldxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) 
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `i`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_ldxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 8);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_index_offset(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, t.r, 2, i);
@@ -5743,8 +5743,8 @@ QJV_INLINE void qjv_ldxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `u`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_ldxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 8);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_index_offset(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, t.r, 2, i);
@@ -5754,8 +5754,8 @@ QJV_INLINE void qjv_ldxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `l`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_ldxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 8);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_index_offset(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, t.r, 3, i);
@@ -5765,8 +5765,8 @@ QJV_INLINE void qjv_ldxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `ul`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_ldxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 8);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_index_offset(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, t.r, 3, i);
@@ -5776,8 +5776,8 @@ QJV_INLINE void qjv_ldxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) 
 }
 
 /* Load from base plus index, which counts such elements, plus offset. Type `p`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_ldxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_ldxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 8);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_index_offset(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, t.r, 3, i);
@@ -5787,8 +5787,8 @@ QJV_INLINE void qjv_ldxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `c`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_stxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 8);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_index_offset(c->ip, UINT64_C(0x8840), 0, 2, d.r, s.b, t.r, 0, i);
@@ -5798,8 +5798,8 @@ QJV_INLINE void qjv_stxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `uc`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_stxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 8);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_index_offset(c->ip, UINT64_C(0x8840), 0, 2, d.r, s.b, t.r, 0, i);
@@ -5809,8 +5809,8 @@ QJV_INLINE void qjv_stxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) 
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `s`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_stxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 9);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_index_offset(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, t.r, 1, i);
@@ -5820,8 +5820,8 @@ QJV_INLINE void qjv_stxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `us`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_stxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 9);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_index_offset(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, t.r, 1, i);
@@ -5831,8 +5831,8 @@ QJV_INLINE void qjv_stxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) 
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `i`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_stxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 8);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_index_offset(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, t.r, 2, i);
@@ -5842,8 +5842,8 @@ QJV_INLINE void qjv_stxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `u`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_stxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 8);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_index_offset(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, t.r, 2, i);
@@ -5853,8 +5853,8 @@ QJV_INLINE void qjv_stxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `l`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_stxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 8);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_index_offset(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, t.r, 3, i);
@@ -5864,8 +5864,8 @@ QJV_INLINE void qjv_stxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `ul`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_stxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 8);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_index_offset(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, t.r, 3, i);
@@ -5875,8 +5875,8 @@ QJV_INLINE void qjv_stxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) 
 }
 
 /* Store to base plus index, which counts such elements, plus offset. Type `p`. Operands `d, s, t, i`. */
-QJV_INLINE void qjv_stxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_stxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 8);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_index_offset(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, t.r, 3, i);
@@ -6014,8 +6014,8 @@ QJV_INLINE void qjv_jtab(qjv_asm *c, v_reg s) {
 }
 
 /* What is at base plus offset will soon be used. Operands `s, i`. */
-QJV_INLINE void qjv_prefetch(qjv_asm *c, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_prefetch(qjv_asm *c, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 9);
     if (qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0x8180f40), 0, 3, 0, s.b, i);
@@ -6087,47 +6087,47 @@ QJV_INLINE void qjv_portable_popcountul(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_popcountul(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_portable_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_portable_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value);
-QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_portable_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int64_t value);
+QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_portable_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_portable_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
-QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_portable_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
+QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_portable_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_portable_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
-QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
+QJV_INLINE void qjv_portable_crc32cui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
+QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_portable_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_portable_crc32culi(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
 QJV_INLINE void qjv_crc32culi(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
 QJV_INLINE void qjv_mulou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b);
+QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b);
 QJV_INLINE void qjv_muloul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
 QJV_INLINE void qjv_mulouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b);
 QJV_INLINE void qjv_bldus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_bldus_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_portable_bldu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_bldu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_portable_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
-QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_portable_bldui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
+QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_portable_bldu_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bldu_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_portable_bldul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_bldul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_portable_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
-QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_portable_blduli(qjv_asm *c, v_reg d, v_reg s, int64_t value);
+QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_portable_bldul_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bldul_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bstus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_bstus_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bstu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_bstu_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bstul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
-QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int64_t value);
 QJV_INLINE void qjv_bstul_local(qjv_asm *c, v_reg d, v_variable local);
 
 /* Count the bits that are one. Type `u`. Operands `d, s`. */
@@ -6262,8 +6262,8 @@ QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_portable_crc32cuci_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_portable_crc32cuci_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -6278,15 +6278,15 @@ QJV_OUTLINE void qjv_portable_crc32cuci_outlined(qjv_asm *c, v_reg d, v_reg s, i
     }
 }
 
-QJV_INLINE void qjv_portable_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_portable_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_portable_crc32cuci_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, i`. */
-QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 22);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     if (qjv_has(c, 4) && d.b == s.b) {
@@ -6353,8 +6353,8 @@ QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_portable_crc32cusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_portable_crc32cusi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -6369,15 +6369,15 @@ QJV_OUTLINE void qjv_portable_crc32cusi_outlined(qjv_asm *c, v_reg d, v_reg s, i
     }
 }
 
-QJV_INLINE void qjv_portable_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_portable_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_portable_crc32cusi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, i`. */
-QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 23);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     if (qjv_has(c, 4) && d.b == s.b) {
@@ -6443,8 +6443,8 @@ QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_portable_crc32cui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_OUTLINE void qjv_portable_crc32cui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -6459,15 +6459,15 @@ QJV_OUTLINE void qjv_portable_crc32cui_outlined(qjv_asm *c, v_reg d, v_reg s, ui
     }
 }
 
-QJV_INLINE void qjv_portable_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_portable_crc32cui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_portable_crc32cui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
+QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int_bits(c, value);
     qjv_space(c, 22);
     c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
     if (qjv_has(c, 4) && d.b == s.b) {
@@ -6592,8 +6592,8 @@ QJV_INLINE void qjv_mulou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
 }
 
 /* Multiplication, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_muloui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
+QJV_OUTLINE void qjv_muloui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
+    int64_t i = qjv_int_bits(c, value);
     (void)i;
     {
     {
@@ -6612,7 +6612,7 @@ QJV_OUTLINE void qjv_muloui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t valu
     }
 }
 
-QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, int64_t value, v_label b) {
     qjv_asm copy = *c;
     qjv_muloui_outlined(&copy, d, s, value, b);
     *c = copy;
@@ -6686,8 +6686,8 @@ QJV_INLINE void qjv_bldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load in the other byte order. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bldusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_bldusi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6697,7 +6697,7 @@ QJV_OUTLINE void qjv_bldusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_bldusi_outlined(&copy, d, s, value);
     *c = copy;
@@ -6749,8 +6749,8 @@ QJV_INLINE void qjv_bldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load in the other byte order. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_portable_bldui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_portable_bldui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6760,15 +6760,15 @@ QJV_OUTLINE void qjv_portable_bldui_outlined(qjv_asm *c, v_reg d, v_reg s, int32
     }
 }
 
-QJV_INLINE void qjv_portable_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_portable_bldui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_portable_bldui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Load in the other byte order. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 10);
     if (qjv_has(c, 3) && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0xf0380f40), 0, 4, d.r, s.b, i);
@@ -6834,8 +6834,8 @@ QJV_INLINE void qjv_bldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Load in the other byte order. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_portable_blduli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_portable_blduli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6845,15 +6845,15 @@ QJV_OUTLINE void qjv_portable_blduli_outlined(qjv_asm *c, v_reg d, v_reg s, int3
     }
 }
 
-QJV_INLINE void qjv_portable_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_portable_blduli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_portable_blduli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Load in the other byte order. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
+QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     qjv_space(c, 10);
     if (qjv_has(c, 3) && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_offset(c->ip, UINT64_C(0xf0380f48), 0, 4, d.r, s.b, i);
@@ -6913,8 +6913,8 @@ QJV_INLINE void qjv_bstus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store in the other byte order. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bstusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_bstusi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6929,7 +6929,7 @@ QJV_OUTLINE void qjv_bstusi_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_bstusi_outlined(&copy, d, s, value);
     *c = copy;
@@ -6980,8 +6980,8 @@ QJV_INLINE void qjv_bstu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store in the other byte order. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bstui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_bstui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -6996,7 +6996,7 @@ QJV_OUTLINE void qjv_bstui_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_bstui_outlined(&copy, d, s, value);
     *c = copy;
@@ -7047,8 +7047,8 @@ QJV_INLINE void qjv_bstul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Store in the other byte order. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_bstuli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = (int64_t)value;
+QJV_OUTLINE void qjv_bstuli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
+    int64_t i = qjv_int(c, value);
     (void)i;
     {
     {
@@ -7063,7 +7063,7 @@ QJV_OUTLINE void qjv_bstuli_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value
     }
 }
 
-QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_bstuli_outlined(&copy, d, s, value);
     *c = copy;

@@ -3,10 +3,10 @@
 #define QUAJECT_VCODE_VECTORS_AARCH64_H
 
 /* Load from an address that need not be aligned. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vld_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_vld_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     (void)d;
     (void)s;
-    int64_t i = value;
+    int64_t i = qjv_int(c, value);
     if (!qjv_has_width(c)) return;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 16, 4)) {
@@ -19,17 +19,17 @@ QJV_OUTLINE void qjv_vld_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     }
 }
 
-QJV_INLINE void qjv_vld(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_vld(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_vld_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Load from an address that is a multiple of the width. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vlda_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_vlda_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     (void)d;
     (void)s;
-    int64_t i = value;
+    int64_t i = qjv_int(c, value);
     if (!qjv_has_width(c)) return;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 16, 4)) {
@@ -42,17 +42,17 @@ QJV_OUTLINE void qjv_vlda_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) 
     }
 }
 
-QJV_INLINE void qjv_vlda(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_vlda(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_vlda_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Like vlda, of what will not soon be used again. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vldnt_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_vldnt_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     (void)d;
     (void)s;
-    int64_t i = value;
+    int64_t i = qjv_int(c, value);
     if (!qjv_has_width(c)) return;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 16, 4)) {
@@ -65,17 +65,17 @@ QJV_OUTLINE void qjv_vldnt_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_vldnt(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_vldnt(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_vldnt_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vst_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_vst_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     (void)d;
     (void)s;
-    int64_t i = value;
+    int64_t i = qjv_int(c, value);
     if (!qjv_has_width(c)) return;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 16, 4)) {
@@ -88,17 +88,17 @@ QJV_OUTLINE void qjv_vst_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     }
 }
 
-QJV_INLINE void qjv_vst(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_vst(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_vst_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store to an address that is a multiple of the width. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vsta_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_vsta_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     (void)d;
     (void)s;
-    int64_t i = value;
+    int64_t i = qjv_int(c, value);
     if (!qjv_has_width(c)) return;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 16, 4)) {
@@ -111,17 +111,17 @@ QJV_OUTLINE void qjv_vsta_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) 
     }
 }
 
-QJV_INLINE void qjv_vsta(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_vsta(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_vsta_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Like vsta, past the caches where the processor can; vfence orders it. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vstnt_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_vstnt_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     (void)d;
     (void)s;
-    int64_t i = value;
+    int64_t i = qjv_int(c, value);
     if (!qjv_has_width(c)) return;
     qjv_space(c, 20);
     if (qjv_fits_unsigned(i, 16, 4)) {
@@ -134,7 +134,7 @@ QJV_OUTLINE void qjv_vstnt_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_vstnt(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_vstnt(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_vstnt_outlined(&copy, d, s, value);
     *c = copy;
@@ -1383,7 +1383,7 @@ QJV_INLINE void qjv_vclmhul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Left shift. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vlshusi_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_vlshusi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     (void)d;
     (void)s;
     int64_t i = (int64_t)value;
@@ -1397,14 +1397,14 @@ QJV_OUTLINE void qjv_vlshusi_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t val
     }
 }
 
-QJV_INLINE void qjv_vlshusi(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_vlshusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_vlshusi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Left shift. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vlshui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_vlshui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     (void)d;
     (void)s;
     int64_t i = (int64_t)value;
@@ -1418,14 +1418,14 @@ QJV_OUTLINE void qjv_vlshui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t valu
     }
 }
 
-QJV_INLINE void qjv_vlshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_vlshui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_vlshui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Left shift. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vlshuli_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_vlshuli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     (void)d;
     (void)s;
     int64_t i = (int64_t)value;
@@ -1439,14 +1439,14 @@ QJV_OUTLINE void qjv_vlshuli_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t val
     }
 }
 
-QJV_INLINE void qjv_vlshuli(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_vlshuli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_vlshuli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Right shift; the sign is propagated for signed types. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vrshusi_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_vrshusi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     (void)d;
     (void)s;
     int64_t i = (int64_t)value;
@@ -1460,14 +1460,14 @@ QJV_OUTLINE void qjv_vrshusi_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t val
     }
 }
 
-QJV_INLINE void qjv_vrshusi(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_vrshusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_vrshusi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Right shift; the sign is propagated for signed types. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vrshui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_vrshui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     (void)d;
     (void)s;
     int64_t i = (int64_t)value;
@@ -1481,14 +1481,14 @@ QJV_OUTLINE void qjv_vrshui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t valu
     }
 }
 
-QJV_INLINE void qjv_vrshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_vrshui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_vrshui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Right shift; the sign is propagated for signed types. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vrshuli_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_vrshuli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     (void)d;
     (void)s;
     int64_t i = (int64_t)value;
@@ -1502,14 +1502,14 @@ QJV_OUTLINE void qjv_vrshuli_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t val
     }
 }
 
-QJV_INLINE void qjv_vrshuli(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_vrshuli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_vrshuli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Right shift; the sign is propagated for signed types. Type `s`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vrshsi_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_vrshsi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     (void)d;
     (void)s;
     int64_t i = (int64_t)value;
@@ -1523,14 +1523,14 @@ QJV_OUTLINE void qjv_vrshsi_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t valu
     }
 }
 
-QJV_INLINE void qjv_vrshsi(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_vrshsi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_vrshsi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Right shift; the sign is propagated for signed types. Type `i`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vrshii_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_vrshii_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     (void)d;
     (void)s;
     int64_t i = (int64_t)value;
@@ -1544,7 +1544,7 @@ QJV_OUTLINE void qjv_vrshii_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t valu
     }
 }
 
-QJV_INLINE void qjv_vrshii(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_vrshii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_vrshii_outlined(&copy, d, s, value);
     *c = copy;

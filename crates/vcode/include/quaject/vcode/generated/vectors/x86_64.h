@@ -3,10 +3,10 @@
 #define QUAJECT_VCODE_VECTORS_X86_64_H
 
 /* Load from an address that need not be aligned. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vld_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_vld_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     (void)d;
     (void)s;
-    int64_t i = value;
+    int64_t i = qjv_int(c, value);
     if (!qjv_has_width(c)) return;
     qjv_space(c, 11);
     if (qjv_has(c, 12) && qjv_fits_signed(i, 32, 0)) {
@@ -20,17 +20,17 @@ QJV_OUTLINE void qjv_vld_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     }
 }
 
-QJV_INLINE void qjv_vld(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_vld(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_vld_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Load from an address that is a multiple of the width. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vlda_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_vlda_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     (void)d;
     (void)s;
-    int64_t i = value;
+    int64_t i = qjv_int(c, value);
     if (!qjv_has_width(c)) return;
     qjv_space(c, 11);
     if (qjv_has(c, 12) && qjv_fits_signed(i, 32, 0)) {
@@ -44,17 +44,17 @@ QJV_OUTLINE void qjv_vlda_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) 
     }
 }
 
-QJV_INLINE void qjv_vlda(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_vlda(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_vlda_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Like vlda, of what will not soon be used again. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vldnt_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_vldnt_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     (void)d;
     (void)s;
-    int64_t i = value;
+    int64_t i = qjv_int(c, value);
     if (!qjv_has_width(c)) return;
     qjv_space(c, 11);
     if (qjv_has(c, 12) && qjv_fits_signed(i, 32, 0)) {
@@ -68,17 +68,17 @@ QJV_OUTLINE void qjv_vldnt_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_vldnt(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_vldnt(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_vldnt_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store to an address that need not be aligned. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vst_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_vst_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     (void)d;
     (void)s;
-    int64_t i = value;
+    int64_t i = qjv_int(c, value);
     if (!qjv_has_width(c)) return;
     qjv_space(c, 11);
     if (qjv_has(c, 12) && qjv_fits_signed(i, 32, 0)) {
@@ -92,17 +92,17 @@ QJV_OUTLINE void qjv_vst_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     }
 }
 
-QJV_INLINE void qjv_vst(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_vst(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_vst_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Store to an address that is a multiple of the width. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vsta_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_vsta_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     (void)d;
     (void)s;
-    int64_t i = value;
+    int64_t i = qjv_int(c, value);
     if (!qjv_has_width(c)) return;
     qjv_space(c, 11);
     if (qjv_has(c, 12) && qjv_fits_signed(i, 32, 0)) {
@@ -116,17 +116,17 @@ QJV_OUTLINE void qjv_vsta_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) 
     }
 }
 
-QJV_INLINE void qjv_vsta(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_vsta(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_vsta_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Like vsta, past the caches where the processor can; vfence orders it. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vstnt_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_OUTLINE void qjv_vstnt_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     (void)d;
     (void)s;
-    int64_t i = value;
+    int64_t i = qjv_int(c, value);
     if (!qjv_has_width(c)) return;
     qjv_space(c, 11);
     if (qjv_has(c, 12) && qjv_fits_signed(i, 32, 0)) {
@@ -140,7 +140,7 @@ QJV_OUTLINE void qjv_vstnt_outlined(qjv_asm *c, v_reg d, v_reg s, int32_t value)
     }
 }
 
-QJV_INLINE void qjv_vstnt(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+QJV_INLINE void qjv_vstnt(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_vstnt_outlined(&copy, d, s, value);
     *c = copy;
@@ -2247,7 +2247,7 @@ QJV_INLINE void qjv_vclmhul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 }
 
 /* Left shift. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vlshusi_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_vlshusi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     (void)d;
     (void)s;
     int64_t i = (int64_t)value;
@@ -2268,14 +2268,14 @@ QJV_OUTLINE void qjv_vlshusi_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t val
     }
 }
 
-QJV_INLINE void qjv_vlshusi(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_vlshusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_vlshusi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Left shift. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vlshui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_vlshui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     (void)d;
     (void)s;
     int64_t i = (int64_t)value;
@@ -2296,14 +2296,14 @@ QJV_OUTLINE void qjv_vlshui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t valu
     }
 }
 
-QJV_INLINE void qjv_vlshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_vlshui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_vlshui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Left shift. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vlshuli_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_vlshuli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     (void)d;
     (void)s;
     int64_t i = (int64_t)value;
@@ -2324,14 +2324,14 @@ QJV_OUTLINE void qjv_vlshuli_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t val
     }
 }
 
-QJV_INLINE void qjv_vlshuli(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_vlshuli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_vlshuli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Right shift; the sign is propagated for signed types. Type `us`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vrshusi_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_vrshusi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     (void)d;
     (void)s;
     int64_t i = (int64_t)value;
@@ -2352,14 +2352,14 @@ QJV_OUTLINE void qjv_vrshusi_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t val
     }
 }
 
-QJV_INLINE void qjv_vrshusi(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_vrshusi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_vrshusi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Right shift; the sign is propagated for signed types. Type `u`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vrshui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_vrshui_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     (void)d;
     (void)s;
     int64_t i = (int64_t)value;
@@ -2380,14 +2380,14 @@ QJV_OUTLINE void qjv_vrshui_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t valu
     }
 }
 
-QJV_INLINE void qjv_vrshui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_vrshui(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_vrshui_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Right shift; the sign is propagated for signed types. Type `ul`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vrshuli_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_vrshuli_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     (void)d;
     (void)s;
     int64_t i = (int64_t)value;
@@ -2408,14 +2408,14 @@ QJV_OUTLINE void qjv_vrshuli_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t val
     }
 }
 
-QJV_INLINE void qjv_vrshuli(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_vrshuli(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_vrshuli_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Right shift; the sign is propagated for signed types. Type `s`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vrshsi_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_vrshsi_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     (void)d;
     (void)s;
     int64_t i = (int64_t)value;
@@ -2436,14 +2436,14 @@ QJV_OUTLINE void qjv_vrshsi_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t valu
     }
 }
 
-QJV_INLINE void qjv_vrshsi(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_vrshsi(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_vrshsi_outlined(&copy, d, s, value);
     *c = copy;
 }
 
 /* Right shift; the sign is propagated for signed types. Type `i`. Operands `d, s, i`. */
-QJV_OUTLINE void qjv_vrshii_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_OUTLINE void qjv_vrshii_outlined(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     (void)d;
     (void)s;
     int64_t i = (int64_t)value;
@@ -2464,7 +2464,7 @@ QJV_OUTLINE void qjv_vrshii_outlined(qjv_asm *c, v_reg d, v_reg s, uint32_t valu
     }
 }
 
-QJV_INLINE void qjv_vrshii(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+QJV_INLINE void qjv_vrshii(qjv_asm *c, v_reg d, v_reg s, int64_t value) {
     qjv_asm copy = *c;
     qjv_vrshii_outlined(&copy, d, s, value);
     *c = copy;
