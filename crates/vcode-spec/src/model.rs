@@ -283,9 +283,34 @@ impl Alternative {
 
 /// The rows that functions need besides the portable instructions. Relative to the stack pointer, `save_link` and
 /// `restore_link` store and load the return address where it is in no register of the files; `save_special` and
-/// `restore_special` the other registers that rows change and that are in no list.
-pub const FRAME_ROWS: [&str; 7] =
-    ["enter", "leave", "return", "save_link", "restore_link", "save_special", "restore_special"];
+/// `restore_special` the other registers that rows change and that are in no list. `link` copies the return address that `jal`
+/// left to a register; `call` calls a function at a label, if `jal` does not do it by the convention.
+pub const FRAME_ROWS: [&str; 9] =
+    ["enter", "leave", "return", "save_link", "restore_link", "save_special", "restore_special", "link", "call"];
+
+/// The parameter of a frame row.
+pub(crate) enum FrameParameter {
+    /// None.
+    Nothing,
+    /// The size of a frame, or an offset from the stack pointer.
+    Offset,
+    /// The register that receives the return address.
+    Register,
+    /// The label to call.
+    Label,
+}
+
+impl FrameParameter {
+    /// The parameter of the row with this name.
+    pub(crate) fn of(row: &str) -> FrameParameter {
+        match row {
+            "return" => FrameParameter::Nothing,
+            "link" => FrameParameter::Register,
+            "call" => FrameParameter::Label,
+            _ => FrameParameter::Offset,
+        }
+    }
+}
 
 /// A line of the mapping from portable to machine instructions.
 #[derive(Debug, Clone)]

@@ -311,6 +311,9 @@ fn emitter(
     if matches!(op.name.as_str(), "jal" | "jalr") {
         conversions.push_str("    qjv_note_call(c);\n");
     }
+    if op.name == "jal" {
+        conversions.push_str("    qjv_note_procedure_call(c->f, b);\n");
+    }
     let _ = writeln!(out, "/* {} */", sentence(op, ty, form));
     let _ = writeln!(out, "QJV_INLINE void qjv_{name}({declaration}) {{");
     out.push_str(&conversions);
@@ -330,12 +333,31 @@ fn frame(out: &mut String, machine: &Machine) -> Result<(), SpecError> {
         let op = PortableOp::internal(Family::Frame, name, Type::V);
         let form = if row.immediate.is_empty() { Form::Register } else { Form::Immediate };
         let body = emit::body(machine, row, form)?;
-        let parameter = if name == "return" { "" } else { ", int64_t i" };
+        let parameter = match FrameParameter::of(name) {
+            FrameParameter::Nothing => "",
+            FrameParameter::Offset => ", int64_t i",
+            FrameParameter::Register => ", v_reg d",
+            FrameParameter::Label => ", v_label b",
+        };
         let linkage = if name == "return" { "QJV_INLINE" } else { "QJV_OUTLINE" };
+        let name = if name == "call" { "call_label" } else { name };
         let _ =
             writeln!(out, "{linkage} void qjv_{name}(qjv_asm *c{parameter}) {{\n    qjv_space(c, {});", body.max_bytes);
+        if body.uses_label {
+            out.push_str("    uint32_t at = qjv_label_at(c, b);\n");
+        }
         out.push_str(&print(machine, &op, row, "c->ip").body(&body, 1));
         out.push_str("}\n\n");
+    }
+    if machine.row("link", Type::V).is_none() {
+        let body = match machine.special.link {
+            Some(number) => format!("qjv_movl(c, d, qjv_reg({number}));"),
+            None => "(void)d;\n    qjv_fail(c, QJV_ERROR_PROCEDURE);".into(),
+        };
+        let _ = writeln!(out, "QJV_OUTLINE void qjv_link(qjv_asm *c, v_reg d) {{\n    {body}\n}}\n");
+    }
+    if machine.row("call", Type::V).is_none() {
+        out.push_str("QJV_OUTLINE void qjv_call_label(qjv_asm *c, v_label b) { qjv_jal(c, b); }\n\n");
     }
     if machine.row("save_link", Type::V).is_none() {
         for (name, call) in [("save_link", "stl"), ("restore_link", "ldl")] {

@@ -253,12 +253,34 @@ fn frame_methods(out: &mut String, machine: &Machine) -> Result<(), SpecError> {
         let form = if row.immediate.is_empty() { Form::Register } else { Form::Immediate };
         let body = emit::body(machine, row, form)?;
         let print = print(machine, &portable, row, "c.cursor", "c");
-        let parameter = if op == "return" { "" } else { ", i: i64" };
-        let name = if op == "return" { "return_" } else { op };
+        let parameter = match FrameParameter::of(op) {
+            FrameParameter::Nothing => "",
+            FrameParameter::Offset => ", i: i64",
+            FrameParameter::Register => ", d: Reg",
+            FrameParameter::Label => ", b: Label",
+        };
+        let name = match op {
+            "return" => "return_",
+            "call" => "call_label",
+            op => op,
+        };
         let _ = writeln!(out, "    #[inline]\n    fn {name}(c: &mut Asm<'_, Self>{parameter}) {{");
         let _ = writeln!(out, "        c.space({});", body.max_bytes);
+        if body.uses_label {
+            out.push_str("        let at = c.target(b);\n");
+        }
         out.push_str(&print.body(&body, 2));
         out.push_str("    }\n\n");
+    }
+    if machine.row("link", Type::V).is_none() {
+        let body = match machine.special.link {
+            Some(number) => format!("c.movl(d, Reg::new({number}));"),
+            None => "let _ = d;\n        c.fail(Error::Procedure);".into(),
+        };
+        let _ = writeln!(out, "    fn link(c: &mut Asm<'_, Self>, d: Reg) {{\n        {body}\n    }}\n");
+    }
+    if machine.row("call", Type::V).is_none() {
+        out.push_str("    fn call_label(c: &mut Asm<'_, Self>, b: Label) {\n        c.jal(b);\n    }\n\n");
     }
     if machine.row("save_link", Type::V).is_none() {
         for (name, call) in [("save_link", "save"), ("restore_link", "restore")] {
@@ -485,6 +507,9 @@ fn method(
     }
     if matches!(op.name.as_str(), "jal" | "jalr") {
         out.push_str("        c.note_call();\n");
+    }
+    if op.name == "jal" {
+        out.push_str("        c.note_procedure_call(b);\n");
     }
     let _ = writeln!(out, "        c.space({});", body.max_bytes);
     if body.uses_label {

@@ -208,7 +208,8 @@ fn names_of(line: &str, op: &str) -> Vec<String> {
 
 /// Whether a row is for prologues, not for clients.
 fn is_frame(op: &str) -> bool {
-    ["enter", "leave", "return", "save_link", "restore_link", "save_special", "restore_special"].contains(&op)
+    ["enter", "leave", "return", "save_link", "restore_link", "save_special", "restore_special", "link", "call"]
+        .contains(&op)
 }
 
 /// The text of a generated file.

@@ -18,6 +18,7 @@ use crate::architecture::Architecture;
 use crate::cursor::{Cursor, SLACK};
 use crate::error::Error;
 use crate::features::Features;
+use crate::machine::Machine;
 use crate::registers::RegisterState;
 
 /// Memory that a function is written to: writable at one address, executable at the same or another.
@@ -61,6 +62,8 @@ impl Label {
     pub(crate) const EPILOGUE: Label = Label(MAX_LABELS);
     /// The label of the tail epilogue, the target of tail calls: it ends with a jump instead of a return.
     pub(crate) const TAIL: Label = Label(MAX_LABELS - 1);
+    /// The label of the function itself.
+    pub(crate) const ENTRY: Label = Label(MAX_LABELS - 2);
 }
 
 const UNBOUND: u32 = u32::MAX;
@@ -73,6 +76,10 @@ const MAX_LABELS: u32 = 0xff_ffff;
 pub(crate) struct Fixup(u64);
 
 impl Fixup {
+    /// The kind of an entry that is no reference: `jal` calls the label.
+    pub(crate) const CALLED_PROCEDURE: u8 = 254;
+    /// The kind of an entry that is no reference: `procedure` bound the label.
+    pub(crate) const PROCEDURE: u8 = 255;
     /// No reference.
     pub(crate) const NONE: Fixup = Fixup(u64::MAX);
 
@@ -325,6 +332,25 @@ impl FunctionState {
         }
     }
 
+    /// Records something about a label, once.
+    #[cold]
+    fn note_label(&mut self, kind: u8, label: Label) {
+        let note = Fixup::new(0, label, kind);
+        if !self.has_fixup(note) {
+            self.add_fixup(note);
+        }
+    }
+
+    fn has_fixup(&self, fixup: Fixup) -> bool {
+        (0..self.fixups.len()).any(|index| self.fixups.get(index) == Some(fixup))
+    }
+
+    /// Whether [`Asm::procedure`] bound a label.
+    #[cold]
+    pub(crate) fn is_procedure(&self, label: Label) -> bool {
+        self.has_fixup(Fixup::new(0, label, Fixup::PROCEDURE))
+    }
+
     /// Resolves all references on the fast path; false if a label is unbound or out of reach.
     #[inline(always)]
     pub(crate) fn resolve_plain<M: Architecture>(&mut self) -> bool {
@@ -413,7 +439,7 @@ impl<'a, M: Architecture> Asm<'a, M> {
     #[inline(always)]
     pub fn label(&mut self) -> Label {
         match self.f.labels.push(UNBOUND) {
-            Some(index) if index < Label::TAIL.0 => Label(index),
+            Some(index) if index < Label::ENTRY.0 => Label(index),
             Some(_) | None => {
                 self.f.fail(Error::Labels);
                 Label(0)
@@ -436,6 +462,26 @@ impl<'a, M: Architecture> Asm<'a, M> {
                 self.f.fail(Error::BranchRange);
             }
             self.forward = Fixup::NONE;
+        }
+    }
+
+    /// Begins a local procedure, which `jal(label)` calls: binds the label and copies the return address to a register.
+    /// `jr(link)` returns. A procedure has the registers, variables and stack of its function, which must be of
+    /// [`Kind::Calls`](crate::Kind::Calls); control must not reach its beginning otherwise.
+    pub fn procedure(&mut self, label: Label, link: M::Reg)
+    where
+        M: Machine,
+    {
+        self.f.note_label(Fixup::PROCEDURE, label);
+        self.f.needs_general_path = true;
+        self.bind(label);
+        M::link(self, link);
+    }
+
+    /// Records that `jal` calls a label; a call of the function itself is none of a procedure.
+    pub(crate) fn note_procedure_call(&mut self, label: Label) {
+        if label != Label::ENTRY {
+            self.f.note_label(Fixup::CALLED_PROCEDURE, label);
         }
     }
 

@@ -43,6 +43,8 @@ pub enum Target<M: Machine> {
     Address(usize),
     /// The function whose address is in this register.
     Reg(M::Reg),
+    /// The function that is being written: recursion.
+    Itself,
 }
 
 /// The most arguments in registers on any machine, with room for the target.
@@ -149,7 +151,10 @@ impl<M: Machine> Asm<'_, M> {
         if M::COUNTS_FLOATS && (floats_in_registers > 0 || signature.is_variadic()) {
             M::constant(self, M::RESULT, floats_in_registers);
         }
-        M::call_register(self, M::SCRATCH);
+        match target {
+            Target::Itself => M::call_label(self, Label::ENTRY),
+            Target::Address(_) | Target::Reg(_) => M::call_register(self, M::SCRATCH),
+        }
         if pushed != 0 {
             M::leave(self, i64::from(pushed));
         }
@@ -303,7 +308,7 @@ impl<M: Machine> Asm<'_, M> {
     /// this function. It may end a leaf. All its arguments travel in registers.
     ///
     /// # Errors
-    /// Those of [`Asm::call`], and [`Error::Arguments`] if one would be passed on the stack or in a register that this
+    /// Those of [`Asm::call`], and [`Error::Arguments`] for [`Target::Itself`] (jump to a label instead), or if one would be passed on the stack or in a register that this
     /// function preserves. [`Error::RegisterTaken`] in a function that preserves the scratch registers: the target
     /// needs one. Nothing is written then, and the error does not stick.
     pub fn tail_call<'s>(
@@ -317,6 +322,9 @@ impl<M: Machine> Asm<'_, M> {
         match convention.scratch {
             Scratch::Preserved => return Err(Error::RegisterTaken),
             Scratch::Free => {}
+        }
+        if let Target::Itself = target {
+            return Err(Error::Arguments);
         }
         self.check_arguments(signature, arguments)?;
         for location in convention.locations(signature) {
@@ -339,7 +347,7 @@ impl<M: Machine> Asm<'_, M> {
                 M::constant(self, M::SECOND_SCRATCH, register_value::<M>(Type::P, address as i64));
             }
             Target::Reg(_) if M::SCRATCH != M::SECOND_SCRATCH => M::copy(self, M::SECOND_SCRATCH, M::SCRATCH),
-            Target::Reg(_) => {}
+            Target::Reg(_) | Target::Itself => {}
         }
         if M::COUNTS_FLOATS && (floats_in_registers > 0 || signature.is_variadic()) {
             M::constant(self, M::RESULT, floats_in_registers);

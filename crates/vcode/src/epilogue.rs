@@ -114,7 +114,7 @@ impl<M: Machine> Asm<'_, M> {
         };
         let end = self.f.at(self.cursor.ip);
         if self.f.constants.len() | self.f.fixups.len() != 0 {
-            self.resolve(framed, epilogue);
+            self.resolve(framed, epilogue, entry);
         }
         let f = &mut *self.f;
         if let Some(error) = f.error {
@@ -153,12 +153,26 @@ impl<M: Machine> Asm<'_, M> {
 
     /// Places the constants and resolves all label references.
     #[inline(never)]
-    fn resolve(&mut self, framed: bool, epilogue: u32) {
+    fn resolve(&mut self, framed: bool, epilogue: u32, entry: u32) {
         if self.f.constants.len() != 0 {
             self.place_constants();
         }
         for index in 0..self.f.fixups.len() {
             let Some(fixup) = self.f.fixups.get(index) else { break };
+            match fixup.kind() {
+                Fixup::PROCEDURE => continue,
+                Fixup::CALLED_PROCEDURE => {
+                    if !self.f.is_procedure(fixup.label()) {
+                        self.f.fail(Error::Procedure);
+                    }
+                    continue;
+                }
+                _ => {}
+            }
+            if fixup.label() == Label::ENTRY {
+                self.f.patch::<M>(fixup.site(), fixup.kind(), entry);
+                continue;
+            }
             if fixup.label() == Label::EPILOGUE {
                 if framed {
                     self.f.patch::<M>(fixup.site(), fixup.kind(), epilogue);

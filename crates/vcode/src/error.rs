@@ -35,6 +35,8 @@ pub enum Error {
     ResultPreserved,
     /// A convention places an argument where it cannot travel.
     Place,
+    /// A label that `jal` calls is not bound by [`Asm::procedure`](crate::Asm::procedure).
+    Procedure,
     /// The number or kind of arguments differs from the signature.
     Arguments,
     /// The frame is too large.
@@ -69,6 +71,7 @@ impl fmt::Display for Error {
                 "`place` of the convention names a register that is not in `args`, is of the wrong file or size or carries \
                  another argument, or stack that it has not counted"
             }
+            Error::Procedure => "a label that `jal` calls is not bound by `procedure`",
             Error::Arguments => "the arguments differ from the signature",
             Error::Frame => "the frame is too large",
             Error::Feature => "the processor lacks this instruction",

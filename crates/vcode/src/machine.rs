@@ -21,6 +21,10 @@ pub trait Machine: Architecture {
     fn leave(c: &mut Asm<'_, Self>, i: i64);
     /// Returns to the caller.
     fn return_(c: &mut Asm<'_, Self>);
+    /// Copies the return address that `jal` left to a register.
+    fn link(c: &mut Asm<'_, Self>, d: Self::Reg);
+    /// Calls a function of this region by the convention.
+    fn call_label(c: &mut Asm<'_, Self>, b: Label);
     /// Stores the return address relative to the stack pointer.
     fn save_link(c: &mut Asm<'_, Self>, i: i64);
     /// Loads the return address relative to the stack pointer.

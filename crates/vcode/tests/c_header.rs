@@ -61,6 +61,11 @@ fn constants_that_do_not_fit_are_errors_in_c() {
 }
 
 #[test]
+fn functions_and_local_procedures_are_recursive_in_c() {
+    run_everywhere("procedures", Some(""));
+}
+
+#[test]
 fn variadic_functions_are_called_in_c() {
     run_everywhere("variadic", Some(""));
 }

@@ -95,19 +95,39 @@ where
     let error = |kind, build: Part<'_, M>| written::<M>(kind, 1 << 14, build).err();
     let [r, s] = [0, 1].map(|index| M::Reg::from_number(M::INT.temp[index]));
     let name = M::NAME;
-    let calls: [Part<'_, M>; 4] = [
+    let calls: [Part<'_, M>; 5] = [
         &|asm| asm.call("", Target::Address(0x1000), &[]).expect("it takes nothing"),
         &|asm| asm.call("%i", Target::Reg(r), &[Argument::Reg(s)]).expect("it takes an int"),
         &|asm| asm.jalr(r),
         &|asm| {
             let label = asm.label();
-            asm.bind(label);
+            asm.procedure(label, s);
             asm.jal(label);
         },
+        &|asm| asm.call("", Target::Itself, &[]).expect("it takes nothing"),
     ];
     for (index, call) in calls.iter().enumerate() {
         assert_eq!(error(Kind::Leaf, call), Some(Error::CallInLeaf), "{name}: call {index}");
         assert_eq!(error(Kind::Calls, call), None, "{name}: call {index}");
+    }
+    // A label that is no procedure would not know where to return.
+    let no_procedures: [Reference<'_, M>; 3] = [
+        &|asm, label| {
+            asm.bind(label);
+            asm.jal(label);
+        },
+        &|asm, label| {
+            asm.jal(label);
+            asm.bind(label);
+        },
+        &|asm, label| asm.jal(label),
+    ];
+    for (index, call) in no_procedures.iter().enumerate() {
+        let called = error(Kind::Calls, &|asm| {
+            let label = asm.label();
+            call(asm, label);
+        });
+        assert_eq!(called, Some(Error::Procedure), "{name}: call {index}");
     }
 }
 

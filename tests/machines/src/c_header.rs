@@ -40,7 +40,7 @@ fn arguments<M: Machine>(instruction: &Instruction, o: &Operands<M::Reg, M::Floa
     let second = if instruction.immediate { immediate.clone() } else { t.clone() };
     let base = int(o.s);
     let offset = if instruction.immediate { narrow.clone() } else { int(o.t) };
-    let label = ("v_label", "label".to_owned());
+    let label = ("v_label", if instruction.op == "jal" { "label_at(1)" } else { "label" }.to_owned());
     match instruction.family {
         Family::Binary | Family::Shift => vec![d, s, second],
         Family::Select | Family::Exchange => vec![d, s, t],
@@ -83,8 +83,8 @@ where
     let mut params = [Param::NONE];
     let place = Region::from(&mut region[..]).executed_at(ADDRESS);
     let mut asm = Asm::begin(place, &mut workspace, "%p", &mut params, Kind::Calls).expect("there is room");
-    let label = asm.label();
-    let (mut definitions, mut calls) = (String::new(), String::new());
+    let (label, procedure) = (asm.label(), asm.label());
+    let (mut definitions, mut calls) = (String::new(), "    (void)qjv_label(&a);\n".to_owned());
     let (ints, floats) = (M::INT.temp, M::FLOAT.temp);
     let mut turn = 0;
     let all = INSTRUCTIONS.iter().chain(EXTENSIONS).enumerate();
@@ -120,7 +120,7 @@ where
             let features = if turn % 2 == 0 { M::FEATURES } else { Features::NONE };
             asm.use_features(features);
             let _ = writeln!(calls, "    qjv_use_features(&a, {}u);", features.bits());
-            emit_any(&mut asm, index, &operands, label);
+            emit_any(&mut asm, index, &operands, if instruction.op == "jal" { procedure } else { label });
             let arguments = arguments::<M>(instruction, &operands);
             if time == 0 {
                 definitions += &definition(instruction.name, &arguments);
@@ -131,6 +131,15 @@ where
     }
     add_calls(&mut asm, &mut calls);
     add_caller_saves(&mut asm, &mut calls);
+    asm.procedure(procedure, M::Reg::from_number(ints[0]));
+    asm.jal(procedure);
+    asm.call("%l", Target::Itself, &[Argument::Reg(M::Reg::from_number(ints[1]))]).expect("it matches");
+    let _ = writeln!(
+        calls,
+        "    qjv_procedure(&a, label_at(1), qjv_reg({}));\n    qjv_jal(&a, label_at(1));\n\
+         \x20   {{ const qjv_argument list[] = {{qjv_in(qjv_reg({}))}}; qjv_call(&a, \"%l\", qjv_itself(), list, 1); }}",
+        ints[0], ints[1]
+    );
     let (r, s) = (M::Reg::from_number(ints[0]), M::Reg::from_number(ints[1]));
     for immediate in [1, 0x1234_5678] {
         schedule::delay(&mut asm, |asm| asm.blti(r, s, label), |asm| asm.addii(s, s, immediate));
@@ -199,7 +208,7 @@ fn add_calls<M: Machine>(asm: &mut Asm<'_, M>, calls: &mut String) {
 
 /// Runs functions that the header writes: with many parameters and large frames, and with conventions of a client's.
 pub fn run_programs(tools: &Tools) {
-    for name in ["frames", "conventions", "narrow", "variadic", "constants"] {
+    for name in ["frames", "conventions", "narrow", "variadic", "constants", "procedures"] {
         let folder = scratch_folder(tools.prefix, name);
         let binary = folder.join(name);
         for mut command in compilers(tools) {
@@ -264,6 +273,7 @@ pub fn same(tools: &Tools, name: &str, header: &str, definitions: &str, calls: &
     let mut program = format!(
         "#define QJV_MAX_FIXUPS 4096\n#define QJV_MAX_LABELS 1024\n#include <quaject/{header}>\n#include <stdio.h>\n\
          static inline __attribute__((unused)) float real32(uint32_t bits) {{ float value; memcpy(&value, &bits, 4); return value; }}\n\
+         static inline __attribute__((unused)) v_label label_at(uint32_t index) {{ v_label label = {{index}}; return label; }}\n\
          static inline __attribute__((unused)) double real64(uint64_t bits) {{ double value; memcpy(&value, &bits, 8); return value; }}\n",
     );
     let _ = writeln!(program, "static uint8_t bytes[{LENGTH}];\nstatic qjv_function f;\n{definitions}");

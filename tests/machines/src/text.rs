@@ -40,6 +40,7 @@ fn line(instruction: &Instruction) -> String {
             OperandKind::Immediate(_) => "0x12345".into(),
             OperandKind::Offset => "-40".into(),
             OperandKind::Local => "kept".into(),
+            OperandKind::Label if instruction.name == "jal" => "local".into(),
             OperandKind::Label => "end".into(),
         });
     }
@@ -52,11 +53,11 @@ fn every_instruction_is_read_and_assembled_for_every_machine() {
     for instruction in Instruction::all() {
         let _ = writeln!(text, "{}", line(instruction));
     }
-    text.push_str("end:\n  retv\n");
+    text.push_str("end:\n  retv\nprocedure local y\n  jr y\n");
     let (functions, diagnostics) = read(&text);
     assert_eq!(diagnostics, []);
     let [function] = &functions[..] else { panic!("there is one function") };
-    assert_eq!(function.statements.len(), Instruction::all().len() + 1);
+    assert_eq!(function.statements.len(), Instruction::all().len() + 2);
     for target in &MACHINES {
         let listing = (target.assemble)(function).unwrap_or_else(|error| panic!("{}: {error}", target.name));
         let rows = listing.rows(target.table);
@@ -64,6 +65,26 @@ fn every_instruction_is_read_and_assembled_for_every_machine() {
         assert_eq!(rows.iter().map(|row| row.bytes.len()).sum::<usize>(), listing.bytes.len());
         assert!(rows.iter().any(|row| row.part == Part::Statement(100)));
     }
+}
+
+#[test]
+fn procedures_have_a_name_and_a_variable() {
+    let (functions, diagnostics) = read(
+        "function f %l calls\n reg link\n jal plain\n jal ten_more\n retl a0\nplain:\n retv\nprocedure ten_more link\n jr link\n\
+         procedure link\nprocedure other nothing\nfunction g %i...%i\n retv\n",
+    );
+    assert_eq!(functions.len(), 2);
+    let found: Vec<String> =
+        diagnostics.iter().map(|found| format!("{} {}", found.code.name(), found.message)).collect();
+    assert_eq!(
+        found,
+        [
+            "V0004 `plain` is no procedure",
+            "V0001 the procedure has no variable for its return address",
+            "V0002 no variable named `nothing`",
+            "V0001 a variadic function cannot be written: `%i...%i`",
+        ]
+    );
 }
 
 #[test]

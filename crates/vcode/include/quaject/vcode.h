@@ -78,7 +78,9 @@ typedef enum {
     QJV_ERROR_RESULT_PRESERVED,
     /* A convention assigns an argument an invalid location: a register that is not in args, is of the wrong file or
        size or carries another argument, or stack that it has not counted. */
-    QJV_ERROR_PLACE
+    QJV_ERROR_PLACE,
+    /* A label that v_jal calls is not bound by v_procedure. */
+    QJV_ERROR_PROCEDURE
 } qjv_error;
 
 typedef struct { uint32_t index; } v_label;
@@ -99,6 +101,11 @@ enum { V_NLEAF, V_LEAF };
 #define QJV_EPILOGUE 0xffffffu
 /* The label of the tail epilogue, which ends with a jump instead of a return. */
 #define QJV_TAIL 0xfffffeu
+/* The label of the function itself, which calls of V_ITSELF have. */
+#define QJV_ENTRY 0xfffffdu
+/* Kinds of entries of the table of references that are no references: a label that v_jal calls, and one that v_procedure
+   bound. */
+enum { QJV_CALLED_PROCEDURE = 254, QJV_PROCEDURE = 255 };
 #define QJV_NO_RETURN UINT64_MAX
 #define QJV_SLACK 16
 /* Without optimisation the compiler folds nothing. */
@@ -267,12 +274,25 @@ QJV_INLINE void qjv_wait(qjv_function *f, qjv_fixup fixup) {
     else f->fixup[f->fixups++] = fixup;
 }
 
+/* Records something about a label, once. */
+QJV_COLD void qjv_note_label(qjv_function *f, unsigned kind, v_label label) {
+    qjv_fixup note = qjv_make_fixup(0, kind, label.index);
+    for (uint32_t index = 0; index < f->fixups; index++)
+        if (f->fixup[index] == note) return;
+    qjv_wait(f, note);
+}
+
+/* Records that v_jal calls a label; a call of the function itself is none of a procedure. */
+QJV_INLINE void qjv_note_procedure_call(qjv_function *f, v_label label) {
+    if (label.index != QJV_ENTRY) qjv_note_label(f, QJV_CALLED_PROCEDURE, label);
+}
+
 QJV_INLINE uint32_t qjv_label_of(qjv_fixup fixup) { return (uint32_t)(fixup >> 32) & QJV_EPILOGUE; }
 
 /* The offset of a label; QJV_UNBOUND if it is not bound yet. */
 QJV_INLINE uint32_t qjv_label_at(qjv_asm *c, v_label label) {
     /* Suppresses a warning about the index of such a label. */
-    if (__builtin_constant_p(label.index) && label.index >= QJV_TAIL) return QJV_UNBOUND;
+    if (__builtin_constant_p(label.index) && label.index >= QJV_ENTRY) return QJV_UNBOUND;
     return label.index < c->f->labels ? c->f->label[label.index] : QJV_UNBOUND;
 }
 
@@ -284,7 +304,7 @@ QJV_INLINE void qjv_refer(qjv_asm *c, uint8_t *ip, unsigned kind, v_label label,
     if (label.index == QJV_EPILOGUE) {
         if (c->last_return != QJV_NO_RETURN) qjv_wait(f, c->last_return);
         c->last_return = fixup;
-    } else if (__builtin_constant_p(label.index) && label.index >= QJV_TAIL) {
+    } else if (__builtin_constant_p(label.index) && label.index >= QJV_ENTRY) {
         qjv_wait(f, fixup);
     } else if (target != QJV_UNBOUND) {
         if (!qjv_patch(kind, ip, (int64_t)target - (int64_t)site)) qjv_failed(f, QJV_ERROR_BRANCH_RANGE);

@@ -384,6 +384,14 @@ impl Machine for Aarch64 {
         c.cursor.word(0xd65f03c0);
     }
 
+    fn link(c: &mut Asm<'_, Self>, d: Reg) {
+        c.movl(d, Reg::new(30));
+    }
+
+    fn call_label(c: &mut Asm<'_, Self>, b: Label) {
+        c.jal(b);
+    }
+
     fn save_link(c: &mut Asm<'_, Self>, i: i64) {
         Self::save(c, Reg::new(30), i as i32);
     }
@@ -3846,6 +3854,7 @@ impl Core for Asm<'_, Aarch64> {
     fn jal(&mut self, b: Label) {
         let c = self;
         c.note_call();
+        c.note_procedure_call(b);
         c.space(4);
         let at = c.target(b);
         c.cursor.word(0x94000000);

@@ -327,6 +327,14 @@ impl Machine for Alpha {
         c.cursor.word(0x6bfa8001);
     }
 
+    fn link(c: &mut Asm<'_, Self>, d: Reg) {
+        c.movl(d, Reg::new(26));
+    }
+
+    fn call_label(c: &mut Asm<'_, Self>, b: Label) {
+        c.jal(b);
+    }
+
     fn save_link(c: &mut Asm<'_, Self>, i: i64) {
         Self::save(c, Reg::new(26), i as i32);
     }
@@ -4432,6 +4440,7 @@ impl Core for Asm<'_, Alpha> {
     fn jal(&mut self, b: Label) {
         let c = self;
         c.note_call();
+        c.note_procedure_call(b);
         c.space(4);
         let at = c.target(b);
         c.cursor.word(0xd3400000);

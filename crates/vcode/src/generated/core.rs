@@ -609,7 +609,7 @@ pub trait Core {
     fn j(&mut self, b: Label);
     /// Jump to the address in a register. Operands `s`.
     fn jr(&mut self, s: Self::Reg);
-    /// Jump to a label and link. Operands `b`.
+    /// Call a local procedure: jump to a label that `procedure` bound, and link. Operands `b`.
     fn jal(&mut self, b: Label);
     /// Jump to the address in a register and link. Operands `s`.
     fn jalr(&mut self, s: Self::Reg);

@@ -310,6 +310,14 @@ impl Machine for Mips {
         }
     }
 
+    fn link(c: &mut Asm<'_, Self>, d: Reg) {
+        c.movl(d, Reg::new(31));
+    }
+
+    fn call_label(c: &mut Asm<'_, Self>, b: Label) {
+        c.jal(b);
+    }
+
     fn save_link(c: &mut Asm<'_, Self>, i: i64) {
         Self::save(c, Reg::new(31), i as i32);
     }
@@ -3715,6 +3723,7 @@ impl Core for Asm<'_, Mips> {
     fn jal(&mut self, b: Label) {
         let c = self;
         c.note_call();
+        c.note_procedure_call(b);
         c.space(8);
         let at = c.target(b);
         c.cursor.word_big(0x04110000);

@@ -382,6 +382,16 @@ impl Machine for Ppc64le {
         }
     }
 
+    #[inline]
+    fn link(c: &mut Asm<'_, Self>, d: Reg) {
+        c.space(4);
+        c.cursor.word((d.n & 0x3e00000) | 0x7c0802a6);
+    }
+
+    fn call_label(c: &mut Asm<'_, Self>, b: Label) {
+        c.jal(b);
+    }
+
     fn save(c: &mut Asm<'_, Self>, r: Reg, at: i32) {
         c.stl_local(r, Local { offset: at });
     }
@@ -4629,6 +4639,7 @@ impl Core for Asm<'_, Ppc64le> {
     fn jal(&mut self, b: Label) {
         let c = self;
         c.note_call();
+        c.note_procedure_call(b);
         c.space(4);
         let at = c.target(b);
         c.cursor.word(0x48000001);

@@ -341,6 +341,14 @@ impl Machine for Riscv64 {
         c.cursor.word(0x00008067);
     }
 
+    fn link(c: &mut Asm<'_, Self>, d: Reg) {
+        c.movl(d, Reg::new(1));
+    }
+
+    fn call_label(c: &mut Asm<'_, Self>, b: Label) {
+        c.jal(b);
+    }
+
     fn save_link(c: &mut Asm<'_, Self>, i: i64) {
         Self::save(c, Reg::new(1), i as i32);
     }
@@ -4543,6 +4551,7 @@ impl Core for Asm<'_, Riscv64> {
     fn jal(&mut self, b: Label) {
         let c = self;
         c.note_call();
+        c.note_procedure_call(b);
         c.space(4);
         let at = c.target(b);
         c.cursor.word(0x000000ef);

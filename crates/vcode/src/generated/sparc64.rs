@@ -315,6 +315,16 @@ impl Machine for Sparc64 {
         }
     }
 
+    #[inline]
+    fn link(c: &mut Asm<'_, Self>, d: Reg) {
+        c.space(4);
+        c.cursor.word_big((d.n & 0x3e000000) | 0x8003e008);
+    }
+
+    fn call_label(c: &mut Asm<'_, Self>, b: Label) {
+        c.jal(b);
+    }
+
     fn save_link(c: &mut Asm<'_, Self>, i: i64) {
         Self::save(c, Reg::new(15), i as i32);
     }
@@ -3833,6 +3843,7 @@ impl Core for Asm<'_, Sparc64> {
     fn jal(&mut self, b: Label) {
         let c = self;
         c.note_call();
+        c.note_procedure_call(b);
         c.space(8);
         let at = c.target(b);
         c.cursor.word_big(0x40000000);

@@ -182,6 +182,11 @@ where
         self.asm().bind(label);
     }
 
+    /// Begins a local procedure, as [`Asm::procedure`].
+    pub fn procedure(&mut self, label: Label, link: M::Reg) {
+        self.asm().procedure(label, link);
+    }
+
     /// Allocates a variable on the stack, as [`Asm::local`].
     pub fn local(&mut self, ty: Type) -> Local {
         self.asm.local(ty)

@@ -129,6 +129,8 @@ pub enum VirtualTarget<M: Machine> {
     Address(usize),
     /// The function whose address is in this register.
     Reg(VirtualReg<M::Reg>),
+    /// The function that is being written.
+    Itself,
 }
 
 /// The most arguments of a call.
@@ -287,6 +289,7 @@ where
         }
         let target = match target {
             VirtualTarget::Address(address) => Target::Address(address),
+            VirtualTarget::Itself => Target::Itself,
             VirtualTarget::Reg(v) => Target::Reg(self.temporaries.load(&mut self.asm, v, 0)),
         };
         self.asm.call(signature, target, places)
@@ -318,6 +321,13 @@ where
     #[inline]
     pub fn bind(&mut self, label: Label) {
         self.asm.bind(label);
+    }
+
+    /// Begins a local procedure, as [`Asm::procedure`].
+    pub fn procedure(&mut self, label: Label, link: VirtualReg<M::Reg>) {
+        let register = self.temporaries.target(link, 0);
+        self.asm.procedure(label, register);
+        self.temporaries.store(&mut self.asm, link, register);
     }
 
     /// Makes a variable on the stack, as [`Asm::local`].

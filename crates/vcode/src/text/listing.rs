@@ -157,9 +157,14 @@ where
     let labels: Vec<_> = function.labels.iter().map(|_| asm.label()).collect();
     let mut marks = Vec::new();
     for index in 0..=function.statements.len() {
-        for (label, at) in labels.iter().zip(&function.labels) {
-            if *at == index {
-                asm.bind(*label);
+        for (number, (label, at)) in labels.iter().zip(&function.labels).enumerate() {
+            if *at != index {
+                continue;
+            }
+            let link = function.procedures.iter().find(|(label, _)| *label == number).map(|(_, link)| &places[*link]);
+            match link {
+                Some(VariableRegister::Int(link)) => asm.procedure(*label, *link),
+                Some(VariableRegister::Float(_)) | None => asm.bind(*label),
             }
         }
         marks.push(asm.asm().position());

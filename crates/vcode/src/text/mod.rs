@@ -15,6 +15,9 @@
 //!   retl total
 //! ```
 //!
+//! `procedure NAME LINK` begins a local procedure: a label that `jal NAME` calls, which leaves the return address in the variable
+//! LINK, for `jr LINK`.
+//!
 //! Variables are virtual registers, so they never run out. Knows no encoding and does no I/O.
 
 mod listing;
@@ -137,6 +140,8 @@ pub struct Function {
     pub locals: Vec<StackVariable>,
     /// Its labels: the index of the statement after each.
     pub labels: Vec<usize>,
+    /// Which labels begin local procedures, and the variable that gets the return address.
+    pub procedures: Vec<(usize, usize)>,
     /// Its instructions.
     pub statements: Vec<Statement>,
     /// The line of its first word.

@@ -142,7 +142,33 @@ impl<'t> Reader<'t> {
                     (None, Some(ty)) => open.function.locals.push(StackVariable { name: name.to_owned(), ty }),
                 }
             }
+            "procedure" => self.procedure(words, first),
             _ => self.statement(words, first, start),
+        }
+    }
+
+    /// A label that begins a local procedure, and the variable for its return address.
+    fn procedure(&mut self, mut words: Words<'t>, keyword: &'t str) {
+        let name = words.word();
+        let link = words.rest;
+        if link.is_empty() {
+            let problem =
+                Problem::new(TextCode::Syntax, "the procedure has no variable for its return address".to_owned());
+            return self.report(
+                if name.is_empty() { keyword } else { name },
+                problem.help("for example `procedure ten_more link`"),
+            );
+        }
+        self.label(name);
+        let Some(open) = &mut self.open else { return };
+        match open.operand(instruction::OperandKind::Reg(instruction::Access::Written), link) {
+            Ok(Pending::Resolved(Operand::Variable(variable))) => {
+                if let Some(label) = open.labels.iter().position(|(own, _)| *own == name) {
+                    open.function.procedures.push((label, variable));
+                }
+            }
+            Ok(_) => {}
+            Err(problem) => self.report(link, problem),
         }
     }
 
@@ -160,6 +186,10 @@ impl<'t> Reader<'t> {
             match word {
                 "leaf" => kind = Kind::Leaf,
                 "calls" => kind = Kind::Calls,
+                _ if word.contains("...") => {
+                    let message = format!("a variadic function cannot be written: `{word}`");
+                    self.report(word, Problem::new(TextCode::Syntax, message));
+                }
                 _ if word.starts_with('%') => {
                     for ty in Signature::from(word).types() {
                         match ty {
@@ -195,6 +225,7 @@ impl<'t> Reader<'t> {
                 variables,
                 locals: Vec::new(),
                 labels: Vec::new(),
+                procedures: Vec::new(),
                 statements: Vec::new(),
                 line,
             },
@@ -252,6 +283,13 @@ impl<'t> Reader<'t> {
                 match pending {
                     Pending::Resolved(operand) => linked.push(operand),
                     Pending::Label(name) => match labels.iter().position(|(own, _)| *own == name) {
+                        Some(index)
+                            if instruction.name == "jal"
+                                && !function.procedures.iter().any(|(label, _)| *label == index) =>
+                        {
+                            let problem = Problem::new(TextCode::Operands, format!("`{name}` is no procedure"));
+                            self.report(name, problem.help(format!("begin it with `procedure {name} LINK`")));
+                        }
                         Some(index) => linked.push(Operand::Label(index)),
                         None => {
                             let problem = Problem::new(TextCode::Unknown, format!("no label named `{name}`"));

@@ -25,9 +25,9 @@ enum { QJV_OUTGOING = 0, QJV_HOME = 0, QJV_EXTENDS = 0, QJV_COUNTS_FLOATS = 0 };
 
 /* A register, of the file that the type says, or an integer or pointer constant, which is an error if it does not fit its
    type as a number with or without sign. */
-typedef enum { QJV_REGISTER, QJV_CONSTANT } qjv_operand;
+typedef enum { QJV_REGISTER, QJV_CONSTANT, QJV_ITSELF } qjv_operand;
 typedef struct { qjv_operand kind; v_reg reg; int64_t value; } qjv_argument;
-/* The callee: the function at an address, or whose address is in a register. */
+/* The callee: the function at an address, or whose address is in a register, or the function that is being written. */
 typedef qjv_argument qjv_target;
 
 QJV_INLINE qjv_argument qjv_in(v_reg reg) {
@@ -38,6 +38,12 @@ QJV_INLINE qjv_argument qjv_in(v_reg reg) {
 QJV_INLINE qjv_argument qjv_value(int64_t value) {
     qjv_argument argument = {QJV_CONSTANT, qjv_reg(0), value};
     return argument;
+}
+
+/* The function that is being written calls itself: recursion. */
+QJV_INLINE qjv_target qjv_itself(void) {
+    qjv_target target = {QJV_ITSELF, qjv_reg(0), 0};
+    return target;
 }
 
 QJV_INLINE qjv_target qjv_at_address(uintptr_t address) { return qjv_value((int64_t)address); }
@@ -250,6 +256,7 @@ QJV_OUTLINE void qjv_save_around_call(qjv_asm *c, int what) {
    are used as persistent registers and saved around calls. */
 QJV_OUTLINE void qjv_call_outlined(qjv_asm *c, const char *types, qjv_target target, const qjv_argument *arguments, size_t count) {
     int64_t bytes = qjv_argument_bytes(c, types, arguments, count), pushed;
+    const v_label itself = {QJV_ENTRY};
     long floats;
     v_variable transfer;
     qjv_note_call(c);
@@ -263,7 +270,8 @@ QJV_OUTLINE void qjv_call_outlined(qjv_asm *c, const char *types, qjv_target tar
     floats = qjv_place_arguments(c, types, target, arguments, transfer);
     if (target.kind == QJV_CONSTANT) qjv_setl(c, QJV_SCRATCH, (long)target.value);
     if (QJV_COUNTS_FLOATS && (floats || strchr(types, '.'))) qjv_setl(c, V_RESULT, floats);
-    qjv_jalr(c, QJV_SCRATCH);
+    if (target.kind == QJV_ITSELF) qjv_call_label(c, itself);
+    else qjv_jalr(c, QJV_SCRATCH);
     if (pushed) qjv_leave(c, pushed);
     qjv_save_around_call(c, 'l');
 }
@@ -277,7 +285,7 @@ QJV_OUTLINE int qjv_is_carried_out(const qjv_function *f, qjv_place place) {
 }
 
 /* A tail call: the frame is released before the jump, and the callee returns to the caller of this function. It may end
-   a leaf. It is an error in an interrupt handler, or if an argument is passed on the stack or in a register that this
+   a leaf. It is an error in an interrupt handler, of the function itself (jump to a label instead), or if an argument is passed on the stack or in a register that this
    function preserves. */
 QJV_OUTLINE void qjv_tail_call_outlined(qjv_asm *c, const char *types, qjv_target target, const qjv_argument *arguments, size_t count) {
     const v_label tail = {QJV_TAIL};
@@ -288,6 +296,10 @@ QJV_OUTLINE void qjv_tail_call_outlined(qjv_asm *c, const char *types, qjv_targe
     if (qjv_is_handler(c->f)) {
         /* The target needs a scratch register. */
         qjv_fail(c, QJV_ERROR_REGISTER_TAKEN);
+        return;
+    }
+    if (target.kind == QJV_ITSELF) {
+        qjv_fail(c, QJV_ERROR_ARGUMENTS);
         return;
     }
     if (qjv_argument_bytes(c, types, arguments, count) < 0) return;

@@ -59,6 +59,16 @@ QJV_OUTLINE int qjv_fill_slot(qjv_asm *c, const qjv_moment *since, const uint8_t
         branch;                                                                   \
     } while (0)
 
+/* Begins a local procedure, which qjv_jal(c, label) calls: binds the label and copies the return address to a register.
+   qjv_jr(c, link) returns. A procedure has the registers, variables and stack of its function; control must not reach its
+   beginning otherwise. */
+QJV_INLINE void qjv_procedure(qjv_asm *c, v_label label, v_reg link) {
+    qjv_note_label(c->f, QJV_PROCEDURE, label);
+    c->f->needs_general_path = 1;
+    qjv_bind(c, label);
+    qjv_link(c, link);
+}
+
 /* A load whose result is first used by the instruction after the count next ones. All present machines have interlocks,
    so that no nops are inserted. */
 enum { QJV_LOAD_DELAY = 0 };
@@ -501,6 +511,13 @@ QJV_COLD void qjv_preserve_from_calls(qjv_function *f) {
         f->float_touched |= qjv_register_bit(f, qjv_float_temp[index], 1) & qjv_class(&f->convention->floats, V_VAR);
 }
 
+/* Whether qjv_procedure bound a label. */
+QJV_COLD int qjv_is_procedure(const qjv_function *f, uint32_t label) {
+    for (uint32_t index = 0; index < f->fixups; index++)
+        if (f->fixup[index] == qjv_make_fixup(0, QJV_PROCEDURE, label)) return 1;
+    return 0;
+}
+
 QJV_OUTLINE void *qjv_end_at(qjv_function *f, uint8_t *cursor, size_t left) {
     qjv_asm at = {cursor, left, f, QJV_NO_RETURN, QJV_NO_RETURN};
     qjv_asm *c = &at;
@@ -535,7 +552,13 @@ QJV_OUTLINE void *qjv_end_at(qjv_function *f, uint8_t *cursor, size_t left) {
     for (uint32_t index = 0; index < f->fixups; index++) {
         uint32_t site = (uint32_t)f->fixup[index], label = qjv_label_of(f->fixup[index]);
         unsigned kind_ = (unsigned)(f->fixup[index] >> 56);
-        if (label == QJV_EPILOGUE) {
+        if (kind_ == QJV_PROCEDURE) {
+            continue;
+        } else if (kind_ == QJV_CALLED_PROCEDURE) {
+            if (!qjv_is_procedure(f, label)) qjv_failed(f, QJV_ERROR_PROCEDURE);
+        } else if (label == QJV_ENTRY) {
+            qjv_patch_at(f, site, kind_, entry);
+        } else if (label == QJV_EPILOGUE) {
             if (framed) qjv_patch_at(f, site, kind_, epilogue);
             else qjv_return_at(c, site - QJV_SITE_BACK);
         } else if (label == QJV_TAIL && f->tail) {

@@ -61,6 +61,7 @@ QJV_COLD void v_begin_with(const char *types, v_reg *args, int leaf, struct v_co
 #define v_use_features(features) qjv_use_features(&v_self, features)
 #define v_schedule_delay(branch, instruction) qjv_schedule_delay(&v_self, branch, instruction)
 #define v_raw_load(load, count) qjv_raw_load(&v_self, load, count)
+#define v_procedure(label, link) qjv_procedure(&v_self, label, link)
 #define v_local(type) qjv_local(&v_self, type)
 
 #endif

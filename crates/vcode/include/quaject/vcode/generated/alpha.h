@@ -3469,9 +3469,10 @@ QJV_INLINE void qjv_jr(qjv_asm *c, v_reg s) {
     c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x6be00000u);
 }
 
-/* Jump to a label and link. Operands `b`. */
+/* Call a local procedure: jump to a label that `procedure` bound, and link. Operands `b`. */
 QJV_INLINE void qjv_jal(qjv_asm *c, v_label b) {
     qjv_note_call(c);
+    qjv_note_procedure_call(c->f, b);
     qjv_space(c, 4);
     uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, 0xd3400000u);
@@ -3745,6 +3746,12 @@ QJV_INLINE void qjv_return(qjv_asm *c) {
     qjv_space(c, 4);
     c->ip = qjv_word(c->ip, 0x6bfa8001u);
 }
+
+QJV_OUTLINE void qjv_link(qjv_asm *c, v_reg d) {
+    qjv_movl(c, d, qjv_reg(26));
+}
+
+QJV_OUTLINE void qjv_call_label(qjv_asm *c, v_label b) { qjv_jal(c, b); }
 
 QJV_OUTLINE void qjv_save_link(qjv_asm *c, int64_t i) {
     v_variable at = {(int32_t)i};

@@ -3076,9 +3076,10 @@ QJV_INLINE void qjv_jr(qjv_asm *c, v_reg s) {
     c->ip = qjv_word_big(c->ip, 0x00000000u);
 }
 
-/* Jump to a label and link. Operands `b`. */
+/* Call a local procedure: jump to a label that `procedure` bound, and link. Operands `b`. */
 QJV_INLINE void qjv_jal(qjv_asm *c, v_label b) {
     qjv_note_call(c);
+    qjv_note_procedure_call(c->f, b);
     qjv_space(c, 8);
     uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, 0x04110000u);
@@ -4203,6 +4204,12 @@ QJV_OUTLINE void qjv_restore_special(qjv_asm *c, int64_t i) {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
 }
+
+QJV_OUTLINE void qjv_link(qjv_asm *c, v_reg d) {
+    qjv_movl(c, d, qjv_reg(31));
+}
+
+QJV_OUTLINE void qjv_call_label(qjv_asm *c, v_label b) { qjv_jal(c, b); }
 
 QJV_OUTLINE void qjv_save_link(qjv_asm *c, int64_t i) {
     v_variable at = {(int32_t)i};

@@ -3724,9 +3724,10 @@ QJV_INLINE void qjv_jr(qjv_asm *c, v_reg s) {
     c->ip = qjv_word(c->ip, 0x4e800420u);
 }
 
-/* Jump to a label and link. Operands `b`. */
+/* Call a local procedure: jump to a label that `procedure` bound, and link. Operands `b`. */
 QJV_INLINE void qjv_jal(qjv_asm *c, v_label b) {
     qjv_note_call(c);
+    qjv_note_procedure_call(c->f, b);
     qjv_space(c, 4);
     uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word(c->ip, 0x48000001u);
@@ -4901,6 +4902,13 @@ QJV_OUTLINE void qjv_restore_special(qjv_asm *c, int64_t i) {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
 }
+
+QJV_OUTLINE void qjv_link(qjv_asm *c, v_reg d) {
+    qjv_space(c, 4);
+    c->ip = qjv_word(c->ip, (d.n & 0x3e00000) | 0x7c0802a6u);
+}
+
+QJV_OUTLINE void qjv_call_label(qjv_asm *c, v_label b) { qjv_jal(c, b); }
 
 QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {
     qjv_space(c, 24);

@@ -3173,9 +3173,10 @@ QJV_INLINE void qjv_jr(qjv_asm *c, v_reg s) {
     c->ip = qjv_word_big(c->ip, 0x01000000u);
 }
 
-/* Jump to a label and link. Operands `b`. */
+/* Call a local procedure: jump to a label that `procedure` bound, and link. Operands `b`. */
 QJV_INLINE void qjv_jal(qjv_asm *c, v_label b) {
     qjv_note_call(c);
+    qjv_note_procedure_call(c->f, b);
     qjv_space(c, 8);
     uint32_t at = qjv_label_at(c, b);
     c->ip = qjv_word_big(c->ip, 0x40000000u);
@@ -3366,6 +3367,13 @@ QJV_OUTLINE void qjv_restore_special(qjv_asm *c, int64_t i) {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
 }
+
+QJV_OUTLINE void qjv_link(qjv_asm *c, v_reg d) {
+    qjv_space(c, 4);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0x8003e008u);
+}
+
+QJV_OUTLINE void qjv_call_label(qjv_asm *c, v_label b) { qjv_jal(c, b); }
 
 QJV_OUTLINE void qjv_save_link(qjv_asm *c, int64_t i) {
     v_variable at = {(int32_t)i};

@@ -3958,12 +3958,14 @@ QJV_INLINE void qjv_jr(qjv_asm *c, v_reg s) {
     c->ip = qjv_bytes(c->ip, UINT64_C(0xe0ff40) | (uint64_t)(s.b), 3);
 }
 
-/* Jump to a label and link. Operands `b`. */
+/* Call a local procedure: jump to a label that `procedure` bound, and link. Operands `b`. */
 QJV_INLINE void qjv_jal(qjv_asm *c, v_label b) {
     qjv_note_call(c);
-    qjv_space(c, 5);
+    qjv_note_procedure_call(c->f, b);
+    qjv_space(c, 12);
     uint32_t at = qjv_label_at(c, b);
-    c->ip = qjv_bytes(c->ip, UINT64_C(0xe8), 5);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x51d8d4c), 7);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xe9), 5);
     qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
@@ -6045,6 +6047,18 @@ QJV_OUTLINE void qjv_leave(qjv_asm *c, int64_t i) {
 QJV_INLINE void qjv_return(qjv_asm *c) {
     qjv_space(c, 1);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc3), 1);
+}
+
+QJV_OUTLINE void qjv_link(qjv_asm *c, v_reg d) {
+    qjv_space(c, 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+}
+
+QJV_OUTLINE void qjv_call_label(qjv_asm *c, v_label b) {
+    qjv_space(c, 5);
+    uint32_t at = qjv_label_at(c, b);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xe8), 5);
+    qjv_refer(c, c->ip - 4, 0, b, at);
 }
 
 QJV_OUTLINE void qjv_save_link(qjv_asm *c, int64_t i) {
