@@ -9,11 +9,12 @@ use crate::error::{Error, TextDiagnostic};
 use crate::handler::{Handler, Verdict};
 use crate::ir::VerifyError;
 use crate::ir::text::Definitions;
+use crate::lists::{RawPart, check_overlap};
 use crate::pipe::{Composer, Pipe};
 use crate::policy::Store;
 use crate::step::{Key, Step};
 use crate::text::read_pipe;
-use runner::{qj_part, writable};
+use runner::{qj_part, raw, writable};
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::Arc;
@@ -44,7 +45,30 @@ impl From<Error> for Failure {
             Error::Piece { .. } => 11,
             Error::Code(_) => 12,
         };
-        Failure(number, format!("{error}\nhelp: {}", error.help()))
+        Failure(number, format!("{error}\nhelp: {}", help(&error)))
+    }
+}
+
+/// The help text in terms of the header.
+fn help(error: &Error) -> String {
+    match error {
+        Error::Overlap => "give memory that shares nothing, or the same address twice to run in place".into(),
+        Error::KeyLength(_) => {
+            "use a key of 1, 2, 4 or 8 bytes, or a key stream as long as the data (QJ_STEP_XOR_STREAM)".into()
+        }
+        Error::Streams { wanted, .. } => {
+            format!("set `streams` to {wanted}, one for each QJ_STEP_XOR_STREAM, in order")
+        }
+        Error::Code(quaject_vcode::Error::NoCodeMemory) => error.help(),
+        Error::Code(_) => "free pipes that are no longer used: qj_pipe_free() and qj_runner_free()".into(),
+        Error::TooManySteps(_)
+        | Error::TooManyStreams(_)
+        | Error::WideElement
+        | Error::TooManyInstructions(_)
+        | Error::Target { .. }
+        | Error::StreamLength { .. }
+        | Error::Buffers { .. }
+        | Error::Piece { .. } => error.help(),
     }
 }
 
@@ -354,7 +378,13 @@ unsafe extern "C" fn qj_handler_run(
     unsafe {
         let own = &mut *handler;
         own.reply.clear();
-        let mut buffers = writable(array(buffers, buffer_count));
+        let buffers = array(buffers, buffer_count);
+        let mut apart = raw(buffers);
+        apart.push(RawPart { data: message.cast_mut().cast(), bytes });
+        if let Err(error) = check_overlap(&[], &apart) {
+            return failed(error.into());
+        }
+        let mut buffers = writable(buffers);
         let verdict = own.handler.run(array(message.cast(), bytes), &mut buffers, &mut own.reply, fuel);
         status(verdict.map_err(Failure::from).map(|verdict| {
             let (verdict, instruction) = match verdict {

@@ -187,7 +187,8 @@ struct qj_part {
 };
 
 /* The same for data that lie in several places, as if they lay together: targets have as many bytes as sources, and
- * share none with them or each other. Sources are not written to. */
+ * share none with each other, and none with sources except the same byte of the data, to run in place. Sources are not
+ * written to. */
 int qj_runner_run_parts(
     struct qj_runner *, const struct qj_part *sources, size_t source_count, const struct qj_part *targets,
     size_t target_count, const struct qj_run_options *, const struct qj_pipe_report **);
@@ -229,7 +230,8 @@ struct qj_handled {
 };
 
 /* Runs on a message. An instruction costs one unit of fuel, and 64 bytes that are delivered or replied another. What
- * was delivered stays where it is, whatever the verdict. Buffers must not overlap each other or the message. */
+ * was delivered stays where it is, whatever the verdict. Buffers that overlap each other or the message are refused
+ * (QJ_PIPE_OVERLAP). */
 int qj_handler_run(
     struct qj_handler *, const void *message, size_t bytes, const struct qj_part *buffers, size_t buffer_count,
     uint64_t fuel, struct qj_handled *);

@@ -2,6 +2,7 @@
 
 use super::{Failure, OK, array, failed, qj_pipe, status, take_back};
 use crate::error::Error;
+use crate::lists::{RawPart, check_overlap, total};
 use crate::pipe::{Options, Pipe};
 use crate::policy::{Store, Temperature};
 use crate::report::Report;
@@ -204,6 +205,11 @@ pub(crate) struct qj_part {
     bytes: usize,
 }
 
+/// Parts as the run has them.
+pub(super) fn raw(parts: &[qj_part]) -> Vec<RawPart> {
+    parts.iter().map(|part| RawPart { data: part.data, bytes: part.bytes }).collect()
+}
+
 /// # Safety
 /// Parts are valid for writes, and share no byte with each other, as long as the slices are used.
 pub(super) unsafe fn writable<'p>(parts: &[qj_part]) -> Vec<&'p mut [u8]> {
@@ -228,15 +234,16 @@ unsafe extern "C" fn qj_runner_run_parts(
     unsafe {
         let runner = &mut *runner;
         runner.bytes = 0;
-        let sources: Vec<&[u8]> =
-            array(sources, source_count).iter().map(|part| array(part.data, part.bytes)).collect();
-        let mut targets = writable(array(targets, target_count));
-        let bytes = sources.iter().map(|source| source.len()).sum();
+        let sources = raw(array(sources, source_count));
+        let targets = raw(array(targets, target_count));
         let mut room: Streams<'_> = [&[]; MAX_STREAMS];
-        status(options(own, bytes, &mut room).map_err(Failure::from).and_then(|options| {
-            lend(runner.runner.run_lists(&sources, &mut targets, options)?.report(), report);
+        let is_apart = if runner.runner.pipe().writes() { check_overlap(&sources, &targets) } else { Ok(()) };
+        let outcome = is_apart.and_then(|()| {
+            let options = options(own, total(&sources), &mut room)?;
+            lend(runner.runner.run_raw_lists(&sources, &targets, options)?.report(), report);
             Ok(())
-        }))
+        });
+        status(outcome.map_err(Failure::from))
     }
 }
 

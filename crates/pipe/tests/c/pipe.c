@@ -200,6 +200,8 @@ static void definitions(void) {
     CHECK(qj_handler_run(forever, NULL, 0, NULL, 0, 1000000, &handled) == QJ_PIPE_OK);
     CHECK(handled.verdict == QJ_OUT_OF_FUEL);
     CHECK(qj_handler_run(store, message, 6, NULL, 0, 100, &handled) == QJ_PIPE_BUFFERS);
+    struct qj_part shared = {(void *)(uintptr_t)(message + 2), 4};
+    CHECK(qj_handler_run(store, message, 6, &shared, 1, 100, &handled) == QJ_PIPE_OVERLAP);
     qj_handler_free(store), qj_handler_free(forever);
 
     struct qj_handler *none = NULL;
@@ -207,6 +209,36 @@ static void definitions(void) {
     CHECK(qj_handler_new(own, "store", NULL, 0, 1, &none) == QJ_PIPE_VERIFY && says("pipe"));
     CHECK(none == NULL);
     qj_definitions_free(own);
+}
+
+/* Parts that share bytes are refused, except the same byte of the data on both sides. */
+static void overlapping_parts(struct qj_runner *runner, const struct qj_run_options *options) {
+    static unsigned char data[64], key[64];
+    const void *streams[] = {key};
+    struct qj_run_options own = *options;
+    own.streams = streams;
+    struct qj_part whole = {data, 32}, shifted = {data + 5, 32}, before = {data, 32}, far = {data + 32, 32};
+    CHECK(qj_runner_run_parts(runner, &whole, 1, &shifted, 1, &own, NULL) == QJ_PIPE_OVERLAP);
+    CHECK(says("the same address twice") && !says("run_in_place"));
+    CHECK(qj_runner_run_parts(runner, &shifted, 1, &before, 1, &own, NULL) == QJ_PIPE_OVERLAP);
+    CHECK(qj_runner_run_parts(runner, &whole, 1, &far, 1, &own, NULL) == QJ_PIPE_OK);
+    /* Halves that change places, halves of which one stays, and two targets that share a byte. */
+    struct qj_part halves[] = {{data, 16}, {data + 16, 16}}, swapped[] = {{data + 16, 16}, {data, 16}};
+    struct qj_part stays[] = {{data, 16}, {data + 32, 16}}, twice[] = {{data + 32, 16}, {data + 47, 16}};
+    struct qj_part none[] = {{NULL, 0}, {data + 7, 0}, {data + 32, 32}};
+    CHECK(qj_runner_run_parts(runner, halves, 2, swapped, 2, &own, NULL) == QJ_PIPE_OVERLAP);
+    CHECK(qj_runner_run_parts(runner, halves, 2, stays, 2, &own, NULL) == QJ_PIPE_OK);
+    CHECK(qj_runner_run_parts(runner, halves, 2, twice, 2, &own, NULL) == QJ_PIPE_OVERLAP);
+    CHECK(qj_runner_run_parts(runner, halves, 2, none, 3, &own, NULL) == QJ_PIPE_OK);
+    /* Sources may share bytes with each other, but not with a target at another position. */
+    struct qj_part same[] = {{data, 16}, {data, 16}};
+    CHECK(qj_runner_run_parts(runner, same, 2, &far, 1, &own, NULL) == QJ_PIPE_OK);
+    CHECK(qj_runner_run_parts(runner, same, 2, &whole, 1, &own, NULL) == QJ_PIPE_OVERLAP);
+    /* In place, with other borders on each side. */
+    for (int at = 0; at < 64; at++) data[at] = (unsigned char)(7 * at), key[at] = (unsigned char)(at + 1);
+    struct qj_part cuts[] = {{data, 5}, {data + 5, 20}, {data + 25, 7}}, others[] = {{data, 13}, {data + 13, 19}};
+    CHECK(qj_runner_run_parts(runner, cuts, 3, others, 2, &own, NULL) == QJ_PIPE_OK);
+    for (int at = 0; at < 64; at++) CHECK(data[at] == (unsigned char)(at < 32 ? (7 * at) ^ (at + 1) : 7 * at));
 }
 
 static void mistakes(void) {
@@ -253,6 +285,7 @@ static void mistakes(void) {
     CHECK(qj_runner_piece(runner, data, data, 8, &options) == QJ_PIPE_OK); /* the nine bytes are forgotten */
     struct qj_part parts[] = {{data, 32}}, fewer[] = {{other, 31}};
     CHECK(qj_runner_run_parts(runner, parts, 1, fewer, 1, &options, NULL) == QJ_PIPE_TARGET);
+    overlapping_parts(runner, &options);
     qj_runner_free(runner);
     qj_pipe_free(pipe);
 
