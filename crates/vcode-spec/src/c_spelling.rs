@@ -55,7 +55,12 @@ pub(crate) fn paper_name(op: &PortableOp, ty: Type, form: Form, name: &str) -> S
     let arguments: Vec<String> = portable::parameters(op, ty, form).into_iter().map(argument_name).collect();
     let list = arguments.join(", ");
     let comma = if list.is_empty() { "" } else { ", " };
-    format!("#define v_{name}({list}) qjv_{name}(&v_self{comma}{list})\n")
+    // Most emitters ask for space first, and find out then that no function was begun.
+    let asks_first = op.layer == Layer::Core
+        && !matches!(op.name.as_str(), "jal" | "jalr")
+        && !(op.family == Family::Set && ty.class() == Class::Float);
+    let cursor = if asks_first { "&v_self" } else { "v_cursor()" };
+    format!("#define v_{name}({list}) qjv_{name}({cursor}{comma}{list})\n")
 }
 
 pub(crate) fn argument_name(parameter: Parameter) -> String {

@@ -59,7 +59,7 @@ fn a_line_maps_a_family_to_machine_instructions() {
     ]);
     for (path, text) in [
         ("crates/vcode/src/generated/mips.rs", "fn rootd(&mut self, d: Float, s: Float)"),
-        ("crates/vcode/include/quaject/vcode/generated/mips.h", "#define v_rootf(d, s) qjv_rootf(&v_self, d, s)"),
+        ("crates/vcode/include/quaject/vcode/generated/mips.h", "#define v_rootf(d, s) qjv_rootf(v_cursor(), d, s)"),
         ("docs/vcode-instructions.md", "| `rootf` | Square root. Type `f`. Operands `d, s`. | mips |"),
     ] {
         assert!(mentions(&after, path, text), "{path}: {text}");

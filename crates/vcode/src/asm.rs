@@ -570,9 +570,21 @@ impl<'a, M: Architecture> Asm<'a, M> {
 
     /// A label for a floating constant after the code.
     pub(crate) fn constant(&mut self, bits: u64, size: u32) -> Label {
+        self.pool_constant(0, bits, size)
+    }
+
+    /// A label for data after the code. Equal constants share an entry.
+    pub(crate) fn pool_constant(&mut self, high: u64, bits: u64, size: u32) -> Label {
+        for index in 0..self.f.constants.len() {
+            if let Some(known) = self.f.constants.get(index)
+                && (known.bits, known.high, known.size) == (bits, high, size)
+            {
+                return Label(known.label);
+            }
+        }
         let label = self.label();
         self.f.needs_general_path = true;
-        if self.f.constants.push(Constant { bits, high: 0, label: label.0, size }).is_none() {
+        if self.f.constants.push(Constant { bits, high, label: label.0, size }).is_none() {
             self.f.fail(Error::Constants);
         }
         label

@@ -3,7 +3,7 @@
 //! A function selects the width of its vectors, and may select another later; every vector instruction is of the
 //! selected width. So one generator writes code for processors of all widths.
 
-use crate::asm::{Asm, Constant, Label};
+use crate::asm::{Asm, Label};
 use crate::error::Error;
 use crate::features::Features;
 use crate::machine::Machine;
@@ -55,19 +55,6 @@ impl<M: VectorMachine> Asm<'_, M> {
     /// The label of a pool constant of sixteen bytes, repeated to the width of a vector. Equal constants share an
     /// entry.
     pub(crate) fn vector_constant(&mut self, high: u64, bits: u64) -> Label {
-        let size = self.width_bytes();
-        for index in 0..self.f.constants.len() {
-            if let Some(known) = self.f.constants.get(index)
-                && (known.bits, known.high, known.size) == (bits, high, size)
-            {
-                return Label(known.label);
-            }
-        }
-        let label = self.label();
-        self.f.needs_general_path = true;
-        if self.f.constants.push(Constant { bits, high, label: label.0, size }).is_none() {
-            self.f.fail(Error::Constants);
-        }
-        label
+        self.pool_constant(high, bits, self.width_bytes())
     }
 }

@@ -282,6 +282,29 @@ where
     }
 }
 
+/// Equal constants share a place after the code; the workspace has sixteen.
+fn equal_constants_are_shared<M: Machine>()
+where
+    for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    let float = M::Float::from_number(M::FLOAT.temp[0]);
+    let length = |count: usize, different: usize| {
+        let result = written::<M>(Kind::Leaf, 1 << 14, |asm| {
+            for index in 0..count {
+                asm.setd(float, 0.5 + (index % different) as f64);
+            }
+        });
+        result.map(|code| code.length - code.instructions)
+    };
+    // Some machines have no constants after the code.
+    let Ok(one) = length(1, 1) else { panic!("{}: a constant", M::NAME) };
+    if one > 0 {
+        assert!(length(50, 1).is_ok_and(|bytes| bytes < 16), "{}: equal constants share a place", M::NAME);
+        assert!(length(50, 16).is_ok_and(|bytes| bytes < 17 * 8), "{}: so do sixteen", M::NAME);
+        assert_eq!(length(50, 17), Err(Error::Constants), "{}", M::NAME);
+    }
+}
+
 /// A region that would end past the end of memory has no room.
 fn regions_past_the_end<M: Machine>()
 where
@@ -388,6 +411,7 @@ fn every_misuse_is_an_error() {
     on_every_machine!(divisors_that_do_not_fit);
     on_every_machine!(frames_that_are_too_large);
     on_every_machine!(regions_past_the_end);
+    on_every_machine!(equal_constants_are_shared);
     on_every_machine!(recorded_errors);
     on_every_machine!(signatures_that_do_not_match);
 }

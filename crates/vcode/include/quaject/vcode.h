@@ -80,8 +80,43 @@ typedef enum {
        size or carries another argument, or stack that it has not counted. */
     QJV_ERROR_PLACE,
     /* A label that v_jal calls is not bound by v_procedure. */
-    QJV_ERROR_PROCEDURE
+    QJV_ERROR_PROCEDURE,
+    /* A v_ name was used before v_lambda, after v_end, or in another file than v_lambda. */
+    QJV_ERROR_NOT_BEGUN,
+    /* v_lambda began a function while another of the same file and thread was not ended. */
+    QJV_ERROR_NESTED
 } qjv_error;
+
+/* What an error is and what to do about it. */
+QJV_COLD const char *qjv_error_text(qjv_error error) {
+    switch (error) {
+    case QJV_OK: return "no error";
+    case QJV_ERROR_OVERFLOW: return "the memory is too small for the code: give a larger one";
+    case QJV_ERROR_LABELS: return "too many labels: define QJV_MAX_LABELS before the header is included";
+    case QJV_ERROR_FIXUPS: return "too many unresolved references: define QJV_MAX_FIXUPS before the header is included";
+    case QJV_ERROR_CONSTANTS: return "too many constants: define QJV_MAX_CONSTANTS before the header is included";
+    case QJV_ERROR_UNBOUND_LABEL: return "a label was used and never bound: bind it with v_label";
+    case QJV_ERROR_BOUND_TWICE: return "a label was bound twice: use one label for each place";
+    case QJV_ERROR_BRANCH_RANGE: return "a label is further away than a branch of this machine reaches: divide the function";
+    case QJV_ERROR_IMMEDIATE: return "a constant does not fit its type: load a wider one with v_setl";
+    case QJV_ERROR_CALL_IN_LEAF: return "a leaf function contains a call: begin it with V_NLEAF";
+    case QJV_ERROR_REGISTERS: return "there are more parameters than registers: pass fewer, or a pointer to them";
+    case QJV_ERROR_SIGNATURE: return "the type string is malformed: it consists of % and a type, and `...` in calls";
+    case QJV_ERROR_FRAME: return "the frame is too large: its variables take at most a megabyte";
+    case QJV_ERROR_FEATURE: return "the processor lacks the instruction: allow its features with v_use_features";
+    case QJV_ERROR_ARGUMENTS: return "the arguments of a call differ from its type string, or do not fit a tail call";
+    case QJV_ERROR_REGISTER_TAKEN:
+        return "a convention has a register twice, or one that is not allocatable; or a handler makes a tail call";
+    case QJV_ERROR_RESULT_PRESERVED: return "a convention preserves the result register: classify it V_TEMP";
+    case QJV_ERROR_PLACE: return "a convention assigns an argument a location that it cannot have";
+    case QJV_ERROR_PROCEDURE: return "v_jal calls a label that is no procedure: bind it with v_procedure";
+    case QJV_ERROR_NOT_BEGUN:
+        return "a v_ name was used before v_lambda, after v_end, or in another file: pass a qjv_asm to other files";
+    case QJV_ERROR_NESTED:
+        return "v_lambda was used before v_end of another function: end it, v_abandon() it, or write one with a qjv_asm";
+    }
+    return "an unknown error";
+}
 
 typedef struct { uint32_t index; } v_label;
 typedef struct { int32_t offset; } v_variable;
@@ -147,18 +182,30 @@ typedef struct qjv_function {
 typedef struct qjv_asm { uint8_t *ip; size_t left; qjv_function *f; qjv_fixup last_return, forward; } qjv_asm;
 
 QJV_COLD void qjv_failed(qjv_function *f, qjv_error error) {
+    /* The next space for code finds out that no function was begun. */
+    if (!f) return;
     if (!f->error) f->error = error;
     f->needs_general_path = 1;
 }
 
 QJV_INLINE void qjv_fail(qjv_asm *c, qjv_error error) { qjv_failed(c->f, error); }
 
-typedef struct { uint8_t *ip; size_t left; } qjv_room;
+/* Opens a function that only has an error, for each v_ name where no function was begun. */
+static qjv_function *qjv_unbegun(void);
+
+typedef struct { uint8_t *ip; size_t left; qjv_function *f; } qjv_room;
 
 /* Reserves more space at ip. If the region is full, the error is recorded and the cursor returns to the start, which is
    safe because qjv_end does not return that code. */
 QJV_COLD qjv_room qjv_refill(qjv_function *f, uint8_t *ip, size_t bytes) {
-    qjv_room room = {ip, f->limit > ip ? (size_t)(f->limit - ip) : 0};
+    qjv_room room = {ip, 0, f};
+    if (!f || f->error == QJV_ERROR_NOT_BEGUN) {
+        room.f = qjv_unbegun();
+        room.ip = room.f->start;
+        room.left = bytes;
+        return room;
+    }
+    room.left = f->limit > ip ? (size_t)(f->limit - ip) : 0;
     if (room.left >= bytes) return room;
     qjv_failed(f, QJV_ERROR_OVERFLOW);
     room.ip = f->start;
@@ -171,6 +218,7 @@ QJV_INLINE void qjv_space(qjv_asm *c, size_t bytes) {
         qjv_room room = qjv_refill(c->f, c->ip, bytes);
         c->ip = room.ip;
         c->left = room.left;
+        c->f = room.f;
     }
     c->left -= bytes;
 }
@@ -334,9 +382,9 @@ QJV_INLINE v_label qjv_new_label(qjv_function *f) {
     return label;
 }
 
-/* A label for data after the code; equal vector constants share an entry. */
+/* A label for data after the code; equal constants share an entry. */
 QJV_OUTLINE v_label qjv_new_data(qjv_function *f, uint64_t high, uint64_t bits, uint32_t size) {
-    for (uint32_t index = 0; size > 8 && index < f->constants; index++) {
+    for (uint32_t index = 0; index < f->constants; index++) {
         const qjv_constant *known = &f->constant[index];
         v_label shared = {known->label};
         if (known->bits == bits && known->high == high && known->size == size) return shared;
