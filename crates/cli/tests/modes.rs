@@ -392,6 +392,28 @@ fn auto_knows_that_loops_over_bytes_do_not_fault() {
 }
 
 #[test]
+fn auto_knows_that_lengths_in_their_bounds_do_not_fault() {
+    let program = "channel a(u8) external out;\nchannel m(bytes[<=8]);\nchannel o(bytes[<=8]) external in;\n\
+        process p { var r: #bytes[<=8] = #\"\"; while { in(a, $x); LENGTH; out(m, freeze(r)); } }\n\
+        process q { while { in(m, $y); out(o, y); } }\n";
+    for (length, is_fused) in [
+        ("r.len = 2", true),
+        ("r.len = 8", true),
+        ("r.len = int(x & 7)", true),
+        ("if (x < 9) r.len = int(x)", true),
+        ("var n = 64 / (1 + int(x & 7)); r.len = n & 7", true),
+        ("r.len = int(x)", false),
+        ("if (x < 10) r.len = int(x)", false),
+        ("var n = 64 / int(x & 7); r.len = n & 7", false),
+    ] {
+        let folder = Folder::with(&[("a.esp", &program.replace("LENGTH", length))]);
+        let build = folder.qj("build a.esp --emit c --mode auto --report -o out").output().expect("qj runs");
+        let report = String::from_utf8_lossy(&build.stdout).into_owned();
+        assert_eq!(report.starts_with("fused: p, q: "), is_fused, "{length}: {report}");
+    }
+}
+
+#[test]
 fn fused_processes_observe_timeouts() {
     let program = "channel i(int) external out = \"text:-\";\nchannel c(int);\nchannel o(int) external in = \"text:-\";\n\
         process s { while { in(i, $x); out(c, x); } }\n\

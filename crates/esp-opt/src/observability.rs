@@ -6,9 +6,11 @@
 //! program.
 
 use crate::passes;
+use crate::places::bytes_bound;
 use crate::refusal::Refusal;
 use quaject_esp_ir::bounds_check::BoundsCheck;
 use quaject_esp_ir::dominators::Dominators;
+use quaject_esp_ir::facts::Fact;
 use quaject_esp_ir::intervals::intervals_by_block;
 use quaject_esp_ir::ir::{
     AltOrder, BinaryOp, Body, Boundary, ChannelId, Direction, FnId, Function, Guard, Location, MemoryMode, Op,
@@ -144,12 +146,28 @@ fn may_fault(
         }
     }
     let constant = |value: &Value| constants[value.0 as usize];
-    // Ranges are computed only if bounds checks remain.
+    // Ranges are computed only if an operation depends on them.
     let known = OnceCell::new();
+    let intervals = || known.get_or_init(|| intervals_by_block(&body, &program.types, checked));
+    let dominators = OnceCell::new();
     let is_in_bounds = |place: &Place, block: usize| {
-        let (known, dominators) =
-            known.get_or_init(|| (intervals_by_block(&body, &program.types, checked), Dominators::new(&body)));
-        BoundsCheck { body: &body, intervals: known, dominators }.is_in_bounds(place, block)
+        let dominators = dominators.get_or_init(|| Dominators::new(&body));
+        BoundsCheck { body: &body, intervals: intervals(), dominators }.is_in_bounds(place, block)
+    };
+    let is_within = |value: &Value, block: usize, low: i128, high: i128| {
+        intervals().at(block, *value).is_some_and(|fact| fact.implies(&Fact::between(low, high)))
+    };
+    let bound = |place: &Place| bytes_bound(&program.types, &body, place);
+    let is_proven = |block: usize, op: &Op| match op {
+        Op::SetLength(place, length) => is_within(length, block, 0, i128::from(bound(place))),
+        Op::Copy { to, from } => bound(from) <= bound(to),
+        Op::InstanceOf(process, replica) => {
+            is_within(replica, block, 0, i128::from(program.processes[process.0 as usize].replicas) - 1)
+        }
+        Op::Binary(BinaryOp::Divide | BinaryOp::Remainder, _, divisor) => {
+            is_within(divisor, block, 1, i128::from(i64::MAX))
+        }
+        _ => false,
     };
     let faults = |block: usize, op: &Op| {
         let mut is_outside = false;
@@ -157,7 +175,7 @@ fn may_fault(
             is_outside |=
                 place.path.iter().any(|step| matches!(step, Projection::Element(_))) && !is_in_bounds(place, block);
         });
-        is_outside || operation_may_fault(program, op, checked, &constant, function_faults)
+        is_outside || operation_may_fault(program, op, checked, &constant, function_faults) && !is_proven(block, op)
     };
     body.blocks.iter().enumerate().find_map(|(number, block)| {
         let instruction = block.instructions.iter().find(|instruction| faults(number, &instruction.op));
