@@ -20,29 +20,50 @@ impl Default for Bell {
     }
 }
 
-/// An end that rings after each of its operations that succeeds. `E` is a [`Producer`] or a [`Consumer`], `B` refers to
+/// An end that rings after each of its operations that succeeds, and after it was dropped, so that a wait of the other
+/// side ends. `E` is a [`Producer`] or a [`Consumer`], `B` refers to
 /// the bell at which the other side waits, `F` sends the signal.
 #[derive(Debug)]
-pub struct Signalling<E, B, F> {
+pub struct Signalling<E, B: Deref<Target = Bell>, F: FnMut()> {
+    // Dropped in this order: a waiter that the bell wakes finds the end dropped.
     end: E,
+    ringer: Ringer<B, F>,
+}
+
+/// A bell and its signal. Rings once more when it is dropped.
+#[derive(Debug)]
+struct Ringer<B: Deref<Target = Bell>, F: FnMut()> {
     bell: B,
     signal: F,
+}
+
+impl<B: Deref<Target = Bell>, F: FnMut()> Ringer<B, F> {
+    #[inline]
+    fn ring(&mut self) {
+        self.bell.ring(&mut self.signal);
+    }
+}
+
+impl<B: Deref<Target = Bell>, F: FnMut()> Drop for Ringer<B, F> {
+    fn drop(&mut self) {
+        self.ring();
+    }
 }
 
 impl<E, B: Deref<Target = Bell>, F: FnMut()> Signalling<E, B, F> {
     /// Adds a bell to an end.
     pub fn new(end: E, bell: B, signal: F) -> Self {
-        Signalling { end, bell, signal }
+        Signalling { end, ringer: Ringer { bell, signal } }
     }
 
     /// Any operation on the end, then the bell.
     pub fn after<T>(&mut self, operation: impl FnOnce(&mut E) -> T) -> T {
         let result = operation(&mut self.end);
-        self.bell.ring(&mut self.signal);
+        self.ringer.ring();
         result
     }
 
-    /// The end without its bell.
+    /// The end without its bell, which is rung a last time.
     pub fn into_end(self) -> E {
         self.end
     }
@@ -53,7 +74,7 @@ impl<R: Deref<Target: Queue>, B: Deref<Target = Bell>, F: FnMut()> Signalling<Pr
     #[inline]
     pub fn push(&mut self, item: <R::Target as Queue>::Item) -> Result<(), TryPushError<<R::Target as Queue>::Item>> {
         self.end.push(item)?;
-        self.bell.ring(&mut self.signal);
+        self.ringer.ring();
         Ok(())
     }
 }
@@ -63,7 +84,7 @@ impl<R: Deref<Target: Queue>, B: Deref<Target = Bell>, F: FnMut()> Signalling<Co
     #[inline]
     pub fn pop(&mut self) -> Result<<R::Target as Queue>::Item, TryError> {
         let item = self.end.pop()?;
-        self.bell.ring(&mut self.signal);
+        self.ringer.ring();
         Ok(item)
     }
 }

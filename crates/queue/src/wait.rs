@@ -2,6 +2,7 @@
 //! attempts. Uses a queue only through its ends.
 
 use core::ops::{ControlFlow, Deref};
+use core::time::Duration;
 
 use crate::ends::{Consumer, Producer, Queue, TryPushError};
 use crate::slots::TryError;
@@ -10,6 +11,12 @@ use crate::slots::TryError;
 pub trait Wait {
     /// Called after the attempt number `turn`, from 0, has failed. `Break` gives up.
     fn pause(&mut self, turn: u32) -> ControlFlow<()>;
+
+    /// The same, by a caller that has a time limit: a strategy that sleeps wakes up after `limit` at the latest.
+    fn pause_within(&mut self, turn: u32, limit: Duration) -> ControlFlow<()> {
+        let _ = limit;
+        self.pause(turn)
+    }
 }
 
 impl<F: FnMut(u32) -> ControlFlow<()>> Wait for F {
@@ -46,63 +53,83 @@ impl Wait for Yield {
     }
 }
 
+/// The attempts before [`Futex`] sleeps for the first time.
+#[cfg(all(feature = "std", not(target_os = "none")))]
+const FIRST_SLEEP: u32 = 64;
+
 /// Another strategy with a time limit.
 #[cfg(all(feature = "std", not(target_os = "none")))]
 #[derive(Clone, Copy, Debug)]
 pub struct Until<W> {
-    end: std::time::Instant,
+    /// `None`: later than any time the clock can show.
+    end: Option<std::time::Instant>,
     wait: W,
 }
 
 #[cfg(all(feature = "std", not(target_os = "none")))]
 impl<W> Until<W> {
-    /// `wait`, but no longer than `limit` from now on.
-    pub fn passed(limit: core::time::Duration, wait: W) -> Self {
-        Until { end: std::time::Instant::now() + limit, wait }
+    /// `wait`, but no longer than `limit` from now on; a strategy that sleeps is woken by then. `Duration::MAX` is no limit.
+    pub fn passed(limit: Duration, wait: W) -> Self {
+        Until { end: std::time::Instant::now().checked_add(limit), wait }
+    }
+
+    /// The time that is left; none when it has passed.
+    fn left(&self) -> Option<Duration> {
+        let Some(end) = self.end else { return Some(Duration::MAX) };
+        end.checked_duration_since(std::time::Instant::now()).filter(|left| !left.is_zero())
     }
 }
 
 #[cfg(all(feature = "std", not(target_os = "none")))]
 impl<W: Wait> Wait for Until<W> {
     fn pause(&mut self, turn: u32) -> ControlFlow<()> {
-        // Reading the clock costs more than a spin: it is read at every attempt only once attempts are slow.
-        if (turn >= 64 || turn % 16 == 15) && std::time::Instant::now() >= self.end {
-            return ControlFlow::Break(());
+        self.pause_within(turn, Duration::MAX)
+    }
+
+    fn pause_within(&mut self, turn: u32, limit: Duration) -> ControlFlow<()> {
+        // Reading the clock costs more than a spin: it is read at every attempt only once attempts are slow. No strategy
+        // of this crate sleeps before.
+        if turn < FIRST_SLEEP && turn % 16 != 15 {
+            return self.wait.pause_within(turn, limit);
         }
-        self.wait.pause(turn)
+        let Some(left) = self.left() else { return ControlFlow::Break(()) };
+        self.wait.pause_within(turn, limit.min(left))
     }
 }
 
 /// Sleeps at a [`Bell`](crate::Bell) that the other side rings with [`wake`], in this process or another. Sleeps no
-/// longer than `nap` at a time, because a peer may die before it rings; `Until` limits the sum.
+/// longer than `nap` at a time, because a peer may die before it rings; `Until` limits each sleep and the sum.
 #[cfg(all(feature = "std", target_os = "linux"))]
 #[derive(Clone, Copy, Debug)]
 pub struct Futex<'a> {
     bell: &'a crate::Bell,
-    nap: core::time::Duration,
-    spins: u32,
+    nap: Duration,
     armed: bool,
 }
 
 #[cfg(all(feature = "std", target_os = "linux"))]
 impl<'a> Futex<'a> {
-    /// Spins a little, then sleeps up to `nap` at a time.
-    pub fn new(bell: &'a crate::Bell, nap: core::time::Duration) -> Self {
-        Futex { bell, nap, spins: 64, armed: false }
+    /// Spins a little, then sleeps up to `nap` at a time. `Duration::MAX`: until the bell rings.
+    pub fn new(bell: &'a crate::Bell, nap: Duration) -> Self {
+        Futex { bell, nap, armed: false }
     }
 }
 
 #[cfg(all(feature = "std", target_os = "linux"))]
 impl Wait for Futex<'_> {
     fn pause(&mut self, turn: u32) -> ControlFlow<()> {
-        if turn < self.spins {
+        self.pause_within(turn, Duration::MAX)
+    }
+
+    fn pause_within(&mut self, turn: u32, limit: Duration) -> ControlFlow<()> {
+        if turn < FIRST_SLEEP {
             core::hint::spin_loop();
         } else if !self.armed || !self.bell.is_armed() {
             // The attempt that follows is the one that makes it safe to sleep.
             self.bell.arm();
             self.armed = true;
         } else {
-            sleep(self.bell, self.nap);
+            sleep(self.bell, self.nap.min(limit));
         }
         ControlFlow::Continue(())
     }
@@ -110,7 +137,9 @@ impl Wait for Futex<'_> {
 
 /// Sleeps while the bell is armed, at most `nap`.
 #[cfg(all(feature = "std", target_os = "linux"))]
-fn sleep(bell: &crate::Bell, nap: core::time::Duration) {
+fn sleep(bell: &crate::Bell, nap: Duration) {
+    // More seconds than the kernel's type holds would be refused.
+    let nap = nap.min(Duration::from_secs(i32::MAX as u64));
     let limit = libc::timespec { tv_sec: nap.as_secs() as _, tv_nsec: nap.subsec_nanos() as _ };
     // SAFETY: the word is alive and aligned, the time limit too. Any outcome is fine: the caller tries again.
     unsafe { libc::syscall(libc::SYS_futex, bell.0.as_ptr(), libc::FUTEX_WAIT, 1, &raw const limit) };

@@ -83,6 +83,15 @@ fn laps_wrap_around_in_c() {
     }
 }
 
+#[test]
+fn errors_of_the_caller_are_refused_in_c() {
+    for (compiler, language) in COMPILERS {
+        let Some(program) = compiled(compiler, language, "refused.c") else { continue };
+        let output = Command::new(&program).output().expect("the program was just made");
+        assert!(output.status.success(), "{compiler}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
 type SharedRing<P, C> = Arc<Ring<P, C, Mapping>>;
 
 /// Small, so that it is full and empty all the time.

@@ -435,6 +435,7 @@ static __attribute__((noinline)) int wait_for_room(struct qj_ac_channel *channel
         }
         case QJ_RING_HELD:
         case QJ_RING_BROKEN:
+        case QJ_RING_REFUSED:
             mark_broken(channel);
             return -EPIPE;
         }
@@ -656,6 +657,7 @@ static int slot_without_wait(struct qj_ac_channel *channel) {
         return channel->dead ? -EPIPE : -EAGAIN;
     case QJ_RING_HELD:
     case QJ_RING_BROKEN:
+    case QJ_RING_REFUSED:
         break;
     }
     mark_broken(channel);

@@ -88,7 +88,10 @@ enum qj_ring_result {
     QJ_RING_OK = 0,
     QJ_RING_NOT_READY = 1, /* a push found the ring full, a pop found it empty */
     QJ_RING_HELD = 2,      /* not ready, and `held_by` holds the slot: when it is dead, qj_ring_recover() */
-    QJ_RING_BROKEN = 3     /* the shared memory holds what no correct peer writes */
+    QJ_RING_BROKEN = 3,    /* the shared memory holds what no correct peer writes */
+    QJ_RING_REFUSED = 4    /* the caller's error, nothing was done: a number of messages or a capacity that is not
+                            * possible, memory that is too small or not aligned, owner 0, an operation of many producers
+                            * or consumers on a ring with one */
 };
 
 /* Always inlined, so that a constant argument specialises the code. */
@@ -171,7 +174,7 @@ static inline enum qj_ring_result qj_ring_create(void *memory, size_t bytes, uns
     struct qj_ring *ring = (struct qj_ring *)memory;
     if (capacity_log2 > QJ_RING_CAPACITY_LOG2_MAX || kind > QJ_RING_MP_MC || bytes < qj_ring_bytes(capacity_log2) ||
         ((uintptr_t)memory & 127) != 0)
-        return QJ_RING_BROKEN;
+        return QJ_RING_REFUSED;
     ring->layout = QJ_RING_LAYOUT;
     ring->capacity_log2 = capacity_log2;
     ring->kind = kind;
@@ -187,7 +190,7 @@ static inline enum qj_ring_result qj_ring_attach(struct qj_ring_end *end, void *
     struct qj_ring *ring = (struct qj_ring *)memory;
     if (capacity_log2 > QJ_RING_CAPACITY_LOG2_MAX || bytes < qj_ring_bytes(capacity_log2) || owner == 0 ||
         ((uintptr_t)memory & 127) != 0)
-        return QJ_RING_BROKEN;
+        return QJ_RING_REFUSED;
     /* Pairs with the release in qj_ring_create(). */
     if (__atomic_load_n(&ring->magic, __ATOMIC_ACQUIRE) != QJ_RING_MAGIC ||
         __atomic_load_n(&ring->layout, __ATOMIC_RELAXED) != QJ_RING_LAYOUT ||
@@ -251,7 +254,7 @@ static inline enum qj_ring_result qj_ring__empty(struct qj_ring_end *end, uint64
 QJ_RING__SPECIALISED enum qj_ring_result qj_ring__sp_push(struct qj_ring_end *end,
                                                           const struct qj_ring_message *messages, uint32_t count) {
     uint64_t first = end->position;
-    if (count == 0 || count > QJ_RING_SPAN_MAX || count > end->mask + 1) return QJ_RING_BROKEN;
+    if (count == 0 || count > QJ_RING_SPAN_MAX || count > end->mask + 1) return QJ_RING_REFUSED;
     for (uint32_t i = count; i-- > 0;) {
         uint64_t found = qj_ring__get_state(end, first + i);
         if (found != qj_ring__idle(end, first + i, QJ_RING_FREE)) return qj_ring__full(end, found, first + i);
@@ -391,7 +394,8 @@ static inline uint64_t qj_ring__attempts(const struct qj_ring_end *end) { return
 QJ_RING__SPECIALISED enum qj_ring_result qj_ring__mp_push(struct qj_ring_end *end,
                                                           const struct qj_ring_message *messages, uint32_t count) {
     uint64_t *hint = &end->ring->claim;
-    if (count == 0 || count > QJ_RING_SPAN_MAX || count > end->mask + 1) return QJ_RING_BROKEN;
+    if (count == 0 || count > QJ_RING_SPAN_MAX || count > end->mask + 1) return QJ_RING_REFUSED;
+    if (!(end->kind & QJ_RING_MP_SC)) return QJ_RING_REFUSED;
     for (uint64_t attempt = 0; attempt < qj_ring__attempts(end); attempt++) {
         uint64_t first = qj_ring__hint(hint);
         uint64_t found = 0;
@@ -445,6 +449,7 @@ static inline enum qj_ring_result qj_ring_mp_push(struct qj_ring_end *end, const
 
 /* Takes a message. Other consumers may do the same. */
 static inline enum qj_ring_result qj_ring_mc_pop(struct qj_ring_end *end, struct qj_ring_message *message) {
+    if (!(end->kind & QJ_RING_SP_MC)) return QJ_RING_REFUSED;
     uint64_t *hint = &end->ring->take;
     for (uint64_t attempt = 0; attempt < qj_ring__attempts(end); attempt++) {
         uint64_t position = qj_ring__hint(hint);

@@ -267,3 +267,61 @@ fn lanes_are_served_in_turn_and_keep_their_order() {
     assert_eq!(next, [100, 0, 100]);
     assert_eq!(first_of_other_lane, Some(64), "a busy lane does not starve the others");
 }
+
+/// Naps of an hour: only the limit, the bell and the dropped end are quick.
+#[cfg(target_os = "linux")]
+mod naps {
+    use std::time::Instant;
+
+    use quaject_queue::{Futex, wake};
+
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    #[test]
+    fn a_limit_ends_a_nap() {
+        let (_producer, mut consumer) = sp_sc::<u32>(4);
+        let bell = Bell::new();
+        let begin = Instant::now();
+        let limit = Duration::from_millis(30);
+        for nap in [HOUR, Duration::MAX] {
+            let wait = Until::passed(limit, Futex::new(&bell, nap));
+            assert_eq!(consumer.pop_wait(wait), Err(WaitError::GaveUp(TryError::NotReady)));
+            let inner = Until::passed(HOUR, Until::passed(limit, Futex::new(&bell, nap)));
+            assert_eq!(consumer.pop_wait(inner), Err(WaitError::GaveUp(TryError::NotReady)));
+            let outer = Until::passed(limit, Until::passed(HOUR, Futex::new(&bell, nap)));
+            assert_eq!(consumer.pop_wait(outer), Err(WaitError::GaveUp(TryError::NotReady)));
+        }
+        assert!(begin.elapsed() < HOUR && begin.elapsed() >= 6 * limit);
+    }
+
+    #[test]
+    fn the_longest_limit_is_none() {
+        let (mut producer, mut consumer) = sp_sc(4);
+        let bell = Bell::new();
+        producer.push(1).expect("there is room");
+        let wait = || Until::passed(Duration::MAX, Futex::new(&bell, Duration::MAX));
+        assert_eq!(consumer.pop_wait(wait()), Ok(1));
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| consumer.pop_wait(wait()));
+            let mut producer = Signalling::new(producer, &bell, || wake(&bell));
+            std::thread::sleep(Duration::from_millis(20));
+            producer.push(2).expect("there is room");
+            assert_eq!(waiting.join().expect("it does not panic"), Ok(2));
+        });
+    }
+
+    #[test]
+    fn a_dropped_end_rings() {
+        let (producer, mut consumer) = sp_sc::<u32>(4);
+        let bell = Bell::new();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| consumer.pop_wait(Futex::new(&bell, HOUR)));
+            let producer = Signalling::new(producer, &bell, || wake(&bell));
+            std::thread::sleep(Duration::from_millis(20));
+            drop(producer);
+            assert_eq!(waiting.join().expect("it does not panic"), Err(WaitError::Disconnected));
+        });
+    }
+}
