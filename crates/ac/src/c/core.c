@@ -193,6 +193,7 @@ void qj_ac__switch_to(struct qj_ac_runtime *runtime, struct qj_ac_task *to) {
 struct qj_ac_task *qj_ac__dequeue(struct qj_ac_runtime *runtime) {
     struct qj_ac_task *next = runtime->queue.next;
     if (QJ_AC_UNLIKELY(next == &runtime->queue)) {
+        if (runtime->slow & QJ_AC_SLOW_ROOM) qj_ac__fatal_no_stack(runtime);
         uint64_t waiting = runtime->statistics.started - runtime->statistics.ended - (runtime->poller != NULL);
         if (waiting == 0) {
             qj_ac__fatal("deadlock: the thread waits outside of all tasks, it has no task, and no timer, I/O or other thread can "
@@ -220,6 +221,32 @@ static void first_wait_instrumented(struct qj_ac_runtime *runtime, struct qj_ac_
     qj_ac__instrument_after(runtime, task);
 }
 
+/* In the frame of a task that waits for a stack. */
+struct stack_wait {
+    struct stack_wait *next;
+    struct qj_ac_task *task;
+    bool woken;
+};
+static __thread struct stack_wait *stack_waits, **stack_waits_end;
+
+static void wait_for_stack(struct qj_ac_runtime *runtime) {
+    struct stack_wait wait = {NULL, runtime->current, false};
+    if (stack_waits == NULL) stack_waits_end = &stack_waits;
+    *stack_waits_end = &wait;
+    stack_waits_end = &wait.next;
+    runtime->slow |= QJ_AC_SLOW_ROOM;
+    while (!wait.woken) qj_ac_suspend();
+}
+
+/* A stack is free, or will be before the next task runs. */
+static __attribute__((noinline)) void wake_for_stack(struct qj_ac_runtime *runtime) {
+    struct stack_wait *wait = stack_waits;
+    stack_waits = wait->next;
+    if (stack_waits == NULL) runtime->slow &= ~(uintptr_t)QJ_AC_SLOW_ROOM;
+    wait->woken = true;
+    qj_ac__make_runnable(wait->task);
+}
+
 /* As the inline functions of the same purpose, for a task that is in the queue or not. */
 static void first_wait(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
     if (qj_ac__is_instrumented(runtime)) {
@@ -239,6 +266,10 @@ void qj_ac__suspend_slow(void) {
     if (runtime->current == &qj_ac__no_task) qj_ac_start();
     qj_ac__check_stack(runtime);
     struct qj_ac_task *task = runtime->current;
+    /* A child that never waited has left its stack without a notice. */
+    if (QJ_AC_UNLIKELY(runtime->slow & QJ_AC_SLOW_ROOM) && runtime->spare != NULL && runtime->spare != task) {
+        wake_for_stack(runtime);
+    }
     bool due = qj_ac__poll_is_due(runtime);
     if (task->parent_sp != NULL && !due) {
         first_wait(runtime, task);
@@ -388,18 +419,25 @@ struct start {
     void *argument;
 };
 
+/* A free stack, or null. The parent is not in the pool afterwards. */
+static struct qj_ac_task *free_stack(struct qj_ac_runtime *runtime, struct qj_ac_task *parent) {
+    struct qj_ac_task *task = runtime->spare;
+    if (task == parent) task = qj_ac__leave_pool(runtime, parent);
+    if (task == NULL) return qj_ac__stack_allocate(runtime);
+    qj_ac__leave_pool(runtime, task);
+    return task;
+}
+
 static struct qj_ac_task *new_task(struct qj_ac_runtime *runtime) {
     struct qj_ac_task *parent = runtime->current;
     qj_ac__check_stack(runtime);
     if (parent == &qj_ac__no_task || parent->finish == NULL) qj_ac__fatal_outside_block("ASYNC");
-    parent->sp = NULL;
-    struct qj_ac_task *task = runtime->spare;
-    if (task == parent) task = qj_ac__leave_pool(runtime, parent);
-    if (task != NULL) {
-        qj_ac__leave_pool(runtime, task);
-    } else {
-        task = qj_ac__stack_allocate(runtime);
+    struct qj_ac_task *task;
+    while ((task = free_stack(runtime, parent)) == NULL) {
+        if (qj_ac__poller_starts) qj_ac__fatal_no_stack(runtime);
+        wait_for_stack(runtime);
     }
+    parent->sp = NULL;
     task->parent = parent;
     task->home = task->finish = parent->finish;
     task->flags = 0;
@@ -459,6 +497,17 @@ void qj_ac__async_slow(void (*function)(void *), void *argument) {
     }
 }
 
+int qj_ac_try_async(void (*function)(void *), void *argument) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    struct qj_ac_task *parent = runtime->current;
+    if (parent == &qj_ac__no_task || parent->finish == NULL) qj_ac__fatal_outside_block("qj_ac_try_async()");
+    struct qj_ac_task *task = free_stack(runtime, parent);
+    if (task == NULL) return qj_ac__no_stack_error(runtime);
+    qj_ac__stack_free(runtime, task);
+    qj_ac_async(function, argument);
+    return 0;
+}
+
 static void run_eager(void *argument) {
     struct start start = *(struct start *)argument;
     struct qj_ac_runtime *runtime = &qj_ac__thread;
@@ -479,6 +528,7 @@ static __attribute__((noinline)) struct qj_ac__destination end_slow(struct qj_ac
     runtime->statistics.ended++;
     struct qj_ac_task *next = home->waiter;
     bool joins = --home->count == 0 && next != NULL;
+    if (runtime->slow & QJ_AC_SLOW_ROOM) wake_for_stack(runtime);
     if (joins) home->waiter = NULL;
     if (qj_ac__poll_is_due(runtime)) {
         qj_ac__poller_to_front(runtime, joins ? next : NULL);

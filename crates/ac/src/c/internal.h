@@ -22,8 +22,14 @@
 #endif
 
 /* ---- stack.c ---- */
-/* A stack with a new task at its top. */
+/* A stack with a new task at its top; null if there is none, for the reason that is stored. */
 struct qj_ac_task *qj_ac__stack_allocate(struct qj_ac_runtime *runtime);
+/* Whether the poller is being started, which needs a stack whatever `max_stacks` says. */
+extern __thread bool qj_ac__poller_starts;
+/* Stops the process for the reason why there is no stack. */
+__attribute__((noreturn, cold)) void qj_ac__fatal_no_stack(const struct qj_ac_runtime *runtime);
+/* That reason: -EAGAIN, because of `max_stacks`, or -ENOMEM. */
+int qj_ac__no_stack_error(const struct qj_ac_runtime *runtime);
 void qj_ac__stack_free(struct qj_ac_runtime *runtime, struct qj_ac_task *task);
 void qj_ac__pool_free(struct qj_ac_runtime *runtime);
 /* Installs the report of stack overflows of this thread's tasks; to be removed before the pool is freed. */
@@ -126,6 +132,8 @@ QJ_AC_INLINE void qj_ac__item_remove(const struct qj_ac_cancel_item *item) {
 /* Not instrumentation: a timer, I/O or another thread is waited for, so that every switch compares the processor's
  * counter with the poller's last run. */
 #define QJ_AC_SLOW_CLOCK 64u
+/* A task waits for a stack. */
+#define QJ_AC_SLOW_ROOM 128u
 #define QJ_AC_SLOW_INSTRUMENTED                                                                                        \
     (QJ_AC_SLOW_TRACE | QJ_AC_SLOW_ASAN | QJ_AC_SLOW_TSAN | QJ_AC_SLOW_MEMCHECK | QJ_AC_SLOW_FLOAT)
 /* Whether every switch is reported to `qj_ac__instrument_before` and `_after`. Constant after the start. */

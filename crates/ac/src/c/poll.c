@@ -20,6 +20,7 @@
 /* The block of the poller, which is no block of the program: the poller may be started at any time and never ends. */
 static __thread struct qj_ac_finish home;
 static __thread bool parked;
+__thread bool qj_ac__poller_starts;
 
 /* Whether an event is waited for that must not be late. Messages may be late by a round: their senders and receivers
  * switch so often that a look at the clock at each switch would cost more than it gains. */
@@ -132,7 +133,9 @@ void qj_ac__poller_wanted(struct qj_ac_runtime *runtime) {
         struct qj_ac_task *task = runtime->current;
         struct qj_ac_finish *around = task->finish;
         task->finish = &home;
+        qj_ac__poller_starts = true;
         qj_ac_async(poller, runtime);
+        qj_ac__poller_starts = false;
         task->finish = around;
     } else if (parked && runtime->poller->prev == NULL) {
         qj_ac_schedule_back(runtime->poller);

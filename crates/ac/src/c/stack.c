@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +46,8 @@ struct qj_ac_pool {
     bool guard_by_mapping;     /* the kernel has no page-table guards, or QJ_AC_GUARD selects mappings */
     struct qj_ac_task *cold;   /* free stacks while instrumentation is enabled: the fast path must not see them */
     void *signal_stack;
+    int no_stack_error;
+    char no_stack_reason[256];
 };
 
 static struct qj_ac_options settings;
@@ -99,33 +102,54 @@ static unsigned long limit_of_mappings(void) {
     return limit;
 }
 
-static void guard(struct qj_ac_runtime *runtime, char *page) {
+/* Stores why there is no stack. */
+__attribute__((format(printf, 3, 4))) static void no_stack(struct qj_ac_pool *pool, int error, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(pool->no_stack_reason, sizeof pool->no_stack_reason, format, arguments);
+    va_end(arguments);
+    pool->no_stack_error = error;
+}
+
+void qj_ac__fatal_no_stack(const struct qj_ac_runtime *runtime) { qj_ac__fatal("%s", runtime->pool->no_stack_reason); }
+
+int qj_ac__no_stack_error(const struct qj_ac_runtime *runtime) { return runtime->pool->no_stack_error; }
+
+/* Returns whether it could. */
+static bool guard(struct qj_ac_runtime *runtime, char *page) {
+    unsigned long long number = runtime->statistics.stacks + 1;
     if (!runtime->pool->guard_by_mapping) {
-        if (madvise(page, GUARD_BYTES, MADV_GUARD_INSTALL) == 0) return;
+        if (madvise(page, GUARD_BYTES, MADV_GUARD_INSTALL) == 0) return true;
         if (errno == EINVAL) {
             runtime->pool->guard_by_mapping = true;
         } else {
-            qj_ac__fatal("cannot guard stack %llu: %s", (unsigned long long)runtime->statistics.stacks, strerror(errno));
+            no_stack(runtime->pool, -ENOMEM, "cannot guard stack %llu: %s", number, strerror(errno));
+            return false;
         }
     }
-    if (mprotect(page, GUARD_BYTES, PROT_NONE) == 0) return;
+    if (mprotect(page, GUARD_BYTES, PROT_NONE) == 0) return true;
     if (errno == ENOMEM) {
-        qj_ac__fatal("cannot guard stack %llu: this kernel allows %lu mappings, and a guarded stack takes two; raise it: "
-                   "sysctl -w vm.max_map_count=%llu",
-                   (unsigned long long)runtime->statistics.stacks, limit_of_mappings(),
-                   (unsigned long long)(4 * runtime->statistics.stacks + 65536));
+        no_stack(runtime->pool, -ENOMEM,
+                 "cannot guard stack %llu: this kernel allows %lu mappings, and a guarded stack takes two; raise it: "
+                 "sysctl -w vm.max_map_count=%llu",
+                 number, limit_of_mappings(), 4 * number + 65536);
+    } else {
+        no_stack(runtime->pool, -ENOMEM, "cannot guard stack %llu: %s", number, strerror(errno));
     }
-    qj_ac__fatal("cannot guard stack %llu: %s", (unsigned long long)runtime->statistics.stacks, strerror(errno));
+    return false;
 }
 
-static void new_chunk(struct qj_ac_runtime *runtime, struct qj_ac_pool *pool) {
+/* Returns whether there is memory for it. */
+static bool new_chunk(struct qj_ac_runtime *runtime, struct qj_ac_pool *pool) {
     size_t bytes = pool->stacks_next * pool->stack_bytes;
     char *low = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     struct chunk *chunk = malloc(sizeof *chunk);
     if (low == MAP_FAILED || chunk == NULL) {
-        int error = errno;
-        qj_ac__fatal("out of memory: no stack for another task, %llu are in use: %s",
-                   (unsigned long long)runtime->statistics.stacks, strerror(error));
+        no_stack(pool, -ENOMEM, "out of memory: no stack for another task, %llu are in use: %s",
+                 (unsigned long long)runtime->statistics.stacks, strerror(errno));
+        if (low != MAP_FAILED) munmap(low, bytes);
+        free(chunk);
+        return false;
     }
     /* A task touches one or two pages; a huge page per stack would exhaust memory. */
     madvise(low, bytes, MADV_NOHUGEPAGE);
@@ -134,6 +158,7 @@ static void new_chunk(struct qj_ac_runtime *runtime, struct qj_ac_pool *pool) {
     pool->fresh = low;
     pool->fresh_end = low + bytes;
     if (pool->stacks_next < STACKS_LAST) pool->stacks_next *= 2;
+    return true;
 }
 
 struct qj_ac_task *qj_ac__stack_allocate(struct qj_ac_runtime *runtime) {
@@ -143,13 +168,15 @@ struct qj_ac_task *qj_ac__stack_allocate(struct qj_ac_runtime *runtime) {
         pool->cold = task->next;
         return task;
     }
-    if (settings.max_stacks != 0 && runtime->statistics.stacks >= settings.max_stacks) {
-        qj_ac__fatal("out of stacks: %zu tasks wait, and `max_stacks` allows no more", settings.max_stacks);
+    size_t limit = settings.max_stacks + (runtime->poller != NULL);
+    if (settings.max_stacks != 0 && !qj_ac__poller_starts && runtime->statistics.stacks >= limit) {
+        no_stack(pool, -EAGAIN, "out of stacks: %zu tasks wait, and `max_stacks` allows no more", settings.max_stacks);
+        return NULL;
     }
-    if (pool->fresh == pool->fresh_end) new_chunk(runtime, pool);
+    if (pool->fresh == pool->fresh_end && !new_chunk(runtime, pool)) return NULL;
     char *low = pool->fresh;
+    if (!guard(runtime, low)) return NULL;
     pool->fresh += pool->stack_bytes;
-    guard(runtime, low);
     uint64_t number = ++runtime->statistics.stacks;
     /* Cache colouring: if all tops had the same offset, all tasks would compete for the same few cache sets. */
     char *high = low + pool->stack_bytes - 64 * (number % 16);

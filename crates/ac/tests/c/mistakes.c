@@ -224,17 +224,17 @@ static void make(const char *mistake) {
         struct qj_ac_options options = {.max_stacks = 100};
         qj_ac_configure(&options);
         DO_FINISH({
-            for (int i = 0; i < 200; i++) qj_ac_async(yields, NULL);
+            for (int i = 0; i < 200; i++) qj_ac_async(waits_as_another, NULL);
         });
     } else if (strcmp(mistake, "memory") == 0) {
         struct rlimit limit = {64 << 20, 64 << 20};
         setrlimit(RLIMIT_AS, &limit);
         DO_FINISH({
-            for (int i = 0; i < 10000; i++) qj_ac_async(yields, NULL);
+            for (int i = 0; i < 10000; i++) qj_ac_async(waits_as_another, NULL);
         });
     } else if (strcmp(mistake, "mappings") == 0) {
         DO_FINISH({
-            for (int i = 0; i < 2000000; i++) qj_ac_async(yields, NULL);
+            for (int i = 0; i < 2000000; i++) qj_ac_async(waits_as_another, NULL);
         });
     } else if (strcmp(mistake, "stack-bytes") == 0) {
         struct qj_ac_options options = {.stack_bytes = (size_t)1 << 62};

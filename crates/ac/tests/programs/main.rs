@@ -20,6 +20,7 @@ const C: &[&str] = &[
     "words",
     "converted",
     "scope",
+    "few_stacks",
     "reach",
     "aligned",
     "ended",

@@ -198,7 +198,7 @@ void qj_ac_stop(void);
 struct qj_ac_options {
     size_t stack_bytes; /* usable bytes of a task's stack; 0: 60 KiB */
     union {
-        size_t max_stacks;     /* per thread; 0: as many as memory holds */
+        size_t max_stacks;     /* per thread, and one for the library; 0: as many as memory holds */
         size_t stacks_at_most; /* the name in version 0.1 */
     };
     /* Not 0: the control state of the floating-point unit (rounding mode, masked exceptions, flushing of denormals:

@@ -6,6 +6,9 @@
  * returns the result of the system call of its name, -errno for an error, or QJ_AC_CANCELED if the enclosing block is
  * cancelled.
  *
+ * A write to a socket whose peer has closed returns -EPIPE and raises no signal. To a pipe without a reader it raises
+ * SIGPIPE as write() does: a program that ignores the signal gets -EPIPE.
+ *
  * With epoll qj_ac_accept() leaves the listener O_NONBLOCK, because other processes may accept from it too.
  *
  * A forked child may use all of them. Operations that were in progress at the fork belong to the parent and never
