@@ -158,6 +158,11 @@ void qj_ac__poller_stop(struct qj_ac_runtime *runtime) {
 
 /* ---- other threads ---- */
 
+/* The library is not instrumented: these show ThreadSanitizer, where it is linked, that what a waker did before is seen
+ * by the task that it wakes. The poller's fiber acquires it, and passes it on with its switch. */
+__attribute__((weak)) void __tsan_acquire(void *address);
+__attribute__((weak)) void __tsan_release(void *address);
+
 bool qj_ac__remote_drain(struct qj_ac_runtime *runtime) {
     /* No partner: the exchange below orders the list; a push that is missed here is found in the next round. */
     if (QJ_AC_LIKELY(__atomic_load_n(&runtime->remote, __ATOMIC_RELAXED) == NULL)) return false;
@@ -175,6 +180,7 @@ bool qj_ac__remote_drain(struct qj_ac_runtime *runtime) {
         struct qj_ac_task *next = oldest->remote_next;
         /* Pairs with `fetch_or` in `qj_ac__schedule_remote`: a wake after this point is a new one. */
         uint32_t wake = __atomic_exchange_n(&oldest->remote_pending, 0, __ATOMIC_SEQ_CST);
+        if (__tsan_acquire != NULL) __tsan_acquire(oldest);
         /* A wake may come twice, before the task waits, or while it waits for something else: the task is made runnable
          * only if it waits for this kind of wake. */
         bool meant = (wake & QJ_AC_WAKE_SUSPENDED) != 0 || (oldest->flags & QJ_AC_TASK_REMOTE_WAIT) != 0;
@@ -188,6 +194,7 @@ bool qj_ac__remote_drain(struct qj_ac_runtime *runtime) {
 }
 
 static void push_and_ring(struct qj_ac_runtime *runtime, struct qj_ac_task *task, uint32_t wake) {
+    if (__tsan_release != NULL) __tsan_release(task);
     /* Pairs with the exchange in `qj_ac__remote_drain`: a task is in the list once. */
     if (__atomic_fetch_or(&task->remote_pending, wake, __ATOMIC_SEQ_CST) != 0) return;
     /* No partner: a guess, which the exchange checks. */

@@ -66,9 +66,9 @@ fn sanitizers_follow_the_switches() {
         for sanitizer in ["-fsanitize=address,undefined", "-fsanitize=thread"] {
             // ThreadSanitizer has room for 8128 fibers; the nest is larger.
             let names: &[&str] = match (compiler, sanitizer) {
-                ("gcc", "-fsanitize=thread") => &["order", "section53"],
+                ("gcc", "-fsanitize=thread") => &["order", "section53", "edges"],
                 ("gcc", _) => &["order", "sync", "section53", "ipc", "io", "nest", "scope", "converted"],
-                (_, "-fsanitize=thread") => &["order", "section53"],
+                (_, "-fsanitize=thread") => &["order", "section53", "edges"],
                 (_, _) => &["section53", "nest", "scope", "converted"],
             };
             for name in names {
