@@ -35,11 +35,34 @@ fn canceled_unless_zero(code: i32) -> Result<(), Canceled> {
 
 type Panic = Box<dyn Any + Send>;
 
-/// A block of tasks; made by [`scope`].
-pub struct Scope<'scope, 'env: 'scope> {
+/// What tasks and handles need of their scope when a task has panicked.
+struct Failures {
     block: UnsafeCell<sys::RawBlock>,
     /// The first panic of a task whose handle was not joined.
     panic: RefCell<Option<Panic>>,
+}
+
+impl Failures {
+    /// Cancels the scope, as a task of it has failed, and keeps the panic if it is the first. Otherwise it is dropped; a
+    /// panic of that drop is forgotten.
+    fn fail(&self, panic: Panic) {
+        // SAFETY: tasks, and handles of the lifetime of the scope, exist only while its block is open.
+        unsafe { sys::qj_ac_cancel(self.block.get()) };
+        let mut first = self.panic.borrow_mut();
+        if first.is_none() {
+            *first = Some(panic);
+            return;
+        }
+        drop(first);
+        if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+            std::mem::forget(again);
+        }
+    }
+}
+
+/// A block of tasks; made by [`scope`].
+pub struct Scope<'scope, 'env: 'scope> {
+    failures: Failures,
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
     /// Tasks belong to their thread.
@@ -47,7 +70,7 @@ pub struct Scope<'scope, 'env: 'scope> {
 }
 
 /// Runs `body` and waits for every task that was spawned in its scope. When the body panics the scope is cancelled
-/// first. A panic of a task that was not joined is resumed here.
+/// first. So it is when a task panics whose handle was dropped; that panic is resumed here.
 pub fn scope<'env, F, T>(body: F) -> T
 where
     F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
@@ -68,24 +91,23 @@ where
     F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
 {
     let scope = Scope {
-        block: UnsafeCell::new(sys::RawBlock::closed()),
-        panic: RefCell::new(None),
+        failures: Failures { block: UnsafeCell::new(sys::RawBlock::closed()), panic: RefCell::new(None) },
         scope: PhantomData,
         env: PhantomData,
         not_send: PhantomData,
     };
     // SAFETY: the block stays where it is until `finish_end` below, which is reached on every path: the body's panics
     // are caught, and nothing else runs in between.
-    unsafe { begin(scope.block.get()) };
+    unsafe { begin(scope.failures.block.get()) };
     let result = catch_unwind(AssertUnwindSafe(|| body(&scope)));
     if result.is_err() {
         scope.cancel();
     }
     // SAFETY: begun above by this task; bodies close the blocks they open, so it is the innermost.
-    unsafe { sys::qj_ac_ffi_finish_end(scope.block.get()) };
+    unsafe { sys::qj_ac_ffi_finish_end(scope.failures.block.get()) };
     match result {
         Err(panic) => resume_unwind(panic),
-        Ok(value) => match scope.panic.take() {
+        Ok(value) => match scope.failures.panic.take() {
             Some(panic) => resume_unwind(panic),
             None => value,
         },
@@ -116,30 +138,17 @@ where
     let result = catch_unwind(AssertUnwindSafe(function));
     // Results, panics and wakers may panic when they are dropped or woken. Below a task that has waited there is no
     // frame to unwind to.
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| packet.end(result, &scope.panic))) {
-        keep_first(&scope.panic, panic);
-    }
-}
-
-/// Stores a panic, unless there is one already. Otherwise the new one is dropped; a panic of that drop is forgotten.
-fn keep_first(slot: &RefCell<Option<Panic>>, panic: Panic) {
-    let mut first = slot.borrow_mut();
-    if first.is_none() {
-        *first = Some(panic);
-        return;
-    }
-    drop(first);
-    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
-        std::mem::forget(again);
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| packet.end(result, &scope.failures))) {
+        scope.failures.fail(panic);
     }
 }
 
 impl<T> Packet<T> {
     /// The task has ended: wakes the task that joins it. A panic without a handle goes to the scope.
-    fn end(self: Rc<Self>, result: Result<T, Panic>, scope: &RefCell<Option<Panic>>) {
+    fn end(self: Rc<Self>, result: Result<T, Panic>, scope: &Failures) {
         match result {
             // The handle was dropped: the task is never joined.
-            Err(panic) if Rc::strong_count(&self) == 1 => keep_first(scope, panic),
+            Err(panic) if Rc::strong_count(&self) == 1 => scope.fail(panic),
             result => self.result.set(Some(result)),
         }
         self.ended.set(true);
@@ -155,8 +164,8 @@ impl<T> Packet<T> {
 }
 
 impl<'scope, 'env> Scope<'scope, 'env> {
-    /// Runs `function` as a task of this scope: at once, until it first waits. The scope keeps a panic whose handle was
-    /// dropped, and throws it at its end.
+    /// Runs `function` as a task of this scope: at once, until it first waits. A panic whose handle was dropped cancels the
+    /// scope, which throws it at its end.
     pub fn spawn<F, T>(&'scope self, function: F) -> Task<'scope, T>
     where
         F: FnOnce() -> T + 'scope,
@@ -172,27 +181,27 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         let argument: *mut Start<'scope, 'env, F, T> = &mut *start;
         // SAFETY: 1. the block is open: `'scope` ends before `run` closes it. 2. `base` moves the start out before it
         // can wait, and it never unwinds. 3. What the closure borrows outlives `'scope`.
-        unsafe { sys::qj_ac_ffi_async_in(self.block.get(), base::<F, T>, argument.cast()) };
-        Task { packet, scope: &self.panic }
+        unsafe { sys::qj_ac_ffi_async_in(self.failures.block.get(), base::<F, T>, argument.cast()) };
+        Task { packet, scope: &self.failures }
     }
 
     /// Cancels the scope and the scopes below it up to shields. Cancellation is cooperative: waits return [`Canceled`],
     /// present and future ones; no task is killed.
     pub fn cancel(&self) {
         // SAFETY: a `&Scope` exists only while its block is open.
-        unsafe { sys::qj_ac_cancel(self.block.get()) };
+        unsafe { sys::qj_ac_cancel(self.failures.block.get()) };
     }
 
     /// Cancels the scope after a time unless it has ended. A second call replaces the first.
     pub fn deadline(&self, after: Duration) {
         // SAFETY: a `&Scope` exists only while its block is open.
-        unsafe { sys::qj_ac_deadline(self.block.get(), nanoseconds(after)) };
+        unsafe { sys::qj_ac_deadline(self.failures.block.get(), nanoseconds(after)) };
     }
 
     /// Whether the deadline cancelled the scope.
     pub fn expired(&self) -> bool {
         // SAFETY: a `&Scope` exists only while its block is open.
-        unsafe { sys::qj_ac_ffi_expired(self.block.get()) != 0 }
+        unsafe { sys::qj_ac_ffi_expired(self.failures.block.get()) != 0 }
     }
 }
 
@@ -200,7 +209,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
 /// [`Task::join`] returns.
 pub struct Task<'scope, T> {
     packet: Rc<Packet<T>>,
-    scope: &'scope RefCell<Option<Panic>>,
+    scope: &'scope Failures,
 }
 
 impl<T> Task<'_, T> {
@@ -227,7 +236,7 @@ impl<T> Task<'_, T> {
 impl<T> Drop for Task<'_, T> {
     fn drop(&mut self) {
         if let Some(Err(panic)) = self.packet.result.take() {
-            keep_first(self.scope, panic);
+            self.scope.fail(panic);
         }
     }
 }

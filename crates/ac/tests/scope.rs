@@ -365,3 +365,31 @@ fn wakers_outlive_threads() {
     assert_eq!(thread.join().expect("no panic"), Err(Canceled));
     signal.raise();
 }
+
+/// A failure ends the siblings, unless the handle decides about it.
+#[test]
+fn a_task_that_panics_cancels_its_siblings() {
+    let ended = Cell::new(0);
+    let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        scope(|scope| {
+            scope.spawn(|| {
+                assert_eq!(sleep(std::time::Duration::from_secs(3600)), Err(Canceled));
+                ended.set(ended.get() + 1);
+            });
+            scope.spawn(|| {
+                yield_now().expect("not cancelled yet");
+                panic!("failed");
+            });
+        });
+    }));
+    assert_eq!(panic.expect_err("the scope throws").downcast_ref(), Some(&"failed"));
+    assert_eq!(ended.get(), 1);
+    scope(|scope| {
+        let failing = scope.spawn(|| {
+            yield_now().expect("not cancelled");
+            panic!("joined");
+        });
+        assert!(failing.join().is_err());
+        assert!(yield_now().is_ok(), "a panic that is joined is the caller's");
+    });
+}

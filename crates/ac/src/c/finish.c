@@ -133,6 +133,13 @@ void qj_ac_cancel(struct qj_ac_finish *block) {
     cancel(block);
 }
 
+void qj_ac_fail(int error) {
+    struct qj_ac_finish *home = qj_ac__thread.current->home;
+    if (home == NULL) qj_ac__fatal("qj_ac_fail() outside of all tasks: no block would be cancelled");
+    if (home->error == 0) home->error = error;
+    cancel(home);
+}
+
 /* ---- deadlines ---- */
 
 static void on_deadline(struct qj_ac_timer *timer) {

@@ -21,6 +21,7 @@ const C: &[&str] = &[
     "converted",
     "scope",
     "few_stacks",
+    "failing",
     "reach",
     "aligned",
     "ended",

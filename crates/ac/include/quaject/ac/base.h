@@ -112,7 +112,7 @@ struct qj_ac_finish {
     struct qj_ac_task *waiter;   /* the owner, at the end of the block */
     struct qj_ac_finish *up;
     uint32_t state;              /* QJ_AC_BLOCK_... */
-    uint32_t reserved;
+    int32_t error;               /* of qj_ac_fail(), by the first task that failed */
     void *failure;               /* first exception (C++) or panic (Rust) of a task that had waited */
     struct qj_ac_finish *children, *sibling_next, *sibling_prev;
     struct qj_ac_cancel_item *items;

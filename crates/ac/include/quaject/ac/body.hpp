@@ -1,6 +1,7 @@
 /* DO_FINISH and ASYNC for C++17: a guard that joins on every exit from its scope, and callables moved onto the task's
  * stack. An exception leaves a task that has never waited through the stack switch, as it would leave a call; that of a
- * task that has waited is stored, and the first one is rethrown at the end of the block.
+ * task that has waited is stored, cancels the block, so that the other tasks end early, and the first one is rethrown at
+ * the end of the block.
  *
  * Each task has exceptions of its own, as each thread has: it may wait inside a `catch`, and in a destructor that runs because of
  * an exception. A task that is started inside a `catch` does not see the exception that is handled there (`throw;`,
@@ -35,6 +36,7 @@ template <class F> void run(void *callable) {
     }
     struct qj_ac_finish *home = qj_ac__thread.current->home;
     if (home->failure == nullptr) home->failure = new std::exception_ptr(std::move(thrown));
+    qj_ac_cancel(home);
 }
 
 } // namespace detail

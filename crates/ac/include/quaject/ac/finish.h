@@ -21,6 +21,7 @@ QJ_AC_INLINE void qj_ac_finish_begin(struct qj_ac_finish *block) {
     block->waiter = NULL;
     block->up = task->finish;
     block->state = 0;
+    block->error = 0;
     block->failure = NULL;
     block->children = NULL;
     block->items = NULL;
@@ -71,6 +72,13 @@ void qj_ac_deadline(struct qj_ac_finish *block, uint64_t after_ns);
 QJ_AC_INLINE int qj_ac_expired(const struct qj_ac_finish *block) {
     return (block->state & QJ_AC_BLOCK_EXPIRED) != 0;
 }
+
+/* The running task has failed: cancels the block in which it was started, so that its siblings end early, and stores
+ * `error`, not 0, unless another task has failed before. The task goes on, and should return. An exception that leaves
+ * a task in C++, and a panic in Rust, do the same. */
+void qj_ac_fail(int error);
+/* The error of the first task that failed; 0 if none has. May also be called after the block. */
+QJ_AC_INLINE int qj_ac_failure(const struct qj_ac_finish *block) { return block->error; }
 
 /* Registers `item->run(item->argument)` to be called when the innermost open block is cancelled. If it is cancelled
  * already, returns QJ_AC_CANCELED and registers nothing. */
