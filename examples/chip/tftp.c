@@ -148,6 +148,10 @@ void fileC_put(const fileC_message *message)
         /* Interrupts remain enabled during the wait. */
         for (const int64_t erased = board_now() + ERASE_NS; board_now() < erased;) {}
         break;
+    case fileCallT_size:
+        reply.v1.tag = fileReplyT_size;
+        reply.v1.as.size = sizes[current];
+        break;
     case fileCallT_read:
         at = call->as.read.at < sizes[current] ? call->as.read.at : sizes[current];
         count = call->as.read.count < sizes[current] - at ? call->as.read.count : sizes[current] - at;

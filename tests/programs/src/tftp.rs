@@ -6,7 +6,7 @@ use quaject_test_support::random::Random;
 use quaject_test_support::{Effort, HANG_TIMEOUT, free_ports, is_udp_port_taken, quick_compiler, tool};
 use std::fs;
 use std::io::Write;
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -435,6 +435,146 @@ fn packets_that_are_no_answer_do_not_put_the_next_try_off_for_ever() {
             }
             assert!(beginning.elapsed() < HANG_TIMEOUT, "{engine}: sent again {} times", seen.len());
         }
+        bench.stop();
+    }
+}
+
+/// Sends a request until something answers: the answer, and where it comes from.
+fn request(bench: &Bench, socket: &UdpSocket, request: &[u8]) -> (Vec<u8>, SocketAddr) {
+    let started = Instant::now();
+    loop {
+        socket.send_to(request, ("127.0.0.1", bench.port)).expect("loopback takes it");
+        let mut packet = [0; 2_000];
+        if let Ok((length, from)) = socket.recv_from(&mut packet) {
+            return (packet[..length].to_vec(), from);
+        }
+        assert!(started.elapsed() < HANG_TIMEOUT, "the server does not answer");
+    }
+}
+
+/// Sends a packet until one of this beginning comes.
+fn exchange(socket: &UdpSocket, to: SocketAddr, sent: &[u8], wanted: &[u8]) -> Vec<u8> {
+    let started = Instant::now();
+    loop {
+        socket.send_to(sent, to).expect("loopback takes it");
+        let mut packet = [0; 2_000];
+        while let Ok((length, _)) = socket.recv_from(&mut packet) {
+            if packet[..length].starts_with(wanted) {
+                return packet[..length].to_vec();
+            }
+        }
+        assert!(started.elapsed() < HANG_TIMEOUT, "no {wanted:?} comes");
+    }
+}
+
+#[test]
+fn options_of_rfc_2349_are_acknowledged() {
+    for engine in engines() {
+        let mut bench = Bench::new();
+        let content = write(&bench.there("file"), 70_000);
+        bench.serve_esp(engine, None);
+        for (asked, answer) in [
+            (&b"octet\0tsize\x000\0"[..], &b"tsize\x0070000\0"[..]),
+            (b"octet\0TSIZE\x000\0timeout\x003\0blksize\x00512\0", b"blksize\x00512\0timeout\x003\0tsize\x0070000\0"),
+            (b"octet\0timeout\x005\0", b"timeout\x005\0"),
+            // A lost packet would cost more than the server waits, and is no number.
+            (b"octet\0timeout\x006\0tsize\x000\0", b"tsize\x0070000\0"),
+            (b"octet\0timeout\x00x\0tsize\x000\0", b"tsize\x0070000\0"),
+        ] {
+            let socket = listener();
+            let (oack, from) = request(&bench, &socket, &[b"\0\x01file\0", asked].concat());
+            assert_eq!(oack, [b"\0\x06", answer].concat(), "{engine}");
+            let block = exchange(&socket, from, &[0, 4, 0, 0], &[0, 3, 0, 1]);
+            assert_eq!(block[4..], content[..512], "{engine}");
+            socket.send_to(b"\0\x05\0\0enough\0", from).expect("loopback takes it");
+        }
+        // A put is told its own size; in netascii a file has no size before it is sent.
+        let socket = listener();
+        let (oack, from) = request(&bench, &socket, b"\0\x02new\0octet\0tsize\x0012345\0");
+        assert_eq!(oack, b"\0\x06tsize\x0012345\0", "{engine}");
+        socket.send_to(b"\0\x05\0\0enough\0", from).expect("loopback takes it");
+        let socket = listener();
+        let (block, from) = request(&bench, &socket, b"\0\x01file\0netascii\0tsize\x000\0");
+        assert_eq!(block[..4], [0, 3, 0, 1], "{engine}");
+        socket.send_to(b"\0\x05\0\0enough\0", from).expect("loopback takes it");
+        bench.stop();
+    }
+}
+
+/// Text in netascii.
+fn netascii(text: &[u8]) -> Vec<u8> {
+    text.iter()
+        .flat_map(|byte| match byte {
+            b'\n' => b"\r\n".to_vec(),
+            b'\r' => b"\r\0".to_vec(),
+            _ => vec![*byte],
+        })
+        .collect()
+}
+
+#[test]
+fn netascii_converts_line_ends_in_both_directions() {
+    for engine in engines() {
+        let mut bench = Bench::new();
+        bench.serve_esp(engine, None);
+        // Pairs before, across and after the ends of blocks of 512 bytes.
+        for (number, first) in [509, 510, 511, 512, 1_023].into_iter().enumerate() {
+            let mut text = vec![b'x'; 1_100];
+            for at in [0, first, first + 1, 1_099] {
+                text[at] = b'\n';
+            }
+            text[first + 2] = b'\r';
+            let sent = netascii(&text);
+            fs::write(bench.there("text"), &text).expect("the folder is writable");
+            let socket = listener();
+            let (mut block, from) = request(&bench, &socket, b"\0\x01text\0netascii\0");
+            let mut got = block[4..].to_vec();
+            while block.len() == 516 {
+                let ack = [0, 4, block[2], block[3]];
+                block = exchange(&socket, from, &ack, &[0, 3, block[2], block[3] + 1]);
+                got.extend_from_slice(&block[4..]);
+            }
+            socket.send_to(&[0, 4, block[2], block[3]], from).expect("loopback takes it");
+            assert!(got == sent, "{engine}, {first}: {} bytes of {}", got.len(), sent.len());
+
+            let name = format!("put{number}");
+            let socket = listener();
+            let (ack, from) = request(&bench, &socket, format!("\0\x02{name}\0NetASCII\0").as_bytes());
+            assert_eq!(ack, [0, 4, 0, 0], "{engine}");
+            let blocks = sent.chunks(512).chain((sent.len() % 512 == 0).then_some(&[][..]));
+            for (block, piece) in blocks.enumerate() {
+                let number = block as u8 + 1;
+                exchange(&socket, from, &[&[0, 3, 0, number][..], piece].concat(), &[0, 4, 0, number]);
+            }
+            assert_same(&bench.there(&name), &text, engine);
+        }
+        // A CR that is followed by neither LF nor NUL.
+        let socket = listener();
+        let (_, from) = request(&bench, &socket, b"\0\x02bad\0netascii\0");
+        exchange(&socket, from, b"\0\x03\0\x01a\rb", b"\0\x05\0\x04not netascii");
+        bench.stop();
+    }
+}
+
+#[test]
+fn transfers_whose_peers_are_silent_are_replaced() {
+    for engine in engines() {
+        let mut bench = Bench::new();
+        let content = write(&bench.there("file"), 700);
+        bench.serve_esp(engine, None);
+        let silent: Vec<UdpSocket> = (0..8).map(|_| listener()).collect();
+        let begun: Vec<SocketAddr> =
+            silent.iter().map(|socket| request(&bench, socket, b"\0\x01file\0octet\0").1).collect();
+        let started = Instant::now();
+        let socket = listener();
+        let (block, from) = request(&bench, &socket, b"\0\x01file\0octet\0");
+        assert_eq!(block[4..], content[..512], "{engine}");
+        let block = exchange(&socket, from, &[0, 4, 0, 1], &[0, 3, 0, 2]);
+        assert_eq!(block[4..], content[512..], "{engine}");
+        socket.send_to(&[0, 4, 0, 2], from).expect("loopback takes it");
+        // Without a replacement, the first transfer ends after 63 s.
+        assert!(started.elapsed() < Duration::from_secs(50), "{engine}: {:?}", started.elapsed());
+        assert!(begun.contains(&from), "{engine}");
         bench.stop();
     }
 }
