@@ -32,7 +32,7 @@ struct Rates {
 
 /// The order in which a medium delivers messages whatever their delays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Order {
+pub(crate) enum DeliveryOrder {
     /// A delayed message may be overtaken.
     Free,
     /// The messages of one connection, whose number is the first value of each, stay in order.
@@ -67,11 +67,11 @@ impl std::str::FromStr for FaultPlan {
 
 impl FaultPlan {
     /// The first fault of the plan that a medium of this order cannot have.
-    pub(crate) fn contradiction(&self, order: Order) -> Option<&'static str> {
+    pub(crate) fn contradiction(&self, order: DeliveryOrder) -> Option<&'static str> {
         let rates = [(self.rates.loss, "loss"), (self.rates.dup, "dup"), (self.rates.reorder, "reorder")];
         match order {
-            Order::Free => None,
-            Order::PerConnection => rates.iter().find(|(rate, _)| *rate > 0).map(|(_, name)| *name),
+            DeliveryOrder::Free => None,
+            DeliveryOrder::PerConnection => rates.iter().find(|(rate, _)| *rate > 0).map(|(_, name)| *name),
         }
     }
 }
@@ -135,7 +135,7 @@ pub(crate) fn time_ns(text: &str) -> Option<i64> {
 pub struct FaultInjector {
     rates: Rates,
     random: u64,
-    order: Order,
+    order: DeliveryOrder,
     /// By connection, if their messages stay in order: when the last message arrives.
     last_due_ns: BTreeMap<i128, i64>,
     /// Connections that the program has closed and the driver has not: their messages are dropped.
@@ -168,11 +168,11 @@ pub struct FaultCounts {
 impl FaultInjector {
     /// The medium of a channel. Different channels with one seed have different faults; the selector is not compared.
     pub fn new(faults: &FaultPlan, channel: &str) -> FaultInjector {
-        FaultInjector::with_order(faults, channel, Order::Free)
+        FaultInjector::with_order(faults, channel, DeliveryOrder::Free)
     }
 
     /// The medium of a channel whose driver keeps this order.
-    pub(crate) fn with_order(faults: &FaultPlan, channel: &str, order: Order) -> FaultInjector {
+    pub(crate) fn with_order(faults: &FaultPlan, channel: &str, order: DeliveryOrder) -> FaultInjector {
         let salt = channel
             .bytes()
             .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
@@ -191,7 +191,7 @@ impl FaultInjector {
     }
 
     /// A medium that only keeps the order.
-    pub(crate) fn without_faults(order: Order) -> FaultInjector {
+    pub(crate) fn without_faults(order: DeliveryOrder) -> FaultInjector {
         FaultInjector::with_order(&FaultPlan { selector: String::new(), rates: Rates::default() }, "", order)
     }
 
@@ -200,7 +200,7 @@ impl FaultInjector {
         // Always the same number of draws, so that an additional fault does not shift all the others.
         let (loss, dup, reorder, flip) = (self.draw(), self.draw(), self.draw(), self.draw());
         let (first, second, place) = (self.delay_ns(), self.delay_ns(), self.draw());
-        let cut = self.order == Order::Free && is_within(self.rates.cut_ns, now_ns);
+        let cut = self.order == DeliveryOrder::Free && is_within(self.rates.cut_ns, now_ns);
         if cut || loss < self.rates.loss {
             self.counts.lost += 1;
             return;
@@ -226,7 +226,7 @@ impl FaultInjector {
             self.counts.doubled += 1;
             self.hold(message.clone(), start_ns.saturating_add(second));
         }
-        if self.order == Order::PerConnection
+        if self.order == DeliveryOrder::PerConnection
             && let Some(connection) = connection_of(&message)
         {
             let last = self.last_due_ns.get(&connection).copied().unwrap_or(i64::MIN);
@@ -244,7 +244,7 @@ impl FaultInjector {
 
     /// Whether a connection with messages now is cut: its medium has `cut`, and keeps the order of connections.
     pub(crate) fn cuts(&self, now_ns: i64) -> bool {
-        self.order == Order::PerConnection && is_within(self.rates.cut_ns, now_ns)
+        self.order == DeliveryOrder::PerConnection && is_within(self.rates.cut_ns, now_ns)
     }
 
     /// A connection was cut.

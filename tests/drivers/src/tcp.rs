@@ -306,7 +306,7 @@ fn faults_keep_the_order_within_a_connection() {
 }
 
 #[test]
-fn a_cut_breaks_the_connections_that_it_meets() {
+fn a_cut_breaks_connections_with_messages() {
     for engine in engines() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (_, port) = socket_and_port();

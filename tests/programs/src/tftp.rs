@@ -541,7 +541,7 @@ fn netascii_converts_line_ends_in_both_directions() {
             let socket = listener();
             let (ack, from) = request(&bench, &socket, format!("\0\x02{name}\0NetASCII\0").as_bytes());
             assert_eq!(ack, [0, 4, 0, 0], "{engine}");
-            let blocks = sent.chunks(512).chain((sent.len() % 512 == 0).then_some(&[][..]));
+            let blocks = sent.chunks(512).chain((sent.len().is_multiple_of(512)).then_some(&[][..]));
             for (block, piece) in blocks.enumerate() {
                 let number = block as u8 + 1;
                 exchange(&socket, from, &[&[0, 3, 0, number][..], piece].concat(), &[0, 4, 0, number]);
@@ -557,7 +557,7 @@ fn netascii_converts_line_ends_in_both_directions() {
 }
 
 #[test]
-fn transfers_whose_peers_are_silent_are_replaced() {
+fn transfers_with_silent_peers_give_way_to_new_ones() {
     for engine in engines() {
         let mut bench = Bench::new();
         let content = write(&bench.there("file"), 700);

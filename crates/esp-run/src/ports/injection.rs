@@ -5,7 +5,7 @@ use crate::binding::{DeviceEndpoint, Driver};
 use crate::drivers::devices::Flow;
 use crate::drivers::input::InputState;
 use crate::error::{HostCode, HostError};
-use crate::fault_injection::{self, FaultInjector, FaultPlan, Order};
+use crate::fault_injection::{self, DeliveryOrder, FaultInjector, FaultPlan};
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Boundary, ChannelId, Program};
 
@@ -164,7 +164,7 @@ pub(super) fn injectors(
     // faults are only those of the other channel.
     for index in 0..injectors.len() {
         let is_faulty = drivers[index].as_ref().is_some_and(|driver| {
-            order_of(driver) == Order::PerConnection
+            order_of(driver) == DeliveryOrder::PerConnection
                 && drivers
                     .iter()
                     .zip(&injectors)
@@ -172,16 +172,16 @@ pub(super) fn injectors(
         });
         let channel = &program.channels[index];
         if is_faulty && injectors[index].is_none() && channel.boundary == Boundary::FromEnvironment {
-            injectors[index] = Some(FaultInjector::without_faults(Order::PerConnection));
+            injectors[index] = Some(FaultInjector::without_faults(DeliveryOrder::PerConnection));
         }
     }
     Ok(injectors)
 }
 
 /// The order that the medium of a driver keeps.
-fn order_of(driver: &Driver) -> Order {
+fn order_of(driver: &Driver) -> DeliveryOrder {
     match driver {
-        Driver::Device(DeviceEndpoint::Tcp(_)) => Order::PerConnection,
-        Driver::Device(_) | Driver::Text(_) | Driver::Bytes(_) | Driver::Timer { .. } => Order::Free,
+        Driver::Device(DeviceEndpoint::Tcp(_)) => DeliveryOrder::PerConnection,
+        Driver::Device(_) | Driver::Text(_) | Driver::Bytes(_) | Driver::Timer { .. } => DeliveryOrder::Free,
     }
 }

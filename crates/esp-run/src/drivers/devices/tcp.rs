@@ -15,8 +15,8 @@
 //! dropped; without `failed`, a broken connection is reported as `closed`.
 //!
 //! What arrived on an older connection is read before what arrived on a newer one, so that a client that closes its
-//! connection and connects again is heard in this order. After `close` the driver still writes what the program has sent,
-//! and waits for the end of the peer, for a bounded time.
+//! connection and connects again is heard in this order. After `close` the driver still writes what the program has
+//! sent, and waits for the end of the peer, for a bounded time.
 
 use super::{Device, Ends, Flow, Received};
 use crate::binding::SocketEndpoint;
