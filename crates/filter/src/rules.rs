@@ -11,7 +11,7 @@ use crate::bpf::Program;
 use crate::candidates::{is_keyword, is_of_language};
 use crate::ir::Filter;
 use crate::pcap::{Pcap, PcapError, Target, divide};
-use crate::xdp::XdpError;
+use crate::xdp::{XdpError, XdpProblem};
 use quaject_diagnostic::span::Span;
 use quaject_diagnostic::{Code, Diagnostic, Severity};
 use std::collections::HashMap;
@@ -47,6 +47,8 @@ pub enum RuleCode {
     UnsupportedLinkType,
     /// The program of an expression reads scratch memory that it has not written.
     Undefined,
+    /// The rules up to this one are more than an XDP program can have.
+    Oversized,
 }
 
 impl Code for RuleCode {
@@ -59,6 +61,7 @@ impl Code for RuleCode {
             RuleCode::Unbounded => "F0105",
             RuleCode::UnsupportedLinkType => "F0106",
             RuleCode::Undefined => "F0107",
+            RuleCode::Oversized => "F0108",
         }
     }
 
@@ -68,7 +71,8 @@ impl Code for RuleCode {
             | RuleCode::DuplicateName
             | RuleCode::InvalidExpression
             | RuleCode::Unbounded
-            | RuleCode::UnsupportedLinkType => Severity::Error,
+            | RuleCode::UnsupportedLinkType
+            | RuleCode::Oversized => Severity::Error,
             RuleCode::Unsatisfiable | RuleCode::Undefined => Severity::Warning,
         }
     }
@@ -185,7 +189,11 @@ fn is_about_link_type(message: &str) -> bool {
 impl XdpError {
     /// The error as a diagnostic about the rule of the filter.
     pub fn diagnostic(&self, rule: &Rule) -> RuleDiagnostic {
-        Diagnostic::new(RuleCode::Unbounded, rule.span, self.to_string()).help(self.help())
+        let code = match self.problem {
+            XdpProblem::Loop => RuleCode::Unbounded,
+            XdpProblem::TooLong => RuleCode::Oversized,
+        };
+        Diagnostic::new(code, rule.span, self.to_string()).help(self.help())
     }
 }
 

@@ -19,16 +19,39 @@ use std::fmt::Write as _;
 /// The limit on offsets: the verifier allows two additions of this size to a packet pointer.
 pub const REACH: u64 = 0x7fff;
 
+/// The limit on checks: comparisons, and tests that a load is inside the frame. The verifier follows every path, and
+/// keeps at most 8192 branches of one path; with twice as many instructions for each, jumps stay in the range of 16
+/// bits.
+pub const MAX_CHECKS: usize = 4096;
+
+/// Why a filter cannot be compiled for XDP.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum XdpProblem {
+    /// It is a program with loops.
+    Loop,
+    /// With it, the filters have more than [`MAX_CHECKS`] checks.
+    TooLong,
+}
+
 /// A filter that cannot be compiled for XDP.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct XdpError {
     /// The index of the filter, from zero.
     pub filter: usize,
+    /// The cause.
+    pub problem: XdpProblem,
 }
 
 impl fmt::Display for XdpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "XDP programs are generated without loops, and this filter has one")
+        match self.problem {
+            XdpProblem::Loop => write!(f, "XDP programs are generated without loops, and this filter has one"),
+            XdpProblem::TooLong => write!(
+                f,
+                "with this filter, the program has more than {MAX_CHECKS} checks: the kernel's verifier cannot follow it"
+            ),
+        }
     }
 }
 
@@ -37,7 +60,10 @@ impl std::error::Error for XdpError {}
 impl XdpError {
     /// The help text.
     pub fn help(&self) -> &'static str {
-        "leave out `protochain`, or name the headers that may come"
+        match self.problem {
+            XdpProblem::Loop => "leave out `protochain`, or name the headers that may come",
+            XdpProblem::TooLong => "export fewer rules; `qj filter --xdp` applies any number of them by AF_XDP",
+        }
     }
 }
 
@@ -45,7 +71,9 @@ const BEFORE: &str = r#"#include <linux/bpf.h>
 #include <linux/types.h>
 
 #define QJ_INLINE static inline __attribute__((always_inline))
-/* Keeps the compiler from looking behind a value: the verifier has to see the bound that was just checked. */
+/* Keeps the compiler from looking behind a value: the verifier has to see the bound that was just checked. Each check of
+   the length has a pointer of its own: the compiler would keep the outcome of an earlier one, as a bit that means nothing
+   to the verifier. */
 #define QJ_HIDE(value) __asm__ volatile("" : "+r"(value))
 #define QJ_1(at) ((__u32)*(const __u8 *)(at))
 #define QJ_2(at) ((__u32)__builtin_bswap16(*(const __u16 *)(at)))
@@ -90,7 +118,7 @@ char qj_license[] __attribute__((section("license"), used)) = "Dual MIT/GPL";
 /// C for these filters, the first with the highest priority. Names appear in comments only.
 ///
 /// # Errors
-/// [`XdpError`] if a filter is a program with loops.
+/// [`XdpError`] if a filter is a program with loops, or the kernel could not load so many checks.
 pub fn source(filters: &[(&str, &Filter)]) -> Result<String, XdpError> {
     let mut text = String::new();
     let _ = writeln!(
@@ -99,7 +127,9 @@ pub fn source(filters: &[(&str, &Filter)]) -> Result<String, XdpError> {
         filters.len()
     );
     text.push_str(BEFORE);
+    let mut checks = 0;
     for (number, (name, filter)) in filters.iter().enumerate() {
+        let written = text.len();
         let name: String = name.chars().map(|own| if own == '*' || own.is_control() { ' ' } else { own }).collect();
         let _ = writeln!(text, "\n/* {name} */");
         let _ = writeln!(text, "QJ_INLINE int qj_rule_{number}(const __u8 *data, const __u8 *end) {{");
@@ -112,7 +142,11 @@ pub fn source(filters: &[(&str, &Filter)]) -> Result<String, XdpError> {
                 text.push_str("    return 0;\n}\n");
             }
             Filter::Program(own) if own.is_acyclic() => program(&mut text, own),
-            Filter::Program(_) => return Err(XdpError { filter: number }),
+            Filter::Program(_) => return Err(XdpError { filter: number, problem: XdpProblem::Loop }),
+        }
+        checks += text[written..].matches("if (").count();
+        if checks > MAX_CHECKS {
+            return Err(XdpError { filter: number, problem: XdpProblem::TooLong });
         }
     }
     text.push_str("\nQJ_INLINE __u32 qj_rule(const __u8 *data, const __u8 *end) {\n    (void)data, (void)end;\n");
@@ -137,7 +171,8 @@ impl CWriter<'_> {
     }
 
     fn conjunction(&mut self, conjunction: &Conjunction) {
-        self.text.push_str("    do {\n");
+        self.text
+            .push_str("    do {\n        const __u8 *start = data;\n        QJ_HIDE(start);\n        (void)start;\n");
         for test in conjunction.tests() {
             self.test(test);
         }
@@ -177,7 +212,7 @@ impl CWriter<'_> {
     /// The pointer for a base.
     fn base(&mut self, base: &Base) -> String {
         if *base == Base::START {
-            return "data".to_owned();
+            return "start".to_owned();
         }
         if let Some(at) = self.bases.iter().position(|own| own == base) {
             return format!("base_{at}");
@@ -196,7 +231,7 @@ impl CWriter<'_> {
         self.line(format_args!("if (offset_{at} > {REACH}) break;"));
         self.line(format_args!("QJ_HIDE(offset_{at});"));
         self.line(format_args!("offset_{at} &= {REACH};"));
-        self.line(format_args!("const __u8 *base_{at} = data + offset_{at};"));
+        self.line(format_args!("const __u8 *base_{at} = start + offset_{at};"));
         self.line(format_args!("QJ_HIDE(base_{at});"));
         format!("base_{at}")
     }
@@ -206,6 +241,7 @@ impl CWriter<'_> {
 fn program(text: &mut String, program: &Program) {
     text.push_str("    __u32 a = 0, x = 0, m[16] = {0};\n    __u64 o = 0;\n    const __u8 *p = data;\n");
     text.push_str("    (void)a, (void)x, (void)m, (void)o, (void)p;\n");
+    const START: &str = "p = data; QJ_HIDE(p);";
     let operations = program.operations();
     let operand = |operand: &Operand| match operand {
         Operand::Constant(k) => format!("{k:#x}u"),
@@ -213,12 +249,12 @@ fn program(text: &mut String, program: &Program) {
     };
     let there = |base: &str, end: u64| format!("if ({base} + {end} > end) return 0;");
     for (at, operation) in operations.iter().enumerate() {
-        let load = |size: &Size, k: u32| format!("a = QJ_{}(data + {k});", size.bytes());
+        let load = |size: &Size, k: u32| format!("a = QJ_{}(p + {k});", size.bytes());
         let line = match operation {
             Operation::LoadConstant(k) => format!("a = {k:#x}u;"),
             Operation::LoadAbsolute(size, k) => match u64::from(*k) + u64::from(size.bytes()) {
                 end if end > REACH => "return 0;".to_owned(),
-                end => format!("{} {}", there("data", end), load(size, *k)),
+                end => format!("{START} {} {}", there("p", end), load(size, *k)),
             },
             // The sum stays below 2^33.
             Operation::LoadIndirect(size, k) => format!(
@@ -234,7 +270,7 @@ fn program(text: &mut String, program: &Program) {
             Operation::IndexMemory(k) => format!("x = m[{k}];"),
             Operation::IndexHeader(k) => match u64::from(*k) + 1 {
                 end if end > REACH => "return 0;".to_owned(),
-                end => format!("{} x = (QJ_1(data + {k}) & 15) << 2;", there("data", end)),
+                end => format!("{START} {} x = (QJ_1(p + {k}) & 15) << 2;", there("p", end)),
             },
             Operation::Store(k) => format!("m[{k}] = a;"),
             Operation::StoreIndex(k) => format!("m[{k}] = x;"),

@@ -1,15 +1,19 @@
 //! Rules as C for XDP: what clang makes of them says of random packets what the interpreter of filters says, in a
 //! machine that knows no kernel and, where it is permitted, in the kernel, whose verifier has to accept it first.
-#![cfg(all(feature = "fuzz", target_os = "linux", target_endian = "little"))]
+#![cfg(all(feature = "fuzz", feature = "pcap", target_os = "linux", target_endian = "little"))]
 
 use object::{Object, ObjectSection};
 use quaject_filter::fuzz::{Random, filters, packets};
+use quaject_filter::xdp::XdpProblem;
 use quaject_filter::{Expression, Filter, Packet, Scope, xdp};
 use quaject_test_support::{Effort, tool};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::process::Command;
+use system::pcap;
+
+mod system;
 
 /// Programs around the rules: one for the kernel, one for memory that begins with a length. The number of the rule is
 /// their result.
@@ -163,6 +167,132 @@ fn exported_rules_mean_what_filters_mean() {
     }
     println!("{found} packets with a rule, {missed} without; the kernel's answer {asked} times");
     assert!(found > missed / 20 && missed > found / 20, "one answer only proves nothing: {found}, {missed}");
+}
+
+/// A program of this machine: reads lengths and packets, prints rules.
+const NATIVE: &str = r#"
+#define QJ_RULES_ONLY
+#include "rules.c"
+#include <stdio.h>
+int main(void) {
+    static __u8 packet[1 << 16];
+    for (__u32 length; fread(&length, sizeof length, 1, stdin) == 1;) {
+        if (fread(packet, 1, length, stdin) != length) return 1;
+        printf("%u\n", qj_rule(packet, packet + length));
+    }
+}
+"#;
+
+/// The rules of packets, as the same C says that is compiled for this machine.
+fn natively(filters: &[Filter], packets: &[Vec<u8>]) -> Vec<u64> {
+    let named: Vec<(&str, &Filter)> = filters.iter().map(|filter| ("rule", filter)).collect();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let write = |name: &str, content: &[u8]| std::fs::write(folder.path().join(name), content).expect("it is writable");
+    write("rules.c", xdp::source(&named).expect("it was accepted").as_bytes());
+    write("native.c", NATIVE.as_bytes());
+    let input: Vec<u8> =
+        packets.iter().flat_map(|packet| [&(packet.len() as u32).to_le_bytes()[..], packet].concat()).collect();
+    write("packets", &input);
+    let command = "clang -O1 -w native.c -o native && ./native < packets";
+    let output = Command::new("sh").args(["-c", command]).current_dir(folder.path()).output().expect("sh runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).expect("numbers are text");
+    text.lines().map(|line| line.parse().expect("a number")).collect()
+}
+
+/// Rules as they are written for firewalls.
+fn rule(random: &mut Random) -> String {
+    let (host, port, length) = (random.below(256), random.below(65_536), random.below(1_500));
+    let two = [random.below(65_536), random.below(65_536)];
+    let (low, high) = (two[0].min(two[1]), two[0].max(two[1]));
+    let term = match random.below(16) {
+        0 => format!("host 10.0.0.{host}"),
+        1 => format!("ip net 192.168.{host}.0/24"),
+        2 => format!("udp src port {port}"),
+        3 => format!("tcp dst port {port}"),
+        4 => format!("ip[4:2] & 0x0fff >= {length} and ip[4:2] & 0x0fff <= {}", length + 7),
+        5 => format!("tcp portrange {low}-{high}"),
+        6 => format!("ip6 host fe80::{host}"),
+        7 => "tcp[tcpflags] & (tcp-syn|tcp-fin) != 0".to_owned(),
+        8 => format!("vlan {host} and ip"),
+        9 => "icmp[icmptype] = icmp-echo".to_owned(),
+        10 => format!("len > {length}"),
+        11 => format!("tcp[((tcp[12:1] & 0xf0) >> 2):4] = 0x{host:08x}"),
+        12 => format!("ip[(ip[0] & 0xf) << 2] + ip[9] = {host}"),
+        13 => format!("port {port} and not net 10.0.0.0/8"),
+        14 => "ip6 and not udp".to_owned(),
+        _ => format!("ether[{}] ^ {host} = ether[{}]", random.below(60), random.below(60)),
+    };
+    match random.below(6) {
+        0 => format!("not ({term})"),
+        1 => format!("({term}) or ({})", rule(random)),
+        2 => format!("({term}) and ({})", rule(random)),
+        _ => term,
+    }
+}
+
+/// The verifier follows every path of a set; what it refuses is refused before, with a reason.
+#[test]
+fn sets_of_written_rules_pass_the_verifier() {
+    let Some(pcap) = pcap() else { return };
+    if tool(&["clang"]).is_none() {
+        return;
+    }
+    let kernel = kernel_takes_programs();
+    let (mut loaded, mut refused) = (0, 0);
+    for seed in 0..Effort::wanted().pick(4, 24, 1_000) {
+        let mut random = Random::new(seed);
+        let rules: Vec<String> = (0..1 + random.below(50)).map(|_| rule(&mut random)).collect();
+        let filter = |rule: &String| pcap.compile(rule, 1).map(|program| Filter::of_program(&program));
+        let filters: Vec<Filter> = rules.iter().map(|rule| filter(rule).expect("libpcap knows the rule")).collect();
+        let named: Vec<(&str, &Filter)> = filters.iter().map(|filter| ("rule", filter)).collect();
+        if xdp::source(&named).is_err() {
+            refused += 1;
+            continue;
+        }
+        let compiled = compiled(&filters);
+        let program = kernel.then(|| {
+            load(&compiled.kernel)
+                .unwrap_or_else(|(error, said)| panic!("set {seed}: the verifier: {error}\n{rules:#?}\n{said}"))
+        });
+        loaded += 1;
+        let packets: Vec<Vec<u8>> = (0..20).flat_map(|_| packets(&mut random)).collect();
+        for (packet, native) in packets.iter().zip(natively(&filters, &packets)) {
+            let rule = expected(&filters, packet);
+            assert_eq!(native, rule, "set {seed}: {packet:02x?}\n{rules:#?}");
+            if let Some(program) = program.as_ref().filter(|_| packet.len() >= 14) {
+                let of_kernel = in_kernel(program, packet).expect("it was loaded");
+                assert_eq!(of_kernel, rule, "the kernel, set {seed}: {packet:02x?}\n{rules:#?}");
+            }
+        }
+    }
+    println!("{loaded} sets loaded, {refused} refused");
+    assert!(loaded > refused, "{loaded} {refused}");
+}
+
+/// The longest sets that are exported pass the verifier; longer ones are refused at the rule that is too much.
+#[test]
+fn the_longest_sets_pass_the_verifier() {
+    let Some(pcap) = pcap() else { return };
+    if tool(&["clang"]).is_none() {
+        return;
+    }
+    let kernel = kernel_takes_programs();
+    let host = |host: usize| format!("host 10.0.{}.{}", host / 250, host % 250);
+    let sums = |host: usize| format!("ip[{}] + ip[{}] = {}", host % 40, host % 31, host % 256);
+    for rule in [&host as &dyn Fn(usize) -> String, &sums] {
+        let filter = |number| Filter::of_program(&pcap.compile(&rule(number), 1).expect("libpcap knows the rule"));
+        let mut filters: Vec<Filter> = (0..4096).map(filter).collect();
+        let named: Vec<(&str, &Filter)> = filters.iter().map(|filter| ("rule", filter)).collect();
+        let error = xdp::source(&named).expect_err("there are too many");
+        assert_eq!(error.problem, XdpProblem::TooLong);
+        assert!(error.filter > 40, "{error:?}");
+        filters.truncate(error.filter);
+        let compiled = compiled(&filters);
+        if kernel {
+            load(&compiled.kernel).unwrap_or_else(|(error, said)| panic!("{}: {error}\n{said}", rule(1)));
+        }
+    }
 }
 
 #[test]
