@@ -112,7 +112,7 @@ fn from_text(pcap: &Pcap) {
     }
     let text = texts.iter().map(|text| format!("({text})")).collect::<Vec<_>>().join(" or ");
     let begun = thread_seconds();
-    let merged = pcap.compile(&text, 1).map(|program| program.operations().len());
+    let merged = pcap.compile_optimized(&text, &crate::ETHERNET).map(|program| program.operations().len());
     let theirs = (thread_seconds() - begun) * 1e3;
     let (parse, rest) = (median(&parse), median(&rest));
     println!("  libpcap one by one {parse:8.2}   from programs to a classifier {rest:8.2}");

@@ -9,7 +9,8 @@ mod rules;
 
 use limit::{Limit, Tuple};
 use quaject_bench_harness::median;
-use quaject_filter::pcap::{Pcap, Prepared};
+use quaject_filter::link::LinkLayer;
+use quaject_filter::pcap::{Pcap, Prepared, Target};
 use quaject_filter::{Classifier, Expression, Filter, Match, Packet, Reader, Scope, View};
 use std::hint::black_box;
 use std::time::Instant;
@@ -21,6 +22,8 @@ pub const LENGTH: usize = 60;
 pub const STRIDE: usize = 64;
 /// Passes in turn.
 const ROUNDS: usize = 11;
+/// What the expressions are about.
+const ETHERNET: Target = Target { link: LinkLayer::native(1), netmask: None };
 
 /// Which fields filters differ in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -168,12 +171,12 @@ fn packets(pcap: &Pcap, workload: Workload, filters: usize) {
     let programs: Vec<_> = tuples
         .iter()
         .take(1000)
-        .map(|tuple| pcap.compile(&expression(tuple), 1).expect("libpcap knows the expression"))
+        .map(|tuple| pcap.compile_optimized(&expression(tuple), &ETHERNET).expect("libpcap knows the expression"))
         .collect();
     let oracles: Vec<_> = programs.iter().filter_map(|program| pcap.prepare(program)).collect();
     let merged = (2..=100).contains(&filters).then(|| {
         let text = tuples.iter().map(|tuple| format!("({})", expression(tuple))).collect::<Vec<_>>().join(" or ");
-        pcap.compile(&text, 1).expect("libpcap knows the expression")
+        pcap.compile_optimized(&text, &ETHERNET).expect("libpcap knows the expression")
     });
     let merged = merged.as_ref().and_then(|program| pcap.prepare(program));
     let jit = (filters <= 1000).then(|| peers::Bpf::new(&programs));

@@ -204,6 +204,50 @@ error[F0103]: [..]
 "#]]);
 }
 
+/// However many signals come, what was read is kept: of a pipe that stays open, and of a file.
+#[cfg(target_os = "linux")]
+#[test]
+fn signals_keep_the_packets_before_them() {
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+    let Some(folder) = folder() else { return };
+    let mut child = Command::new(env!("CARGO_BIN_EXE_qj"))
+        .args(["filter", "-f", "rules.txt", "-r", "-", "--split", "out"])
+        .current_dir(folder.path(""))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("qj starts");
+    let mut input = child.stdin.take().expect("it is a pipe");
+    let whole = pcap(&packets());
+    // The last packet is not complete yet.
+    input.write_all(&whole[..whole.len() - 1]).expect("qj reads");
+    let out = folder.path("out");
+    let files = |out: &std::path::Path| std::fs::read_dir(out).map_or(0, Iterator::count);
+    // The temporary files of three rules.
+    while files(&out) < 3 && child.try_wait().expect("it is a child").is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let signal = |name: &str| {
+        let kill = format!("kill -{name} {}", child.id());
+        // A signal after its end finds no process.
+        let _ = Command::new("sh").args(["-c", &kill]).stderr(Stdio::null()).status().expect("sh runs");
+    };
+    signal("INT");
+    signal("INT");
+    signal("TERM");
+    let output = child.wait_with_output().expect("it ends");
+    drop(input);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("`standard input` was read up to packet 5: a signal arrived"), "{said}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "2  web.pcap\n1  dns.pcap\n1  line-4.pcap\n");
+    assert_eq!(files(&out), 3);
+    let again = folder.qj("filter -f rules.txt -r out/web.pcap --count").assert().success();
+    again.stdout_eq("2  web\n0  dns\n2  line-4\n");
+}
+
 /// The standard error of a command that fails: JSON values, one per line.
 fn json_lines(folder: &Folder, arguments: &str) -> Vec<Value> {
     let output = folder.qj(arguments).output().expect("qj runs");
@@ -404,6 +448,7 @@ fn during(folder: &Folder, interface: &str, arguments: &str, meanwhile: &str) ->
     }
     let script = format!(
         "ip link set lo up; ip tuntap add qjtap mode tap && ip link set qjtap up || exit 1\n\
+         ip link add qjveth type veth peer name qjpeer && ip link set qjpeer up && ip link set qjveth up || exit 1\n\
          rm -f said\n\
          $QJ filter -f rules.txt -i {interface} {arguments} 2> said & listener=$!\n\
          for i in $(seq 600); do grep -qs listening said && break; sleep 0.05; done\n\
@@ -450,6 +495,12 @@ fn missing_and_removed_interfaces_are_errors() {
         said.contains("error[H0405]: `qjtap` after packet ") && said.contains("\nhelp: the packets before"),
         "{said}"
     );
+    // libpcap waits for an interface that is down, and is not notified when it is removed meanwhile. A second interface
+    // that comes and goes is another one.
+    let vanishes = "ip link set qjveth down; ip link del qjtap; sleep 0.5; ip link del qjveth";
+    let Some((printed, said)) = during(&folder, "qjveth", "--split all", vanishes) else { return };
+    assert!(printed.ends_with("status 1\n"), "{printed}{said}");
+    assert!(said.contains("error[H0405]: `qjveth` after packet "), "{said}");
     let absent = folder.qj("filter -f rules.txt -i nosuch0 --count");
     absent.assert().code(1).stderr_eq(str![[r#"
 error[H0405]: cannot listen to `nosuch0`: [..]
