@@ -18,6 +18,15 @@
 //! });
 //! assert_eq!(log.get_mut().len(), 3);
 //! ```
+//!
+//! # What tasks share
+//!
+//! The tasks of a thread share its thread-locals, and a wait ([`yield_now`], [`sleep`], [`block_on`], [`Task::join`],
+//! the end of a [`scope`]) lets others run. Do not wait while a value is installed in a thread-local for the time of a
+//! call (scoped thread-locals, `LocalKey::set` with a restore): restores would run in another order than last in, first
+//! out, and code that relies on that order to hand out references is unsound under tasks. Neither wait while a
+//! destructor runs because of a panic: `std::thread::panicking()` is then true for the other tasks too, and a `Mutex`
+//! that one of them unlocks is poisoned.
 
 /// The examples of the README are tests.
 #[cfg(doctest)]

@@ -43,8 +43,8 @@ struct Failures {
 }
 
 impl Failures {
-    /// Cancels the scope, as a task of it has failed, and keeps the panic if it is the first. Otherwise it is dropped; a
-    /// panic of that drop is forgotten.
+    /// Cancels the scope, as a task of it has failed, and keeps the panic if it is the first. Otherwise it is dropped;
+    /// a panic of that drop is forgotten.
     fn fail(&self, panic: Panic) {
         // SAFETY: tasks, and handles of the lifetime of the scope, exist only while its block is open.
         unsafe { sys::qj_ac_cancel(self.block.get()) };
@@ -164,8 +164,8 @@ impl<T> Packet<T> {
 }
 
 impl<'scope, 'env> Scope<'scope, 'env> {
-    /// Runs `function` as a task of this scope: at once, until it first waits. A panic whose handle was dropped cancels the
-    /// scope, which throws it at its end.
+    /// Runs `function` as a task of this scope: at once, until it first waits. A panic whose handle was dropped cancels
+    /// the scope, which throws it at its end.
     pub fn spawn<F, T>(&'scope self, function: F) -> Task<'scope, T>
     where
         F: FnOnce() -> T + 'scope,

@@ -68,7 +68,8 @@ pub struct Until<W> {
 
 #[cfg(all(feature = "std", not(target_os = "none")))]
 impl<W> Until<W> {
-    /// `wait`, but no longer than `limit` from now on; a strategy that sleeps is woken by then. `Duration::MAX` is no limit.
+    /// `wait`, but no longer than `limit` from now on; a strategy that sleeps is woken by then. `Duration::MAX` is no
+    /// limit.
     pub fn passed(limit: Duration, wait: W) -> Self {
         Until { end: std::time::Instant::now().checked_add(limit), wait }
     }
@@ -87,8 +88,8 @@ impl<W: Wait> Wait for Until<W> {
     }
 
     fn pause_within(&mut self, turn: u32, limit: Duration) -> ControlFlow<()> {
-        // Reading the clock costs more than a spin: it is read at every attempt only once attempts are slow. No strategy
-        // of this crate sleeps before.
+        // Reading the clock costs more than a spin: it is read at every attempt only once attempts are slow. No
+        // strategy of this crate sleeps before.
         if turn < FIRST_SLEEP && turn % 16 != 15 {
             return self.wait.pause_within(turn, limit);
         }

@@ -3,11 +3,18 @@
  *
  * Visible differences: a number refers to its task only while that task waits under it; `awe_t` is a task, not a record
  * on the stack; no code walks stacks or edits return addresses, so LCD_MAIN has no effect. With clang the body of an
- * ASYNC has copies of the enclosing variables; with gcc it accesses the variables themselves, as the originals do. */
+ * ASYNC has copies of the enclosing variables; with gcc it accesses the variables themselves, as the originals do.
+ *
+ * What differs from Barrelfish: semaphores, locks, condition variables, queues and event counts are for tasks of one
+ * thread, and waiters are served first come, first served; only latches, and THCSchedule() of a suspended task, may be
+ * used by several threads. A cancelled wait returns THC_CANCELED, which is -ECANCELED, as an int. A task is scheduled
+ * once: a second THCSchedule() before it runs stops the process. Timers and I/O are those of <quaject/ac/io.h>;
+ * there are no flounder stubs. */
 #ifndef QUAJECT_THC_H
 #define QUAJECT_THC_H
 
 #include <quaject/ac.h>
+#include <stdio.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,6 +29,32 @@ typedef struct qj_ac_eventcount thc_ec_t;
 typedef struct qj_ac_sequencer thc_seq_t;
 
 #define THC_CANCELED QJ_AC_CANCELED
+
+/* For a few instructions, among threads: it spins, so no task may wait while it holds one. */
+struct thc_latch {
+    int c;
+};
+static inline void thc_latch_init(struct thc_latch *latch) { latch->c = 0; }
+static inline void thc_latch_acquire(struct thc_latch *latch) {
+    /* Pairs with the release below. */
+    while (__atomic_exchange_n(&latch->c, 1, __ATOMIC_ACQUIRE) != 0) continue;
+}
+static inline void thc_latch_release(struct thc_latch *latch) {
+    /* Pairs with the acquire above. */
+    __atomic_store_n(&latch->c, 0, __ATOMIC_RELEASE);
+}
+
+/* A FIFO queue whose waiters may leave at any time. An entry is in the frame of the task that waits. */
+typedef struct thc_queue_entry {
+    int bailed; /* newer entries, up to the next that is still there, that have left without being served */
+    int served;
+    struct thc_queue_entry *prev, *next; /* older, newer */
+} thc_queue_entry_t;
+typedef struct {
+    thc_lock_t l;
+    thc_condvar_t cv;
+    thc_queue_entry_t start, end;
+} thc_queue_t;
 
 /* Calls `then` once the task counts as suspended; it may schedule the task immediately. */
 void qj_ac_suspend_then(struct qj_ac_task **self, void (*then)(void *), void *argument);
@@ -103,6 +136,58 @@ static inline void thc_ec_await(thc_ec_t *count, uint64_t value) { qj_ac_eventco
 static inline int thc_ec_await_x(thc_ec_t *count, uint64_t value) { return qj_ac_eventcount_await_x(count, value); }
 static inline void thc_ec_advance(thc_ec_t *count, uint64_t by) { qj_ac_eventcount_advance(count, by); }
 static inline void thc_seq_init(thc_seq_t *sequencer) { qj_ac_sequencer_init(sequencer); }
+static inline void thc_queue_init(thc_queue_t *queue) {
+    qj_ac_lock_init(&queue->l);
+    qj_ac_condition_init(&queue->cv);
+    queue->start.prev = queue->end.next = NULL;
+    queue->start.next = &queue->end;
+    queue->end.prev = &queue->start;
+}
+static inline void thc_queue_enter(thc_queue_t *queue, thc_queue_entry_t *entry) {
+    entry->bailed = entry->served = 0;
+    entry->prev = queue->end.prev;
+    entry->next = &queue->end;
+    entry->prev->next = entry->next->prev = entry;
+}
+/* Waits until the entry is the oldest. May be called again after it was cancelled. */
+static inline int thc_queue_await_turn_x(thc_queue_t *queue, thc_queue_entry_t *entry) {
+    int result = 0;
+    qj_ac_lock_acquire(&queue->l);
+    while (result == 0 && entry->prev != &queue->start) result = qj_ac_condition_wait_x(&queue->cv, &queue->l);
+    entry->served |= result == 0;
+    qj_ac_lock_release(&queue->l);
+    return result;
+}
+static inline void thc_queue_await_turn(thc_queue_t *queue, thc_queue_entry_t *entry) {
+    qj_ac_lock_acquire(&queue->l);
+    while (entry->prev != &queue->start) qj_ac_condition_wait(&queue->cv, &queue->l);
+    entry->served = 1;
+    qj_ac_lock_release(&queue->l);
+}
+/* Removes the entry. If it was the oldest, returns how many entries before the next one have left without being served,
+ * this one included; otherwise 0. */
+static inline int thc_queue_leave(thc_queue_t *queue, thc_queue_entry_t *entry) {
+    int unserved = entry->bailed + !entry->served, oldest = entry->prev == &queue->start;
+    entry->prev->next = entry->next;
+    entry->next->prev = entry->prev;
+    if (!oldest) entry->prev->bailed += unserved;
+    qj_ac_condition_broadcast(&queue->cv);
+    return oldest ? unserved : 0;
+}
+
+/* Prints the counters of the thread to the standard output; if `clear` is not 0, the next call begins at 0. */
+static inline void THCDumpStats(int clear) {
+    static __thread struct qj_ac_statistics before;
+    struct qj_ac_statistics now;
+    qj_ac_read_statistics(&now);
+    printf("stacks %llu, tasks that waited %llu, ended %llu, switches %llu, cancellations %llu\n",
+           (unsigned long long)(now.stacks - before.stacks), (unsigned long long)(now.started - before.started),
+           (unsigned long long)(now.ended - before.ended), (unsigned long long)(now.switches - before.switches),
+           (unsigned long long)(now.cancels - before.cancels));
+    if (clear) before = now;
+}
+
+static inline uint64_t thc_seq_read(const thc_seq_t *sequencer) { return sequencer->next; }
 static inline uint64_t thc_seq_ticket(thc_seq_t *sequencer) { return qj_ac_sequencer_ticket(sequencer); }
 
 #ifdef __cplusplus

@@ -520,8 +520,8 @@ void qj_ac_async_eager(void (*function)(void *), void *argument) {
     qj_ac_async(run_eager, &start);
 }
 
-/* The end of a task when instrumentation is enabled, an event is awaited, no other task is runnable, or a block was left
- * open. */
+/* The end of a task when instrumentation is enabled, an event is awaited, no other task is runnable, or a block was
+ * left open. */
 static __attribute__((noinline)) struct qj_ac__destination end_slow(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
     struct qj_ac_finish *home = task->home;
     if (task->finish != home) qj_ac__fatal_open_block(task);
@@ -584,8 +584,8 @@ void qj_ac__call_spread(void *argument) {
     function(w[0], w[1], w[2], w[3], w[4], w[5]);
 }
 
-/* What `qj_ac__call_converted` has saved of a call: the function, the caller's stack arguments, and the registers of the
- * arguments, which only the assembly knows. It is in the parent's frame; `qj_ac__call_saved` reads it before the
+/* What `qj_ac__call_converted` has saved of a call: the function, the caller's stack arguments, and the registers of
+ * the arguments, which only the assembly knows. It is in the parent's frame; `qj_ac__call_saved` reads it before the
  * function can wait. */
 struct saved_call {
     void (*function)(void);

@@ -1,6 +1,6 @@
 /* Notifications of every stack and every switch, for valgrind, AddressSanitizer, ThreadSanitizer, the trace of
- * QJ_AC_TRACE, and tasks with a floating-point control state of their own. The sanitizers are detected by weak symbols, so that one library serves programs built with and without
- * them. */
+ * QJ_AC_TRACE, and tasks with a floating-point control state of their own. The sanitizers are detected by weak
+ * symbols, so that one library serves programs built with and without them. */
 #include "internal.h"
 
 #include <pthread.h>

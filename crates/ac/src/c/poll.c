@@ -1,8 +1,8 @@
-/* The poller: a task of the library that polls timers, I/O, channels and wakes of other threads, and sleeps when no other
- * task is runnable. It runs once per round of the dispatch queue; and if a timer, I/O or another thread is waited for,
- * at the first switch of whatever kind after some 100 microseconds: an event is late by that time and by what the
- * running task computes before it switches, however many tasks there are. It is created by the first timer, I/O or remote wait, and
- * is in the queue exactly while an event is pending; so an empty queue is a deadlock. */
+/* The poller: a task of the library that polls timers, I/O, channels and wakes of other threads, and sleeps when no
+ * other task is runnable. It runs once per round of the dispatch queue; and if a timer, I/O or another thread is
+ * waited for, at the first switch of whatever kind after some 100 microseconds: an event is late by that time and by
+ * what the running task computes before it switches, however many tasks there are. It is created by the first timer,
+ * I/O or remote wait, and is in the queue exactly while an event is pending; so an empty queue is a deadlock. */
 #include "internal.h"
 
 #include <linux/futex.h>

@@ -6,14 +6,14 @@
 #define CHECK(x) ((x) ? (void)0 : (fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x), abort()))
 #define STACKS 10
 
-static long ran, most, now;
+static long ran, peak, now;
 static void yields(void *a) {
-    if (++now > most) most = now;
+    if (++now > peak) peak = now;
     for (long i = 0; i < (long)a % 5; i++) qj_ac_yield();
     now--, ran++;
 }
 static void sleeps(void *a) {
-    if (++now > most) most = now;
+    if (++now > peak) peak = now;
     qj_ac_sleep((uint64_t)(uintptr_t)a % 3 * 100000);
     now--, ran++;
 }
@@ -32,9 +32,9 @@ int main(void) {
     struct qj_ac_options options = {.max_stacks = STACKS};
     qj_ac_configure(&options);
     DO_FINISH({ for (long i = 0; i < 1000; i++) qj_ac_async(yields, (void *)i); });
-    CHECK(ran == 1000 && most <= STACKS);
+    CHECK(ran == 1000 && peak <= STACKS);
     DO_FINISH({ for (long i = 0; i < 300; i++) qj_ac_async(sleeps, (void *)i); });
-    CHECK(ran == 1300 && most <= STACKS);
+    CHECK(ran == 1300 && peak <= STACKS);
     DO_FINISH({ for (long i = 0; i < 300; i++) qj_ac_async(starts, (void *)i); });
     CHECK(ran == 1900);
     ran = 0;

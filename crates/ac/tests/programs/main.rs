@@ -22,6 +22,7 @@ const C: &[&str] = &[
     "scope",
     "few_stacks",
     "failing",
+    "thc_sync",
     "reach",
     "aligned",
     "ended",

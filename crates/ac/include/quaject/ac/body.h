@@ -1,13 +1,13 @@
 /* DO_FINISH and ASYNC, the two constructs of Asynchronous C, as macros; for each compiler a way to run a statement on
  * another stack, without an executable stack.
  *
- *     FINISH_BEGIN(name)            a block up to FINISH_END(name), which waits for its tasks: variables that are declared
+ *     FINISH_BEGIN(name)            a block up to FINISH_END(name), which waits for its tasks: variables declared
  *         ...                       between the two exist until then. `return`, `break`, `continue` and `goto` out of
- *     FINISH_END(name)              it wait too, and in C before the variables end. FINISH_BEGIN_NX(name) is a shield.
- *     DO_FINISH({ ... })            the paper's form. Variables declared in its braces end BEFORE it waits for the tasks,
- *                                   so a task must not have a pointer to one: declare them before DO_FINISH. gcc warns;
- *                                   clang keeps them. `return` out of it waits, and so do `break` and `continue`, which
- *                                   leave the block only, not a loop around it
+ *     FINISH_END(name)              it wait too, and in C before the variables end. FINISH_BEGIN_NX(name) is a shield
+ *     DO_FINISH({ ... })            the paper's form. Variables declared in its braces end BEFORE it waits for the
+ *                                   tasks, so a task must not have a pointer to one: declare them before DO_FINISH.
+ *                                   gcc warns; clang keeps them. `return` out of it waits, and so do `break` and
+ *                                   `continue`, which leave the block only, not a loop around it
  *     DO_FINISH_(name, { ... })     the same with a name, for CANCEL(name) and qj_ac_deadline(name, ns)
  *     DO_FINISH_NX({ ... })         a shield: cancellations from outside do not reach into it
  *     ASYNC_CALL(function, a, b)    calls function(a, b) as a task: arguments are converted as in the call itself; at

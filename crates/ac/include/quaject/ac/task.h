@@ -106,9 +106,9 @@ QJ_AC_INLINE void qj_ac_async(void (*function)(void *), void *argument) {
     }
 }
 
-/* The same, but if there is no stack, because `max_stacks` tasks or all memory are in use, it starts nothing and returns
- * -EAGAIN or -ENOMEM; otherwise 0. The other forms wait until a task has ended. If none can end any more, that is a
- * deadlock, which stops the process with the reason. */
+/* The same, but if there is no stack, because `max_stacks` tasks or all memory are in use, it starts nothing and
+ * returns -EAGAIN or -ENOMEM; otherwise 0. The other forms wait until a task has ended. If none can end any more, that
+ * is a deadlock, which stops the process with the reason. */
 int qj_ac_try_async(void (*function)(void *), void *argument);
 
 /* The same with an eagerly owned stack: the parent goes to the front of the dispatch queue before the function starts,
