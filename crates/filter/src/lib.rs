@@ -12,6 +12,8 @@ mod c;
 pub mod candidates;
 #[cfg(feature = "capture")]
 pub mod capture;
+#[cfg(feature = "pcap")]
+pub mod check;
 mod chunk_code;
 mod classifier;
 #[cfg(target_arch = "x86_64")]

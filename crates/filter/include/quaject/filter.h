@@ -85,8 +85,8 @@ struct qj_filter_instruction {
 int qj_filter_of_program(const struct qj_filter_instruction *, size_t count, struct qj_filter **);
 /* A filter in text, such as "[12:2] == 0x800 && [23] == 6". */
 int qj_filter_of_text(const char *text, struct qj_filter **);
-/* A filter in tcpdump's syntax for packets of a link type (DLT_; 1 is Ethernet), through the system's libpcap. What only
-   the kernel knows of a packet, such as its direction on Ethernet, is refused. */
+/* A filter in tcpdump's syntax for packets of a link type (DLT_; 1 is Ethernet), through the system's libpcap. What
+   only the kernel knows of a packet, such as its direction on Ethernet, is refused. */
 int qj_filter_of_expression(const char *expression, int link_type, struct qj_filter **);
 
 /* May be null. */

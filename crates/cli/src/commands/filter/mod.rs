@@ -21,10 +21,11 @@ use quaject_diagnostic::{Message, Severity};
 use quaject_esp_run::files::read_text;
 use quaject_esp_run::{HostCode, HostError, Signals};
 use quaject_filter::capture::CapturedPacket;
+use quaject_filter::check::RuleCheck;
 use quaject_filter::link::{ByteOrder, LinkLayer};
-use quaject_filter::pcap::{Pcap, Prepared, Target};
+use quaject_filter::pcap::{Pcap, Target};
 use quaject_filter::rules::{Compiled, Rule, RuleCode, RuleDiagnostic, compile, read};
-use quaject_filter::{Classifier, Engine, Id, Packet};
+use quaject_filter::{Classifier, Id, Packet};
 use sources::{Access, load};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -339,58 +340,23 @@ fn check(rule_sets: &mut RuleSets<'_>, source: PacketSource<'_>) -> Result<Statu
     let pcap = rule_sets.pcap;
     let terminal = rule_sets.terminal;
     let (mut packets, mut evaluations, mut matches, mut differences) = (0_u64, 0_u64, 0_u64, 0_u64);
-    let mut interpreters: BTreeMap<LinkLayer, Classifier> = BTreeMap::new();
-    let mut oracles: BTreeMap<LinkLayer, Vec<Option<Prepared<'_>>>> = BTreeMap::new();
+    let mut checks: BTreeMap<LinkLayer, RuleCheck<'_>> = BTreeMap::new();
     let outcome = rule_sets.packets(source, |set, recorded| {
+        let check = match checks.entry(recorded.link) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let check = RuleCheck::new(pcap, &set.compiled);
+                entry.insert(check.map_err(|error| HostError::new(HostCode::Size, error.to_string()))?)
+            }
+        };
         packets += 1;
-        let packet = Packet::captured(recorded.data, recorded.wire_length);
-        let link = recorded.link;
-        let interpreter = interpreters.entry(link).or_insert_with(|| {
-            let classifier = Classifier::with_engine(Engine::Interpreter);
-            // The same filters in the same order have the same numbers.
-            let _ = insert(&classifier, &set.compiled);
-            classifier
-        });
-        let oracles =
-            oracles.entry(link).or_insert_with(|| set.compiled.iter().map(|own| pcap.prepare(&own.program)).collect());
-        let mut expected = Vec::new();
-        for ((compiled, oracle), id) in set.compiled.iter().zip(&*oracles).zip(&set.ids) {
-            evaluations += 1;
-            let run = compiled.program.run(packet) != 0;
-            let theirs = oracle.as_ref().map(|oracle| oracle.run(packet) != 0);
-            let tests = compiled.filter.matches(packet);
-            if run != tests || theirs.is_some_and(|theirs| theirs != run) {
-                differences += 1;
-                terminal.print_error(&HostError::new(
-                    HostCode::Defect,
-                    format!(
-                        "packet {}, `{}`: bpf_filter {theirs:?}, program {run}, tests {tests}",
-                        recorded.number, compiled.rule.name
-                    ),
-                ));
-            }
-            if run {
-                matches += 1;
-                expected.push(*id);
-            }
-        }
-        let mut found = Vec::new();
-        for (classifier, name) in [(&set.classifier, "generated code"), (&*interpreter, "interpreter")] {
-            let mut reader = classifier.reader();
-            let mut view = reader.pin();
-            let first = view.classify(packet).id();
-            view.matches(packet, &mut found);
-            let all: Vec<Id> = found.iter().filter_map(|found| found.id()).collect();
-            if first != expected.first().copied() || all != expected {
-                differences += 1;
-                terminal.print_error(&HostError::new(
-                    HostCode::Defect,
-                    format!(
-                        "packet {}: {name} finds {first:?} and {all:?}, separate filters find {expected:?}",
-                        recorded.number
-                    ),
-                ));
-            }
+        evaluations += set.compiled.len() as u64;
+        let found = check.packet(Packet::captured(recorded.data, recorded.wire_length));
+        matches += found.matches;
+        differences += found.differences.len() as u64;
+        for difference in found.differences {
+            let text = format!("packet {}, {difference}", recorded.number);
+            terminal.print_error(&HostError::new(HostCode::Defect, text));
         }
         Ok(())
     });
