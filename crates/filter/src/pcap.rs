@@ -317,6 +317,7 @@ fn is_reentrant(version: &str) -> bool {
 }
 
 /// The text of an error buffer.
+#[cfg(not(windows))]
 fn text(complaint: &[c_char; ERROR_LENGTH]) -> String {
     let bytes: Vec<u8> = complaint.iter().map(|byte| *byte as u8).take_while(|byte| *byte != 0).collect();
     String::from_utf8_lossy(&bytes).into_owned()
