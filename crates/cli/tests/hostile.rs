@@ -329,9 +329,9 @@ fn the_data_of_a_run_is_limited() {
     let end = run(&fits, &[]);
     assert_bears("data that fits", "run", &end, fits.len());
     assert_eq!(end.status, Some(0), "{}", end.complaint);
-    let more = array(9_000_000);
+    let more = array(5_000_000);
     assert_eq!(run(&more, &[]).status, Some(1));
-    assert_eq!(run(&more, &["--memory", "128M"]).status, Some(0));
+    assert_eq!(run(&more, &["--memory", "64M"]).status, Some(0));
 }
 
 /// A program that expands to too much for the size of its text is refused with a reason.

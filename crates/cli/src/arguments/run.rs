@@ -117,7 +117,7 @@ pub(crate) struct RunOptions {
     #[arg(long)]
     pub(crate) checked: bool,
     /// The memory limit of the program's data; a program that needs more is not started
-    #[arg(long, value_name = "BYTES", default_value = "64M")]
+    #[arg(long, value_name = "BYTES", default_value = "32M")]
     pub(crate) memory: Memory,
     /// `virtual`: advance to the next deadline at once instead of waiting for it
     #[arg(long, value_name = "CLOCK", default_value = "real")]
