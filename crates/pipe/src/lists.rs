@@ -60,8 +60,8 @@ impl<'p> RemainingParts<'p> {
     }
 }
 
-/// Checks that targets share no byte with each other, and none with sources except at the same position of both lists, as
-/// a run in place has.
+/// Checks that targets share no byte with each other, and none with sources except at the same position of both
+/// lists, as a run in place has.
 #[cfg(feature = "c")]
 pub(crate) fn check_overlap(sources: &[RawPart], targets: &[RawPart]) -> Result<(), Error> {
     /// A part by address: its end, and its address minus the position of its first byte in its list.

@@ -8,8 +8,8 @@ pub(crate) fn print<'a>(machine: &'a Machine, op: &'a PortableOp, row: &Row, cur
     Print { machine, op, ty: row.ty, language: Language::C, cursor, asm: "c", arguments: String::new() }
 }
 
-/// The C type of an immediate, which holds every integer that a caller may pass: C would convert a larger one to a narrower
-/// parameter without a word.
+/// The C type of an immediate, which holds every integer that a caller may pass: C would convert a larger one to a
+/// narrower parameter without a word.
 pub(crate) fn immediate_type(machine: &Machine, ty: Type) -> &'static str {
     match ty {
         Type::Ul if machine.long == 64 => "unsigned long",

@@ -283,8 +283,8 @@ impl Alternative {
 
 /// The rows that functions need besides the portable instructions. Relative to the stack pointer, `save_link` and
 /// `restore_link` store and load the return address where it is in no register of the files; `save_special` and
-/// `restore_special` the other registers that rows change and that are in no list. `link` copies the return address that `jal`
-/// left to a register; `call` calls a function at a label, if `jal` does not do it by the convention.
+/// `restore_special` the other registers that rows change and that are in no list. `link` copies the return address
+/// that `jal` left to a register; `call` calls a function at a label, if `jal` does not do it by the convention.
 pub const FRAME_ROWS: [&str; 9] =
     ["enter", "leave", "return", "save_link", "restore_link", "save_special", "restore_special", "link", "call"];
 

@@ -18,7 +18,6 @@ use crate::architecture::Architecture;
 use crate::cursor::{Cursor, SLACK};
 use crate::error::Error;
 use crate::features::Features;
-use crate::machine::Machine;
 use crate::registers::RegisterState;
 
 /// Memory that a function is written to: writable at one address, executable at the same or another.
@@ -334,7 +333,7 @@ impl FunctionState {
 
     /// Records something about a label, once.
     #[cold]
-    fn note_label(&mut self, kind: u8, label: Label) {
+    pub(crate) fn note_label(&mut self, kind: u8, label: Label) {
         let note = Fixup::new(0, label, kind);
         if !self.has_fixup(note) {
             self.add_fixup(note);
@@ -463,19 +462,6 @@ impl<'a, M: Architecture> Asm<'a, M> {
             }
             self.forward = Fixup::NONE;
         }
-    }
-
-    /// Begins a local procedure, which `jal(label)` calls: binds the label and copies the return address to a register.
-    /// `jr(link)` returns. A procedure has the registers, variables and stack of its function, which must be of
-    /// [`Kind::Calls`](crate::Kind::Calls); control must not reach its beginning otherwise.
-    pub fn procedure(&mut self, label: Label, link: M::Reg)
-    where
-        M: Machine,
-    {
-        self.f.note_label(Fixup::PROCEDURE, label);
-        self.f.needs_general_path = true;
-        self.bind(label);
-        M::link(self, link);
     }
 
     /// Records that `jal` calls a label; a call of the function itself is none of a procedure.

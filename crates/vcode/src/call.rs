@@ -2,7 +2,7 @@
 //! the calling convention assigns. Does not know encodings.
 
 use crate::abi::{Place, Places, Scratch};
-use crate::asm::{Asm, Label};
+use crate::asm::{Asm, Fixup, Label};
 use crate::error::Error;
 use crate::frame::Local;
 use crate::machine::Machine;
@@ -118,12 +118,14 @@ impl<M: Machine> Asm<'_, M> {
     /// Temporaries do not survive, except those that are used as persistent registers and saved around
     /// calls.
     ///
-    /// Arguments of 8 and 16 bits are extended from the low bits of their registers. A function that returns a type of 8 or
-    /// 16 bits may leave the bits above it undefined: convert the result with `cvi2c`, `cvi2uc`, `cvi2s` or `cvi2us`.
+    /// Arguments of 8 and 16 bits are extended from the low bits of their registers. A function that returns a type of
+    /// 8 or 16 bits may leave the bits above it undefined: convert the result with `cvi2c`, `cvi2uc`, `cvi2s` or
+    /// `cvi2us`.
     ///
     /// # Errors
-    /// [`Error::Signature`] and [`Error::Arguments`] if the arguments do not match the signature; [`Error::Immediate`] if
-    /// a constant does not fit its type; [`Error::Place`] if a convention of the client assigns an invalid location. Nothing is written then, and the error is not recorded.
+    /// [`Error::Signature`] and [`Error::Arguments`] if the arguments do not match the signature; [`Error::Immediate`]
+    /// if a constant does not fit its type; [`Error::Place`] if a convention of the client assigns an invalid location.
+    /// Nothing is written then, and the error is not recorded.
     pub fn call<'s>(
         &mut self,
         signature: impl Into<Signature<'s>>,
@@ -178,7 +180,7 @@ impl<M: Machine> Asm<'_, M> {
                 return Err(Error::Arguments);
             }
             if let Some(Argument::Constant(constant)) = argument
-                && !fits(ty, M::LONG_BITS, *constant)
+                && !constant_fits(ty, M::LONG_BITS, *constant)
             {
                 return Err(Error::Immediate);
             }
@@ -308,9 +310,10 @@ impl<M: Machine> Asm<'_, M> {
     /// this function. It may end a leaf. All its arguments travel in registers.
     ///
     /// # Errors
-    /// Those of [`Asm::call`], and [`Error::Arguments`] for [`Target::Itself`] (jump to a label instead), or if one would be passed on the stack or in a register that this
-    /// function preserves. [`Error::RegisterTaken`] in a function that preserves the scratch registers: the target
-    /// needs one. Nothing is written then, and the error does not stick.
+    /// Those of [`Asm::call`], and [`Error::Arguments`] for [`Target::Itself`] (jump to a label instead), or if one
+    /// would be passed on the stack or in a register that this function preserves. [`Error::RegisterTaken`] in a
+    /// function that preserves the scratch registers: the target needs one. Nothing is written then, and the error does
+    /// not stick.
     pub fn tail_call<'s>(
         &mut self,
         signature: impl Into<Signature<'s>>,
@@ -397,6 +400,16 @@ impl<M: Machine> Asm<'_, M> {
         }
     }
 
+    /// Begins a local procedure, which `jal(label)` calls: binds the label and copies the return address to a register.
+    /// `jr(link)` returns. A procedure has the registers, variables and stack of its function, which must be of
+    /// [`Kind::Calls`](crate::Kind::Calls); control must not reach its beginning otherwise.
+    pub fn procedure(&mut self, label: Label, link: M::Reg) {
+        self.f.note_label(Fixup::PROCEDURE, label);
+        self.f.needs_general_path = true;
+        self.bind(label);
+        M::link(self, link);
+    }
+
     /// The register of an integer or pointer result of a call.
     pub fn result(&self) -> M::Reg {
         M::RESULT
@@ -468,7 +481,7 @@ impl<M: Machine> Asm<'_, M> {
 }
 
 /// Whether a constant fits a type, as a number with or without sign: none of its bits is lost.
-fn fits(ty: Type, long_bits: u32, constant: i64) -> bool {
+fn constant_fits(ty: Type, long_bits: u32, constant: i64) -> bool {
     let bits = 8 * ty.bytes(long_bits);
     bits == 64 || (-1 << (bits - 1)..1 << bits).contains(&constant)
 }

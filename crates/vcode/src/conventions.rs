@@ -181,8 +181,8 @@ fn by_slot_and_count(int: &RegisterFile, float: &RegisterFile, counters: &mut Co
     register.unwrap_or(Place::Stack(at))
 }
 
-/// Sixteen bytes of arguments travel in four integer registers, leading floats in two floating ones, unless the function is
-/// variadic (MIPS o32).
+/// Sixteen bytes of arguments travel in four integer registers, leading floats in two floating ones, unless the
+/// function is variadic (MIPS o32).
 #[inline(always)]
 fn o32(int: &RegisterFile, float: &RegisterFile, counters: &mut Counters, ty: Type) -> Place {
     let size = if ty == Type::D { 8 } else { 4 };

@@ -112,8 +112,9 @@ impl<'a, M: Machine> Asm<'a, M> {
     /// Begins a function. The registers of its parameters are written to `params`.
     ///
     /// # Errors
-    /// [`Error::Signature`], also if it is variadic; [`Error::Arguments`] if `params` has not the length of the signature, [`Error::Overflow`]
-    /// if the region cannot even hold a prologue, [`Error::Registers`] if there are more parameters than registers.
+    /// [`Error::Signature`], also if it is variadic; [`Error::Arguments`] if `params` has not the length of the
+    /// signature, [`Error::Overflow`] if the region cannot even hold a prologue, [`Error::Registers`] if there are more
+    /// parameters than registers.
     #[inline(always)]
     pub fn begin<'s, const L: usize, const F: usize, const C: usize>(
         region: Region<'a>,

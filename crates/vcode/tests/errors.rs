@@ -270,12 +270,12 @@ where
             (Integer::Ul, false, M::LONG_BITS),
         ] {
             let result = |constant: i64| written::<M>(Kind::Leaf, 1 << 14, |asm| layer(asm, ty, constant)).err();
-            let most = if name == "multiply" || !is_signed { u32::MAX.into() } else { i64::from(i32::MAX) };
+            let maximum = if name == "multiply" || !is_signed { u32::MAX.into() } else { i64::from(i32::MAX) };
             let refused = if bits == 32 { Some(Error::Immediate) } else { None };
-            for constant in [i64::from(i32::MIN), most, 7, -7] {
+            for constant in [i64::from(i32::MIN), maximum, 7, -7] {
                 assert_eq!(result(constant), None, "{} {name} {ty:?} {constant}", M::NAME);
             }
-            for constant in [i64::from(i32::MIN) - 1, most + 1, 0x1_0000_0005, i64::MAX] {
+            for constant in [i64::from(i32::MIN) - 1, maximum + 1, 0x1_0000_0005, i64::MAX] {
                 assert_eq!(result(constant), refused, "{} {name} {ty:?} {constant}", M::NAME);
             }
         }

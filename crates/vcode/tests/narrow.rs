@@ -26,7 +26,7 @@ macro_rules! check {
         extern "C" fn taken(value: $ty) -> i64 {
             i64::from(std::hint::black_box(value))
         }
-        extern "C" fn given(value: i32) -> $ty {
+        extern "C" fn narrowed(value: i32) -> $ty {
             std::hint::black_box(value) as $ty
         }
         for kind in [Kind::Leaf, Kind::Calls] {
@@ -52,7 +52,7 @@ macro_rules! check {
         // SAFETY: as above.
         let argument: extern "C" fn(i32) -> i64 = unsafe { std::mem::transmute(entry) };
         let entry = written($memory, "%i", Kind::Calls, |asm, param| {
-            let target = Target::Address(given as *const () as usize);
+            let target = Target::Address(narrowed as *const () as usize);
             asm.call("%i", target, &[Argument::Reg(param.reg())]).expect("it matches");
             asm.$convert(asm.result(), asm.result());
             asm.reti(asm.result());
@@ -87,7 +87,7 @@ fn constants_of_calls_are_never_cut() {
         });
         result == Err(Error::Immediate)
     };
-    for (ty, least, most) in [
+    for (ty, minimum, maximum) in [
         ("%c", -128, 255),
         ("%uc", -128, 255),
         ("%s", -32768, 65535),
@@ -95,11 +95,12 @@ fn constants_of_calls_are_never_cut() {
         ("%i", i64::from(i32::MIN), i64::from(u32::MAX)),
         ("%u", i64::from(i32::MIN), i64::from(u32::MAX)),
     ] {
-        assert!(!refused(ty, least) && !refused(ty, most), "{ty}");
-        assert!(refused(ty, least - 1) && refused(ty, most + 1), "{ty}");
+        assert!(!refused(ty, minimum) && !refused(ty, maximum), "{ty}");
+        assert!(refused(ty, minimum - 1) && refused(ty, maximum + 1), "{ty}");
     }
 }
 
+// SAFETY: the declaration of the C library.
 unsafe extern "C" {
     fn snprintf(to: *mut u8, room: usize, format: *const u8, ...) -> i32;
 }

@@ -138,8 +138,8 @@ enum { V_NLEAF, V_LEAF };
 #define QJV_TAIL 0xfffffeu
 /* The label of the function itself, which calls of V_ITSELF have. */
 #define QJV_ENTRY 0xfffffdu
-/* Kinds of entries of the table of references that are no references: a label that v_jal calls, and one that v_procedure
-   bound. */
+/* Kinds of entries of the table of references that are no references: a label that v_jal calls, and one that
+   v_procedure bound. */
 enum { QJV_CALLED_PROCEDURE = 254, QJV_PROCEDURE = 255 };
 #define QJV_NO_RETURN UINT64_MAX
 #define QJV_SLACK 16

@@ -156,7 +156,8 @@ pub fn multiply<A: TemporaryAllocator>(asm: &mut A, ty: Integer, d: A::Reg, s: A
     }
 }
 
-/// `d = s / constant`, truncating. A constant that does not fit the type is [`Error::Immediate`] at the end of the function.
+/// `d = s / constant`, truncating. A constant that does not fit the type is [`Error::Immediate`] at the end of the
+/// function.
 pub fn divide<A: TemporaryAllocator>(asm: &mut A, ty: Integer, d: A::Reg, s: A::Reg, constant: i64) {
     let Some(constant) = held_divisor::<A>(ty, constant) else { return asm.refuse(Error::Immediate) };
     if constant == 0 || !quotient(asm, ty, d, s, constant) {
@@ -164,8 +165,8 @@ pub fn divide<A: TemporaryAllocator>(asm: &mut A, ty: Integer, d: A::Reg, s: A::
     }
 }
 
-/// `d = s % constant`, with the sign of the dividend. A constant that does not fit the type is [`Error::Immediate`] at the end
-/// of the function.
+/// `d = s % constant`, with the sign of the dividend. A constant that does not fit the type is [`Error::Immediate`] at
+/// the end of the function.
 pub fn modulo<A: TemporaryAllocator>(asm: &mut A, ty: Integer, d: A::Reg, s: A::Reg, constant: i64) {
     let Some(constant) = held_divisor::<A>(ty, constant) else { return asm.refuse(Error::Immediate) };
     if !ty.is_signed() && constant_bits(ty, constant).is_power_of_two() {

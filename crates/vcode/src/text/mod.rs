@@ -15,8 +15,8 @@
 //!   retl total
 //! ```
 //!
-//! `procedure NAME LINK` begins a local procedure: a label that `jal NAME` calls, which leaves the return address in the variable
-//! LINK, for `jr LINK`.
+//! `procedure NAME LINK` begins a local procedure: a label that `jal NAME` calls, which leaves the return address in
+//! the variable LINK, for `jr LINK`.
 //!
 //! Variables are virtual registers, so they never run out. Knows no encoding and does no I/O.
 

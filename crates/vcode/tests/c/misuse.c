@@ -1,5 +1,5 @@
-/* The v_ names where no function was begun, in another file, and in the middle of another function: errors by name. This
-   file is compiled twice, the second time with SECOND. */
+/* The v_ names where no function was begun, in another file, and in the middle of another function: errors by name.
+   This file is compiled twice, the second time with SECOND. */
 #include <quaject/vcode.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Values of 8 and 16 bits between generated code and C: parameters in registers and on the stack, results, arguments and
-   constants of calls. Conventions differ in who extends them; each side must see the value that C has. */
+/* Values of 8 and 16 bits between generated code and C: parameters in registers and on the stack, results, arguments
+   and constants of calls. Conventions differ in who extends them; each side must see the value that C has. */
 #include <quaject/vcode.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,14 +106,14 @@ static void arguments(void) {
 
 /* A constant is converted to the type if none of its bits is lost, and an error otherwise. */
 static void constants(void) {
-    static const struct { const char *types; int64_t least, most; } of[] = {
+    static const struct { const char *types; int64_t minimum, maximum; } of[] = {
         {"%c", -128, 255}, {"%uc", -128, 255}, {"%s", -32768, 65535}, {"%us", -32768, 65535},
         {"%i", INT32_MIN, UINT32_MAX}, {"%u", INT32_MIN, UINT32_MAX},
     };
     qjv_argument list[6];
     for (int at = 0; at < 6; at++) {
         for (int out = 0; out < 4; out++) {
-            list[0] = qjv_value(out == 0 ? of[at].least : out == 1 ? of[at].most : out == 2 ? of[at].least - 1 : of[at].most + 1);
+            list[0] = qjv_value(out == 0 ? of[at].minimum : out == 1 ? of[at].maximum : out == 2 ? of[at].minimum - 1 : of[at].maximum + 1);
             v_lambda("", p, V_NLEAF, storage());
             v_call(of[at].types, qjv_at_address((uintptr_t)take), list, 1);
             v_retv();

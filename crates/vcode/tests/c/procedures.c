@@ -177,6 +177,46 @@ static void recursive_procedure(void) {
     check("recursive procedure", ((long (*)(long))end("recursive procedure"))(0x5a3), 0x62d);
 }
 
+static void fill(long *numbers, double *number) {
+    for (int at = 0; at < 100; at++) numbers[at] = at;
+    *number = 0.5;
+}
+
+/* A C function writes to variables of generated code. */
+static void addresses_of_variables(void) {
+    qjv_argument list[2];
+    v_reg first, second, index, sum;
+    v_variable numbers, number, far;
+    v_label again;
+    v_lambda("", p, V_NLEAF, storage());
+    far = v_local_bytes(100000, 16);
+    numbers = v_local_bytes(100 * sizeof(long), sizeof(long));
+    number = v_local('d');
+    again = v_genlabel();
+    first = persistent(), second = persistent(), index = persistent(), sum = persistent();
+    v_setl(sum, 0);
+    v_local_address(first, numbers);
+    v_local_address(second, number);
+    list[0] = qjv_in(first);
+    list[1] = qjv_in(second);
+    v_call("%p%p", qjv_at_address((uintptr_t)fill), list, 2);
+    v_setl(index, 0);
+    v_label(again);
+    v_ldl(second, first, index);
+    v_addl(sum, sum, second);
+    v_addli(index, index, sizeof(long));
+    v_bltli(index, 100 * sizeof(long), again);
+    v_stl_local(sum, far);
+    v_local_address(first, far);
+    v_ldli(sum, first, 0);
+    v_ldd_local(V_FRESULT, number);
+    v_addd(V_FRESULT, V_FRESULT, V_FRESULT);
+    v_cvd2l(second, V_FRESULT);
+    v_addl(sum, sum, second);
+    v_retl(sum);
+    check("addresses of variables", ((long (*)(void))end("addresses of variables"))(), 4951);
+}
+
 static void refused(const char *what, qjv_error error) {
     if (!v_end() && v_error() == error) return;
     printf("%s: error %d instead of %d\n", what, v_error(), error);
@@ -232,6 +272,7 @@ int main(void) {
     local_procedure(1);
     nested_procedures();
     recursive_procedure();
+    addresses_of_variables();
     errors();
     return wrong;
 }

@@ -1,4 +1,5 @@
-/* Calls of variadic functions: `...` in the type string says where the arguments begin that the prototype does not name. */
+/* Calls of variadic functions: `...` in the type string says where the arguments begin that the prototype does not
+   name. */
 #include <quaject/vcode.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -6,8 +6,9 @@
        qjv_tail_call(&a, "%l%l", ...);                                                  in place of a return
        qjv_call(&a, "%p...%d", qjv_at_address((uintptr_t)printf), arguments, 2);         `...` as in the prototype
 
-   Arguments of 8 and 16 bits are extended from the low bits of their registers. A function that returns a type of 8 or 16
-   bits may leave the bits above it undefined: convert V_RESULT with qjv_cvi2c, qjv_cvi2uc, qjv_cvi2s or qjv_cvi2us. */
+   Arguments of 8 and 16 bits are extended from the low bits of their registers. A function that returns a type of 8 or
+   16 bits may leave the bits above it undefined: convert V_RESULT with qjv_cvi2c, qjv_cvi2uc, qjv_cvi2s or
+   qjv_cvi2us. */
 #ifndef QUAJECT_VCODE_CALL_H
 #define QUAJECT_VCODE_CALL_H
 
@@ -23,8 +24,8 @@ enum { QJV_OUTGOING = 32, QJV_HOME = 64, QJV_EXTENDS = 1, QJV_COUNTS_FLOATS = 0 
 enum { QJV_OUTGOING = 0, QJV_HOME = 0, QJV_EXTENDS = 0, QJV_COUNTS_FLOATS = 0 };
 #endif
 
-/* A register, of the file that the type says, or an integer or pointer constant, which is an error if it does not fit its
-   type as a number with or without sign. */
+/* A register, of the file that the type says, or an integer or pointer constant, which is an error if it does not fit
+   its type as a number with or without sign. */
 typedef enum { QJV_REGISTER, QJV_CONSTANT, QJV_ITSELF } qjv_operand;
 typedef struct { qjv_operand kind; v_reg reg; int64_t value; } qjv_argument;
 /* The callee: the function at an address, or whose address is in a register, or the function that is being written. */
@@ -92,7 +93,8 @@ QJV_OUTLINE void qjv_make_moves(qjv_asm *c, qjv_moves *moves, int is_float, v_va
     }
 }
 
-/* Extends a shorter value as the convention requires: one of 8 or 16 bits to an int, an int to a long on some machines. */
+/* Extends a shorter value as the convention requires: one of 8 or 16 bits to an int, an int to a long on some
+   machines. */
 QJV_INLINE void qjv_extend(qjv_asm *c, char type, v_reg reg) {
     if (QJV_EXTENDS && type == 'i') qjv_cvi2l(c, reg, reg);
     else if (QJV_EXTENDS && type == 'u') qjv_cvu2l(c, reg, reg);
@@ -284,9 +286,9 @@ QJV_OUTLINE int qjv_is_carried_out(const qjv_function *f, qjv_place place) {
     return !f->client || !(bits & qjv_class(qjv_client_registers(f, place.kind == QJV_IN_FLOAT), V_VAR));
 }
 
-/* A tail call: the frame is released before the jump, and the callee returns to the caller of this function. It may end
-   a leaf. It is an error in an interrupt handler, of the function itself (jump to a label instead), or if an argument is passed on the stack or in a register that this
-   function preserves. */
+/* A tail call: the frame is released before the jump, and the callee returns to the caller of this function. It may
+   end a leaf. It is an error in an interrupt handler, of the function itself (jump to a label instead), or if an
+   argument is passed on the stack or in a register that this function preserves. */
 QJV_OUTLINE void qjv_tail_call_outlined(qjv_asm *c, const char *types, qjv_target target, const qjv_argument *arguments, size_t count) {
     const v_label tail = {QJV_TAIL};
     qjv_counters counters = qjv_first_argument(types);

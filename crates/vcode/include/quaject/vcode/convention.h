@@ -112,8 +112,8 @@ QJV_INLINE qjv_place qjv_next_place(qjv_counters *counters, char type) {
     return qjv_place_among(counters, type, qjv_int_args, QJV_COUNT(qjv_int_args), qjv_float_args, QJV_COUNT(qjv_float_args));
 }
 
-/* The next type of a type string, by its last letter, 'u' standing for itself, 'b' and 'h' for uc and us; 0 at the end, '.'
-   for `...`, '?' if malformed. */
+/* The next type of a type string, by its last letter, 'u' standing for itself, 'b' and 'h' for uc and us; 0 at the
+   end, '.' for `...`, '?' if malformed. */
 QJV_INLINE char qjv_next_type(const char **text) {
     const char *at = *text;
     char letter;

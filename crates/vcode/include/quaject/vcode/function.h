@@ -59,14 +59,18 @@ QJV_OUTLINE int qjv_fill_slot(qjv_asm *c, const qjv_moment *since, const uint8_t
         branch;                                                                   \
     } while (0)
 
-/* Begins a local procedure, which qjv_jal(c, label) calls: binds the label and copies the return address to a register.
-   qjv_jr(c, link) returns. A procedure has the registers, variables and stack of its function; control must not reach its
-   beginning otherwise. */
+/* Begins a local procedure, which qjv_jal(c, label) calls: binds the label and copies the return address to a
+   register. qjv_jr(c, link) returns. A procedure has the registers, variables and stack of its function; control must
+   not reach its beginning otherwise. */
 QJV_INLINE void qjv_procedure(qjv_asm *c, v_label label, v_reg link) {
     qjv_note_label(c->f, QJV_PROCEDURE, label);
     c->f->needs_general_path = 1;
     qjv_bind(c, label);
-    qjv_link(c, link);
+    {
+        qjv_asm copy = *c;
+        qjv_link(&copy, link);
+        *c = copy;
+    }
 }
 
 /* A load whose result is first used by the instruction after the count next ones. All present machines have interlocks,

@@ -1,7 +1,7 @@
-/* The names of the paper, on one cursor per thread and file: a layer of macros over the explicit cursor. A function is begun
-   and ended in one file; another file is passed a qjv_asm. Storage is any writable
-   and executable memory, whose size is not known here; or memory from v_code_new, which is never writable and
-   executable through one mapping, and in which overflow is detected. */
+/* The names of the paper, on one cursor per thread and file: a layer of macros over the explicit cursor. A function is
+   begun and ended in one file; another file is passed a qjv_asm. Storage is any writable and executable memory, whose
+   size is not known here; or memory from v_code_new, which is never writable and executable through one mapping, and
+   in which overflow is detected. */
 #ifndef QUAJECT_VCODE_PAPER_H
 #define QUAJECT_VCODE_PAPER_H
 
@@ -91,8 +91,8 @@ QJV_COLD void v_begin_with(const char *types, v_reg *args, int leaf, struct v_co
 #define v_lambda(types, args, leaf, ip) v_begin(types, args, leaf, (struct v_code *)(ip))
 /* The same with a calling convention of the client, by pointer; it must live until v_end. */
 #define v_lambda_with(types, args, leaf, ip, convention) v_begin_with(types, args, leaf, (struct v_code *)(ip), convention)
-/* Ends it; its address, or null after an error: v_error() and v_error_text(). Begin no other function in the same file and
-   thread before; v_abandon() forgets one. */
+/* Ends it; its address, or null after an error: v_error() and v_error_text(). Begin no other function in the same file
+   and thread before; v_abandon() forgets one. */
 #define v_end() v_finish()
 /* The error of the function that was ended last in this file, and a text about it. */
 #define v_error() (v_function.error)
@@ -113,5 +113,8 @@ QJV_COLD void v_begin_with(const char *types, v_reg *args, int leaf, struct v_co
 #define v_raw_load(load, count) qjv_raw_load(v_cursor(), load, count)
 #define v_procedure(label, link) qjv_procedure(v_cursor(), label, link)
 #define v_local(type) qjv_local(v_cursor(), type)
+/* A block of the stack, aligned to a power of two up to sixteen. */
+#define v_local_bytes(bytes, align) qjv_local_bytes(v_cursor()->f, bytes, align)
+#define v_local_address(reg, local) qjv_local_address(v_cursor(), reg, local)
 
 #endif

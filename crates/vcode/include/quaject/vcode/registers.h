@@ -221,4 +221,11 @@ QJV_INLINE v_variable qjv_local(qjv_asm *c, char type) {
     return qjv_local_bytes(c->f, size, size);
 }
 
+/* Puts the address of a variable on the stack into a register, such as for a call that writes to it. */
+QJV_INLINE void qjv_local_address(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_frame_address(&copy, d, local.offset);
+    *c = copy;
+}
+
 #endif
