@@ -28,7 +28,7 @@ static void each(void *context, const struct qj_ring_message *message) {
     *(uint64_t *)context += message->words[0];
 }
 
-static unsigned long answers[4];
+static unsigned long answers[QJ_RING_REFUSED + 1];
 
 static void torture(uint32_t kind, uint64_t rounds) {
     char *walls = (char *)mmap(NULL, 3 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
