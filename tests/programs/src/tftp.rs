@@ -488,7 +488,7 @@ fn options_of_rfc_2349_are_acknowledged() {
             assert_eq!(block[4..], content[..512], "{engine}");
             socket.send_to(b"\0\x05\0\0enough\0", from).expect("loopback takes it");
         }
-        // A put is told its own size; in netascii a file has no size before it is sent.
+        // A put says its own size; in netascii a file has no size before it is sent.
         let socket = listener();
         let (oack, from) = request(&bench, &socket, b"\0\x02new\0octet\0tsize\x0012345\0");
         assert_eq!(oack, b"\0\x06tsize\x0012345\0", "{engine}");

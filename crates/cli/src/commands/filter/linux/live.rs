@@ -68,7 +68,7 @@ pub(crate) struct InterfaceCapture<'p> {
     receiver: Receiver<'p>,
     link: LinkLayer,
     /// Of an interface that is received through libpcap, except `any`: libpcap waits for one that is down to come up
-    /// again, and is not told when it is removed meanwhile.
+    /// again, and gets no word when it is removed meanwhile.
     monitor: Option<LinkMonitor>,
     signals: Signals,
     /// The number of packets after which the capture ends; without it, a signal ends the capture.
