@@ -5,7 +5,7 @@
 use crate::domain::{self, Unbounded};
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_exec::environment::{Environment, Offer, Readiness, Reply};
-use quaject_esp_ir::ir::{Boundary, ChannelId, ExternId, Op};
+use quaject_esp_ir::ir::{Boundary, ChannelId, ExternId, Op, Purity};
 use quaject_esp_ir::model::ModelProgram;
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
@@ -17,6 +17,8 @@ pub(crate) struct EnvironmentValues {
     pub(crate) messages: Vec<Vec<Vec<Datum>>>,
     /// Per extern function: its possible results.
     pub(crate) results: Vec<Vec<Option<Datum>>>,
+    /// Per extern function: whether its result depends on its arguments only.
+    is_pure: Vec<bool>,
 }
 
 impl EnvironmentValues {
@@ -47,7 +49,8 @@ impl EnvironmentValues {
                 Vec::new()
             });
         }
-        if missing.is_empty() { Ok(EnvironmentValues { messages, results }) } else { Err(missing) }
+        let is_pure = model.program.externs.iter().map(|function| function.purity == Purity::Pure).collect();
+        if missing.is_empty() { Ok(EnvironmentValues { messages, results, is_pure }) } else { Err(missing) }
     }
 }
 
@@ -93,6 +96,8 @@ pub(crate) struct OpenEnvironment {
     widths: Vec<u32>,
     /// Calls since the last rewind, with their results.
     calls: Vec<(ExternId, Option<Datum>)>,
+    /// The answers of pure functions since the last rewind: arguments, and the number of the result.
+    answers: Vec<(ExternId, Vec<Datum>, u32)>,
     /// The arguments of those calls, if they are recorded.
     arguments_log: Option<Vec<Vec<Datum>>>,
 }
@@ -107,6 +112,7 @@ impl OpenEnvironment {
             used: 0,
             widths: Vec::new(),
             calls: Vec::new(),
+            answers: Vec::new(),
             arguments_log: None,
         }
     }
@@ -147,7 +153,28 @@ impl OpenEnvironment {
         self.used = 0;
         self.widths.clear();
         self.calls.clear();
+        self.answers.clear();
         self.arguments_log.iter_mut().for_each(Vec::clear);
+    }
+
+    /// The number of a call's result. Within a step, a pure function answers the same arguments alike.
+    fn choose_result(&mut self, function: ExternId, arguments: &[Datum]) -> u32 {
+        let width = self.environment_values.results[function.0 as usize].len() as u32;
+        if width < 2 {
+            return 0;
+        }
+        if !self.environment_values.is_pure[function.0 as usize] {
+            return self.next_choice(width);
+        }
+        let is_known = |(called, known, _): &&(ExternId, Vec<Datum>, u32)| *called == function && known == arguments;
+        match self.answers.iter().find(is_known) {
+            Some((_, _, answer)) => *answer,
+            None => {
+                let answer = self.next_choice(width);
+                self.answers.push((function, arguments.to_vec(), answer));
+                answer
+            }
+        }
     }
 
     /// Calls since the last rewind, with their results.
@@ -216,8 +243,7 @@ impl Environment for OpenEnvironment {
     }
 
     fn call(&mut self, function: ExternId, arguments: &mut [Datum]) -> Reply {
-        let width = self.environment_values.results[function.0 as usize].len() as u32;
-        let choice = if width < 2 { 0 } else { self.next_choice(width) };
+        let choice = self.choose_result(function, arguments);
         match self.environment_values.results[function.0 as usize].get(choice as usize) {
             Some(result) => {
                 self.calls.push((function, result.clone()));
