@@ -70,11 +70,12 @@ pub fn check_beyond(
     let mut starvation_freedom = (options.liveness == Liveness::StarvationFreedom).then_some(Answer::Open);
     if let (Verdict::Holds, Some(answer)) = (&verdict, &mut starvation_freedom) {
         let plan = ExplorationPlan::new(model, SuccessorMode::SingleStep, Symmetry::Off).map_err(Refusal::Unbounded)?;
-        let is_known = |instance: &u32| {
-            let is_it = |known: &ViolationKind| matches!(known, ViolationKind::Starvation { instance: known, .. } if known == instance);
-            known.iter().any(is_it)
+        let starved = |violation: &ViolationKind| match violation {
+            ViolationKind::Starvation { instance, .. } => Some(*instance),
+            _ => None,
         };
-        let goal = Goal::Starved((0..plan.instances as u32).filter(|instance| !is_known(instance)).collect());
+        let known: Vec<u32> = known.iter().filter_map(starved).collect();
+        let goal = Goal::Starved((0..plan.instances as u32).filter(|instance| !known.contains(instance)).collect());
         verdict = check_liveness(&plan, goal, &options.limits.after(started.elapsed()), "", &mut product, progress)?;
         *answer = Answer::from(&verdict);
     }

@@ -1,5 +1,5 @@
 /* Values of 8 and 16 bits between generated code and C: parameters in registers and on the stack, results, arguments
-   and constants of calls. Conventions differ in who extends them; each side must see the value that C has. */
+   and constants of calls. Conventions differ in which side extends them; each side must see the value that C has. */
 #include <quaject/vcode.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 //! Verification by the built-in engine, beyond violations that the program does not have.
 
-use super::report::{FoundViolation, Verified, concretize, report_verified};
+use super::report::{FoundViolation, Verified, concretize_verdict, report_verified};
 use super::search::{unwrap_or_report, with_progress};
 use crate::arguments::Verify;
 use crate::terminal::{CliError, Status, Terminal};
@@ -27,10 +27,7 @@ pub(super) fn verify_model(
         let options = Options { limits: options.limits.after(started.elapsed()), ..options.clone() };
         let checked = with_progress(terminal, |progress| check_beyond(model, &options, &known, progress));
         let Some(report) = unwrap_or_report(terminal, modelled, model, checked)? else { return Ok(Status::Usage) };
-        let concretization = match &report.verdict {
-            Verdict::Violated(found) => concretize(modelled, model, found, &options),
-            Verdict::Holds | Verdict::Unfinished(_) => None,
-        };
+        let concretization = concretize_verdict(modelled, model, &report.verdict, &options);
         if let (Verdict::Violated(found), Some(concretization)) = (&report.verdict, &concretization)
             && concretization.is_spurious()
             && spurious.len() < MAX_SPURIOUS

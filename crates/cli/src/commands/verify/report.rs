@@ -96,6 +96,19 @@ pub(super) fn print_record(record: &VerdictRecord) -> Result<(), CliError> {
     print_verdict(format!("{}\n", record.to_json()).as_bytes())
 }
 
+/// Of a violation: whether it is one of the program itself.
+pub(super) fn concretize_verdict(
+    modelled: &LoweredModels,
+    model: &ModelProgram,
+    verdict: &Verdict,
+    options: &Options,
+) -> Option<Concretization> {
+    match verdict {
+        Verdict::Violated(found) => concretize(modelled, model, found, options),
+        Verdict::Holds | Verdict::Unfinished(_) => None,
+    }
+}
+
 /// Whether a counterexample is one of the program itself; none if the model is the program itself.
 pub(super) fn concretize(
     modelled: &LoweredModels,

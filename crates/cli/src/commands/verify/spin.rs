@@ -1,12 +1,12 @@
 //! `qj verify --engine spin`: calls Spin with the options of the command line, and prints its verdicts.
 
-use super::report::{Verified, concretize, print_record, report_verified};
+use super::report::{Verified, concretize_verdict, print_record, report_verified};
 use super::search::{report_refusal, too_many_instances};
 use crate::arguments::Verify;
 use crate::commands::promela::print_inexpressible;
 use crate::terminal::{CliError, Status, Terminal, print_verdict};
 use quaject_esp::LoweredModels;
-use quaject_esp_check::{Engine, Options, RefinementInput, Refusal, Verdict, unfinished_text};
+use quaject_esp_check::{Engine, Options, RefinementInput, Refusal, unfinished_text};
 use quaject_esp_gen::promela::Reduction;
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_run::spin::{Spin, SpinRefinementVerdict, VerifyError};
@@ -42,10 +42,7 @@ pub(super) fn verify_model(
         terminal.print_status(format!("spin: {}", incomplete.text()));
     }
     if verified.unreproduced.is_none() {
-        let concretization = match &verified.report.verdict {
-            Verdict::Violated(found) => concretize(modelled, model, found, &verified.options),
-            Verdict::Holds | Verdict::Unfinished(_) => None,
-        };
+        let concretization = concretize_verdict(modelled, model, &verified.report.verdict, &verified.options);
         let found = Verified { report: verified.report, concretization, spurious: Vec::new() };
         return report_verified(modelled, model, &verified.options, &found, arguments, Engine::Spin);
     }
