@@ -17,6 +17,7 @@ pub mod lexer;
 pub mod literal;
 mod lower;
 pub mod parser;
+pub mod standard;
 pub mod tree;
 pub mod types;
 

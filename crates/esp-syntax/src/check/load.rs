@@ -1,15 +1,17 @@
 //! Reads and parses the root file and everything it imports, each file once. Knows nothing of what the items mean.
 
 use crate::ast;
-use crate::diagnostics::{Code, Diagnostic, Severity};
+use crate::diagnostics::{Code, Diagnostic, Severity, nearest};
 use crate::parser;
 use crate::span::{FileId, SourceFile, SourceMap, Span};
+use crate::standard;
 use rustc_hash::FxHashMap;
 
 /// Where imported files come from. The analysis does no I/O of its own.
 pub trait Loader {
     /// The file named `path` in an `import` of `importer`: its canonical name, which identifies the file, and its
-    /// bytes; or why it cannot be read, such as `no such file`.
+    /// bytes; or why it cannot be read, such as `no such file`. `importer` counts the root, the files of fast paths and
+    /// those that the loader gave, in this order; standard modules do not come from a loader and are not counted.
     fn load(&mut self, path: &str, importer: FileId) -> Result<(String, Vec<u8>), String>;
 }
 
@@ -43,6 +45,8 @@ pub(super) struct Loaded {
     pub(super) order: Vec<(usize, usize)>,
     pub(super) integrity: Integrity,
     pub(super) diagnostics: Vec<Diagnostic>,
+    /// The number of each file as the loader counts them; none for standard modules.
+    loader_numbers: FxHashMap<FileId, FileId>,
 }
 
 /// Decodes a source file's bytes. The first byte that is not UTF-8 is reported and ends the text.
@@ -69,9 +73,16 @@ pub(super) fn load(
     loader: &mut dyn Loader,
 ) -> Loaded {
     let mut known: FxHashMap<String, usize> = FxHashMap::default();
-    let mut loaded =
-        Loaded { files: Vec::new(), order: Vec::new(), integrity: Integrity::Whole, diagnostics: Vec::new() };
-    for id in std::iter::once(root).chain(fast_path_files.iter().copied()) {
+    let mut loaded = Loaded {
+        files: Vec::new(),
+        order: Vec::new(),
+        integrity: Integrity::Whole,
+        diagnostics: Vec::new(),
+        loader_numbers: FxHashMap::default(),
+    };
+    let first = || std::iter::once(root).chain(fast_path_files.iter().copied());
+    first().for_each(|id| loaded.count(id));
+    for id in first() {
         let name = sources.file(id).name.clone();
         if known.contains_key(&name) {
             continue;
@@ -122,15 +133,24 @@ impl Loaded {
             };
             let (path, span) = (String::from_utf8_lossy(&import.path).into_owned(), import.span);
             if self.files.len() >= MAX_FILES {
-                self.fail(span, &path, "a program has at most 65535 files");
+                self.fail(span, &path, "a program has at most 65535 files", None);
                 continue;
             }
-            match loader.load(&path, span.file) {
-                Err(reason) => self.fail(span, &path, &reason),
+            let (found, is_standard) = match (path.strip_prefix(standard::PREFIX), self.loader_numbers.get(&span.file))
+            {
+                (Some(module), _) => (standard_module(module), true),
+                (None, Some(importer)) => (loader.load(&path, *importer).map_err(|reason| (reason, None)), false),
+                (None, None) => (Err(("a standard module imports standard modules only".to_string(), None)), false),
+            };
+            match found {
+                Err((reason, help)) => self.fail(span, &path, &reason, help),
                 Ok((name, _)) if known.contains_key(&name) => {}
                 Ok((name, bytes)) => {
                     known.insert(name.clone(), self.files.len());
                     let (id, fault) = decode(sources, name, bytes);
+                    if !is_standard {
+                        self.count(id);
+                    }
                     if let Some(fault) = fault {
                         self.integrity = Integrity::Missing;
                         self.diagnostics.push(fault);
@@ -142,8 +162,33 @@ impl Loaded {
         }
     }
 
-    fn fail(&mut self, span: Span, path: &str, reason: &str) {
+    /// Gives a file the loader's next number.
+    fn count(&mut self, id: FileId) {
+        let number = FileId(self.loader_numbers.len() as u16);
+        self.loader_numbers.entry(id).or_insert(number);
+    }
+
+    fn fail(&mut self, span: Span, path: &str, reason: &str, help: Option<String>) {
         self.integrity = Integrity::Missing;
-        self.diagnostics.push(Diagnostic::new(Code::E0209, span, format!("cannot read `{path}`: {reason}")));
+        let diagnostic = Diagnostic::new(Code::E0209, span, format!("cannot read `{path}`: {reason}"));
+        self.diagnostics.push(match help {
+            Some(help) => diagnostic.help(help),
+            None => diagnostic,
+        });
+    }
+}
+
+/// Name and text of a standard module, or the reason why there is none and the way out.
+fn standard_module(name: &str) -> Result<(String, Vec<u8>), (String, Option<String>)> {
+    match standard::text(name) {
+        Some(text) => Ok((format!("{}{name}", standard::PREFIX), text.as_bytes().to_vec())),
+        None => {
+            let names = || standard::MODULES.iter().map(|(name, _)| *name);
+            let help = match nearest(name, names()) {
+                Some(near) => format!("did you mean `{}{near}`?", standard::PREFIX),
+                None => format!("the standard modules are `{}`", names().collect::<Vec<_>>().join("`, `")),
+            };
+            Err(("no such standard module".to_string(), Some(help)))
+        }
     }
 }

@@ -4,6 +4,7 @@ mod accepted;
 mod channels;
 mod fast_paths;
 mod limits;
+mod modules;
 mod names;
 mod senseless;
 mod statements;
