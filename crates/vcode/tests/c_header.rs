@@ -56,6 +56,11 @@ fn values_of_8_and_16_bits_are_extended_in_c() {
 }
 
 #[test]
+fn unsigned_longs_and_floating_point_convert_as_in_c() {
+    run_everywhere("conversions", Some(""));
+}
+
+#[test]
 fn constants_that_do_not_fit_are_errors_in_c() {
     run_everywhere("constants", Some(""));
 }

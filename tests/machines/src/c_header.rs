@@ -208,7 +208,7 @@ fn add_calls<M: Machine>(asm: &mut Asm<'_, M>, calls: &mut String) {
 
 /// Runs functions that the header writes: with many parameters and large frames, and with conventions of a client's.
 pub fn run_programs(tools: &Tools) {
-    for name in ["frames", "conventions", "narrow", "variadic", "constants", "procedures"] {
+    for name in ["frames", "conventions", "narrow", "conversions", "variadic", "constants", "procedures"] {
         let folder = scratch_folder(tools.prefix, name);
         let binary = folder.join(name);
         for mut command in compilers(tools) {

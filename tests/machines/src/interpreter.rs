@@ -147,11 +147,13 @@ pub fn convert(from: Type, from_bits: u32, to: Type, to_bits: u32, value: u64) -
         (Some(value), Type::D) => value.to_bits(),
         (Some(value), _) => {
             let truncated = value.trunc();
-            let limit = 2_f64.powi(to_bits as i32 - 1);
-            if !(truncated >= -limit && truncated < limit) {
+            let is_signed = matches!(to, Type::I | Type::L);
+            let limit = 2_f64.powi(to_bits as i32 - i32::from(is_signed));
+            let least = if is_signed { -limit } else { 0.0 };
+            if !(truncated >= least && truncated < limit) {
                 return None;
             }
-            unsigned(truncated as i64 as u64, to_bits)
+            unsigned(if is_signed { truncated as i64 as u64 } else { truncated as u64 }, to_bits)
         }
         (None, Type::F) if from_signed => u64::from((signed(value, from_bits) as f32).to_bits()),
         (None, Type::F) => u64::from((unsigned(value, from_bits) as f32).to_bits()),

@@ -295,15 +295,23 @@ pub trait Core {
     fn cvul2l(&mut self, d: Self::Reg, s: Self::Reg);
     /// Convert an unsigned long. Type `p`. Operands `d, s`.
     fn cvul2p(&mut self, d: Self::Reg, s: Self::Reg);
+    /// Convert an unsigned long. Type `f`. Operands `d, s`.
+    fn cvul2f(&mut self, d: Self::Float, s: Self::Reg);
+    /// Convert an unsigned long. Type `d`. Operands `d, s`.
+    fn cvul2d(&mut self, d: Self::Float, s: Self::Reg);
     /// Convert a pointer. Type `ul`. Operands `d, s`.
     fn cvp2ul(&mut self, d: Self::Reg, s: Self::Reg);
-    /// Convert a float; to an integer by truncation. Type `l`. Operands `d, s`.
+    /// Convert a float; to an integer by truncation, undefined if it does not fit. Type `l`. Operands `d, s`.
     fn cvf2l(&mut self, d: Self::Reg, s: Self::Float);
-    /// Convert a float; to an integer by truncation. Type `d`. Operands `d, s`.
+    /// Convert a float; to an integer by truncation, undefined if it does not fit. Type `ul`. Operands `d, s`.
+    fn cvf2ul(&mut self, d: Self::Reg, s: Self::Float);
+    /// Convert a float; to an integer by truncation, undefined if it does not fit. Type `d`. Operands `d, s`.
     fn cvf2d(&mut self, d: Self::Float, s: Self::Float);
-    /// Convert a double; to an integer by truncation. Type `l`. Operands `d, s`.
+    /// Convert a double; to an integer by truncation, undefined if it does not fit. Type `l`. Operands `d, s`.
     fn cvd2l(&mut self, d: Self::Reg, s: Self::Float);
-    /// Convert a double; to an integer by truncation. Type `f`. Operands `d, s`.
+    /// Convert a double; to an integer by truncation, undefined if it does not fit. Type `ul`. Operands `d, s`.
+    fn cvd2ul(&mut self, d: Self::Reg, s: Self::Float);
+    /// Convert a double; to an integer by truncation, undefined if it does not fit. Type `f`. Operands `d, s`.
     fn cvd2f(&mut self, d: Self::Float, s: Self::Float);
     /// Load from base plus index or offset. Type `c`. Operands `d, s, t`.
     fn ldc(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);

@@ -225,10 +225,14 @@ pub(crate) static SHAPES: &[Shape] = &[
     Shape { op: Op::Cvul2, family: Family::Convert, ty: Some(Type::U), source: Some(Type::Ul), form: Form::Register },
     Shape { op: Op::Cvul2, family: Family::Convert, ty: Some(Type::L), source: Some(Type::Ul), form: Form::Register },
     Shape { op: Op::Cvul2, family: Family::Convert, ty: Some(Type::P), source: Some(Type::Ul), form: Form::Register },
+    Shape { op: Op::Cvul2, family: Family::Convert, ty: Some(Type::F), source: Some(Type::Ul), form: Form::Register },
+    Shape { op: Op::Cvul2, family: Family::Convert, ty: Some(Type::D), source: Some(Type::Ul), form: Form::Register },
     Shape { op: Op::Cvp2, family: Family::Convert, ty: Some(Type::Ul), source: Some(Type::P), form: Form::Register },
     Shape { op: Op::Cvf2, family: Family::Convert, ty: Some(Type::L), source: Some(Type::F), form: Form::Register },
+    Shape { op: Op::Cvf2, family: Family::Convert, ty: Some(Type::Ul), source: Some(Type::F), form: Form::Register },
     Shape { op: Op::Cvf2, family: Family::Convert, ty: Some(Type::D), source: Some(Type::F), form: Form::Register },
     Shape { op: Op::Cvd2, family: Family::Convert, ty: Some(Type::L), source: Some(Type::D), form: Form::Register },
+    Shape { op: Op::Cvd2, family: Family::Convert, ty: Some(Type::Ul), source: Some(Type::D), form: Form::Register },
     Shape { op: Op::Cvd2, family: Family::Convert, ty: Some(Type::F), source: Some(Type::D), form: Form::Register },
     Shape { op: Op::Ld, family: Family::Load, ty: Some(Type::C), source: Some(Type::C), form: Form::Register },
     Shape { op: Op::Ld, family: Family::Load, ty: Some(Type::C), source: Some(Type::C), form: Form::Immediate },
@@ -585,52 +589,52 @@ pub(crate) static NUMBERS: &[[[u16; 3]; 12]] = &[
     [[u16::MAX, u16::MAX, u16::MAX], [120, u16::MAX, u16::MAX], [121, u16::MAX, u16::MAX], [122, u16::MAX, u16::MAX], [123, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [124, u16::MAX, u16::MAX], [125, u16::MAX, u16::MAX], [126, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [127, u16::MAX, u16::MAX], [128, u16::MAX, u16::MAX]],
     [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [129, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [130, u16::MAX, u16::MAX], [131, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [132, u16::MAX, u16::MAX], [133, u16::MAX, u16::MAX]],
     [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [134, u16::MAX, u16::MAX], [135, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [136, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [137, u16::MAX, u16::MAX], [138, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [139, u16::MAX, u16::MAX], [140, u16::MAX, u16::MAX], [141, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [142, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [143, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [144, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [145, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [146, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [147, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [148, 149, 150], [151, 152, 153], [154, 155, 156], [157, 158, 159], [160, 161, 162], [163, 164, 165], [166, 167, 168], [169, 170, 171], [172, 173, 174], [175, 176, 177], [178, 179, 180]],
-    [[u16::MAX, u16::MAX, u16::MAX], [181, 182, 183], [184, 185, 186], [187, 188, 189], [190, 191, 192], [193, 194, 195], [196, 197, 198], [199, 200, 201], [202, 203, 204], [205, 206, 207], [208, 209, 210], [211, 212, 213]],
-    [[214, u16::MAX, u16::MAX], [215, u16::MAX, u16::MAX], [216, u16::MAX, u16::MAX], [217, u16::MAX, u16::MAX], [218, u16::MAX, u16::MAX], [219, u16::MAX, u16::MAX], [220, u16::MAX, u16::MAX], [221, u16::MAX, u16::MAX], [222, u16::MAX, u16::MAX], [223, u16::MAX, u16::MAX], [224, u16::MAX, u16::MAX], [225, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [226, 227, u16::MAX], [228, 229, u16::MAX], [230, 231, u16::MAX], [232, 233, u16::MAX], [234, 235, u16::MAX], [236, u16::MAX, u16::MAX], [237, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [238, 239, u16::MAX], [240, 241, u16::MAX], [242, 243, u16::MAX], [244, 245, u16::MAX], [246, 247, u16::MAX], [248, u16::MAX, u16::MAX], [249, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [250, 251, u16::MAX], [252, 253, u16::MAX], [254, 255, u16::MAX], [256, 257, u16::MAX], [258, 259, u16::MAX], [260, u16::MAX, u16::MAX], [261, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [262, 263, u16::MAX], [264, 265, u16::MAX], [266, 267, u16::MAX], [268, 269, u16::MAX], [270, 271, u16::MAX], [272, u16::MAX, u16::MAX], [273, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [274, 275, u16::MAX], [276, 277, u16::MAX], [278, 279, u16::MAX], [280, 281, u16::MAX], [282, 283, u16::MAX], [284, u16::MAX, u16::MAX], [285, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [286, 287, u16::MAX], [288, 289, u16::MAX], [290, 291, u16::MAX], [292, 293, u16::MAX], [294, 295, u16::MAX], [296, u16::MAX, u16::MAX], [297, u16::MAX, u16::MAX]],
-    [[298, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[299, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[300, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[301, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [139, u16::MAX, u16::MAX], [140, u16::MAX, u16::MAX], [141, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [142, u16::MAX, u16::MAX], [143, u16::MAX, u16::MAX], [144, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [145, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [146, u16::MAX, u16::MAX], [147, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [148, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [149, u16::MAX, u16::MAX], [150, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [151, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [152, 153, 154], [155, 156, 157], [158, 159, 160], [161, 162, 163], [164, 165, 166], [167, 168, 169], [170, 171, 172], [173, 174, 175], [176, 177, 178], [179, 180, 181], [182, 183, 184]],
+    [[u16::MAX, u16::MAX, u16::MAX], [185, 186, 187], [188, 189, 190], [191, 192, 193], [194, 195, 196], [197, 198, 199], [200, 201, 202], [203, 204, 205], [206, 207, 208], [209, 210, 211], [212, 213, 214], [215, 216, 217]],
+    [[218, u16::MAX, u16::MAX], [219, u16::MAX, u16::MAX], [220, u16::MAX, u16::MAX], [221, u16::MAX, u16::MAX], [222, u16::MAX, u16::MAX], [223, u16::MAX, u16::MAX], [224, u16::MAX, u16::MAX], [225, u16::MAX, u16::MAX], [226, u16::MAX, u16::MAX], [227, u16::MAX, u16::MAX], [228, u16::MAX, u16::MAX], [229, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [230, 231, u16::MAX], [232, 233, u16::MAX], [234, 235, u16::MAX], [236, 237, u16::MAX], [238, 239, u16::MAX], [240, u16::MAX, u16::MAX], [241, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [242, 243, u16::MAX], [244, 245, u16::MAX], [246, 247, u16::MAX], [248, 249, u16::MAX], [250, 251, u16::MAX], [252, u16::MAX, u16::MAX], [253, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [254, 255, u16::MAX], [256, 257, u16::MAX], [258, 259, u16::MAX], [260, 261, u16::MAX], [262, 263, u16::MAX], [264, u16::MAX, u16::MAX], [265, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [266, 267, u16::MAX], [268, 269, u16::MAX], [270, 271, u16::MAX], [272, 273, u16::MAX], [274, 275, u16::MAX], [276, u16::MAX, u16::MAX], [277, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [278, 279, u16::MAX], [280, 281, u16::MAX], [282, 283, u16::MAX], [284, 285, u16::MAX], [286, 287, u16::MAX], [288, u16::MAX, u16::MAX], [289, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [290, 291, u16::MAX], [292, 293, u16::MAX], [294, 295, u16::MAX], [296, 297, u16::MAX], [298, 299, u16::MAX], [300, u16::MAX, u16::MAX], [301, u16::MAX, u16::MAX]],
     [[302, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [303, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [304, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [305, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [306, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [307, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [308, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [309, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[303, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[304, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[305, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[306, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [307, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [308, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [309, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
     [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [310, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [311, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [312, u16::MAX, u16::MAX], [313, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [314, 315, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [316, 317, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [312, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [313, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [314, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [315, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [316, u16::MAX, u16::MAX], [317, u16::MAX, u16::MAX]],
     [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [318, 319, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [320, 321, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [322, 323, u16::MAX], [324, 325, u16::MAX], [326, 327, u16::MAX], [328, 329, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [330, 331, u16::MAX], [332, 333, u16::MAX], [334, 335, u16::MAX], [336, 337, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [338, u16::MAX, u16::MAX], [339, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [340, 341, u16::MAX], [342, 343, u16::MAX], [344, 345, u16::MAX], [346, 347, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [348, u16::MAX, u16::MAX], [349, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [350, 351, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [352, 353, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [354, 355, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [356, 357, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [358, u16::MAX, u16::MAX], [359, u16::MAX, u16::MAX], [360, u16::MAX, u16::MAX], [361, u16::MAX, u16::MAX], [362, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [363, u16::MAX, u16::MAX], [364, u16::MAX, u16::MAX], [365, u16::MAX, u16::MAX], [366, u16::MAX, u16::MAX], [367, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [368, 369, u16::MAX], [370, 371, u16::MAX], [372, 373, u16::MAX], [374, 375, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [376, 377, u16::MAX], [378, 379, u16::MAX], [380, 381, u16::MAX], [382, 383, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [384, 385, u16::MAX], [386, 387, u16::MAX], [388, 389, u16::MAX], [390, 391, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [395, 396, 397], [392, 393, 394], [401, 402, 403], [398, 399, 400], [407, 408, 409], [404, 405, 406], [410, 411, 412], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [416, 417, 418], [413, 414, 415], [422, 423, 424], [419, 420, 421], [428, 429, 430], [425, 426, 427], [431, 432, 433], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [434, 435, 436], [u16::MAX, u16::MAX, u16::MAX], [437, 438, 439], [u16::MAX, u16::MAX, u16::MAX], [440, 441, 442], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [443, 444, 445], [u16::MAX, u16::MAX, u16::MAX], [446, 447, 448], [u16::MAX, u16::MAX, u16::MAX], [449, 450, 451], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, 452, u16::MAX], [u16::MAX, 453, u16::MAX], [u16::MAX, 454, u16::MAX], [u16::MAX, 455, u16::MAX], [u16::MAX, 456, u16::MAX], [u16::MAX, 457, u16::MAX], [u16::MAX, 458, u16::MAX], [u16::MAX, 459, u16::MAX], [u16::MAX, 460, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, 461, u16::MAX], [u16::MAX, 462, u16::MAX], [u16::MAX, 463, u16::MAX], [u16::MAX, 464, u16::MAX], [u16::MAX, 465, u16::MAX], [u16::MAX, 466, u16::MAX], [u16::MAX, 467, u16::MAX], [u16::MAX, 468, u16::MAX], [u16::MAX, 469, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [470, u16::MAX, u16::MAX], [471, u16::MAX, u16::MAX], [472, u16::MAX, u16::MAX], [473, u16::MAX, u16::MAX], [474, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[475, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[476, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[477, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[478, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, 479, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [322, 323, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [324, 325, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [326, 327, u16::MAX], [328, 329, u16::MAX], [330, 331, u16::MAX], [332, 333, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [334, 335, u16::MAX], [336, 337, u16::MAX], [338, 339, u16::MAX], [340, 341, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [342, u16::MAX, u16::MAX], [343, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [344, 345, u16::MAX], [346, 347, u16::MAX], [348, 349, u16::MAX], [350, 351, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [352, u16::MAX, u16::MAX], [353, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [354, 355, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [356, 357, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [358, 359, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [360, 361, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [362, u16::MAX, u16::MAX], [363, u16::MAX, u16::MAX], [364, u16::MAX, u16::MAX], [365, u16::MAX, u16::MAX], [366, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [367, u16::MAX, u16::MAX], [368, u16::MAX, u16::MAX], [369, u16::MAX, u16::MAX], [370, u16::MAX, u16::MAX], [371, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [372, 373, u16::MAX], [374, 375, u16::MAX], [376, 377, u16::MAX], [378, 379, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [380, 381, u16::MAX], [382, 383, u16::MAX], [384, 385, u16::MAX], [386, 387, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [388, 389, u16::MAX], [390, 391, u16::MAX], [392, 393, u16::MAX], [394, 395, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [399, 400, 401], [396, 397, 398], [405, 406, 407], [402, 403, 404], [411, 412, 413], [408, 409, 410], [414, 415, 416], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [420, 421, 422], [417, 418, 419], [426, 427, 428], [423, 424, 425], [432, 433, 434], [429, 430, 431], [435, 436, 437], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [438, 439, 440], [u16::MAX, u16::MAX, u16::MAX], [441, 442, 443], [u16::MAX, u16::MAX, u16::MAX], [444, 445, 446], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [447, 448, 449], [u16::MAX, u16::MAX, u16::MAX], [450, 451, 452], [u16::MAX, u16::MAX, u16::MAX], [453, 454, 455], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, 456, u16::MAX], [u16::MAX, 457, u16::MAX], [u16::MAX, 458, u16::MAX], [u16::MAX, 459, u16::MAX], [u16::MAX, 460, u16::MAX], [u16::MAX, 461, u16::MAX], [u16::MAX, 462, u16::MAX], [u16::MAX, 463, u16::MAX], [u16::MAX, 464, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, 465, u16::MAX], [u16::MAX, 466, u16::MAX], [u16::MAX, 467, u16::MAX], [u16::MAX, 468, u16::MAX], [u16::MAX, 469, u16::MAX], [u16::MAX, 470, u16::MAX], [u16::MAX, 471, u16::MAX], [u16::MAX, 472, u16::MAX], [u16::MAX, 473, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [474, u16::MAX, u16::MAX], [475, u16::MAX, u16::MAX], [476, u16::MAX, u16::MAX], [477, u16::MAX, u16::MAX], [478, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[479, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[480, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[481, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[482, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, 483, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
 ];
 
 impl<M: Machine> Core for Peephole<'_, M>
@@ -1395,17 +1399,29 @@ where
         self.push(Held { number: 142, to: d.number(), from: [s.number(), NONE, NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
+    fn cvul2f(&mut self, d: Self::Float, s: Self::Reg) {
+        self.push(Held { number: 143, to: FLOAT | d.number(), from: [s.number(), NONE, NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn cvul2d(&mut self, d: Self::Float, s: Self::Reg) {
+        self.push(Held { number: 144, to: FLOAT | d.number(), from: [s.number(), NONE, NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
     fn cvp2ul(&mut self, d: Self::Reg, s: Self::Reg) {
-        self.push(Held { number: 143, to: d.number(), from: [s.number(), NONE, NONE], constant: 0, label: 0 });
+        self.push(Held { number: 145, to: d.number(), from: [s.number(), NONE, NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn cvf2l(&mut self, d: Self::Reg, s: Self::Float) {
-        self.push(Held { number: 144, to: d.number(), from: [FLOAT | s.number(), NONE, NONE], constant: 0, label: 0 });
+        self.push(Held { number: 146, to: d.number(), from: [FLOAT | s.number(), NONE, NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn cvf2ul(&mut self, d: Self::Reg, s: Self::Float) {
+        self.push(Held { number: 147, to: d.number(), from: [FLOAT | s.number(), NONE, NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn cvf2d(&mut self, d: Self::Float, s: Self::Float) {
         self.push(Held {
-            number: 145,
+            number: 148,
             to: FLOAT | d.number(),
             from: [FLOAT | s.number(), NONE, NONE],
             constant: 0,
@@ -1414,12 +1430,16 @@ where
     }
     #[inline(always)]
     fn cvd2l(&mut self, d: Self::Reg, s: Self::Float) {
-        self.push(Held { number: 146, to: d.number(), from: [FLOAT | s.number(), NONE, NONE], constant: 0, label: 0 });
+        self.push(Held { number: 149, to: d.number(), from: [FLOAT | s.number(), NONE, NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn cvd2ul(&mut self, d: Self::Reg, s: Self::Float) {
+        self.push(Held { number: 150, to: d.number(), from: [FLOAT | s.number(), NONE, NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn cvd2f(&mut self, d: Self::Float, s: Self::Float) {
         self.push(Held {
-            number: 147,
+            number: 151,
             to: FLOAT | d.number(),
             from: [FLOAT | s.number(), NONE, NONE],
             constant: 0,
@@ -1428,12 +1448,12 @@ where
     }
     #[inline(always)]
     fn ldc(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 148, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 152, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn ldci(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 149,
+            number: 153,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -1443,7 +1463,7 @@ where
     #[inline(always)]
     fn ldc_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 150,
+            number: 154,
             to: d.number(),
             from: [NONE, NONE, NONE],
             constant: i64::from(local.offset),
@@ -1452,12 +1472,12 @@ where
     }
     #[inline(always)]
     fn lduc(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 151, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 155, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn lduci(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 152,
+            number: 156,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -1467,7 +1487,7 @@ where
     #[inline(always)]
     fn lduc_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 153,
+            number: 157,
             to: d.number(),
             from: [NONE, NONE, NONE],
             constant: i64::from(local.offset),
@@ -1476,12 +1496,12 @@ where
     }
     #[inline(always)]
     fn lds(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 154, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 158, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn ldsi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 155,
+            number: 159,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -1491,7 +1511,7 @@ where
     #[inline(always)]
     fn lds_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 156,
+            number: 160,
             to: d.number(),
             from: [NONE, NONE, NONE],
             constant: i64::from(local.offset),
@@ -1500,12 +1520,12 @@ where
     }
     #[inline(always)]
     fn ldus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 157, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 161, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn ldusi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 158,
+            number: 162,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -1515,7 +1535,7 @@ where
     #[inline(always)]
     fn ldus_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 159,
+            number: 163,
             to: d.number(),
             from: [NONE, NONE, NONE],
             constant: i64::from(local.offset),
@@ -1524,12 +1544,12 @@ where
     }
     #[inline(always)]
     fn ldi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 160, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 164, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn ldii(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 161,
+            number: 165,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -1539,7 +1559,7 @@ where
     #[inline(always)]
     fn ldi_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 162,
+            number: 166,
             to: d.number(),
             from: [NONE, NONE, NONE],
             constant: i64::from(local.offset),
@@ -1548,12 +1568,12 @@ where
     }
     #[inline(always)]
     fn ldu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 163, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 167, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn ldui(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 164,
+            number: 168,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -1563,7 +1583,7 @@ where
     #[inline(always)]
     fn ldu_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 165,
+            number: 169,
             to: d.number(),
             from: [NONE, NONE, NONE],
             constant: i64::from(local.offset),
@@ -1572,12 +1592,12 @@ where
     }
     #[inline(always)]
     fn ldl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 166, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 170, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn ldli(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 167,
+            number: 171,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -1587,7 +1607,7 @@ where
     #[inline(always)]
     fn ldl_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 168,
+            number: 172,
             to: d.number(),
             from: [NONE, NONE, NONE],
             constant: i64::from(local.offset),
@@ -1596,12 +1616,12 @@ where
     }
     #[inline(always)]
     fn ldul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 169, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 173, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn lduli(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 170,
+            number: 174,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -1611,7 +1631,7 @@ where
     #[inline(always)]
     fn ldul_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 171,
+            number: 175,
             to: d.number(),
             from: [NONE, NONE, NONE],
             constant: i64::from(local.offset),
@@ -1620,12 +1640,12 @@ where
     }
     #[inline(always)]
     fn ldp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 172, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 176, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn ldpi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 173,
+            number: 177,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -1635,7 +1655,7 @@ where
     #[inline(always)]
     fn ldp_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 174,
+            number: 178,
             to: d.number(),
             from: [NONE, NONE, NONE],
             constant: i64::from(local.offset),
@@ -1645,7 +1665,7 @@ where
     #[inline(always)]
     fn ldf(&mut self, d: Self::Float, s: Self::Reg, t: Self::Reg) {
         self.push(Held {
-            number: 175,
+            number: 179,
             to: FLOAT | d.number(),
             from: [s.number(), t.number(), NONE],
             constant: 0,
@@ -1655,7 +1675,7 @@ where
     #[inline(always)]
     fn ldfi(&mut self, d: Self::Float, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 176,
+            number: 180,
             to: FLOAT | d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -1665,7 +1685,7 @@ where
     #[inline(always)]
     fn ldf_local(&mut self, d: Self::Float, local: Local) {
         self.push(Held {
-            number: 177,
+            number: 181,
             to: FLOAT | d.number(),
             from: [NONE, NONE, NONE],
             constant: i64::from(local.offset),
@@ -1675,7 +1695,7 @@ where
     #[inline(always)]
     fn ldd(&mut self, d: Self::Float, s: Self::Reg, t: Self::Reg) {
         self.push(Held {
-            number: 178,
+            number: 182,
             to: FLOAT | d.number(),
             from: [s.number(), t.number(), NONE],
             constant: 0,
@@ -1685,7 +1705,7 @@ where
     #[inline(always)]
     fn lddi(&mut self, d: Self::Float, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 179,
+            number: 183,
             to: FLOAT | d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -1695,7 +1715,7 @@ where
     #[inline(always)]
     fn ldd_local(&mut self, d: Self::Float, local: Local) {
         self.push(Held {
-            number: 180,
+            number: 184,
             to: FLOAT | d.number(),
             from: [NONE, NONE, NONE],
             constant: i64::from(local.offset),
@@ -1704,12 +1724,12 @@ where
     }
     #[inline(always)]
     fn stc(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 181, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
+        self.push(Held { number: 185, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn stci(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 182,
+            number: 186,
             to: NONE,
             from: [d.number(), s.number(), NONE],
             constant: i64::from(i),
@@ -1719,7 +1739,7 @@ where
     #[inline(always)]
     fn stc_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 183,
+            number: 187,
             to: NONE,
             from: [d.number(), NONE, NONE],
             constant: i64::from(local.offset),
@@ -1728,12 +1748,12 @@ where
     }
     #[inline(always)]
     fn stuc(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 184, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
+        self.push(Held { number: 188, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn stuci(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 185,
+            number: 189,
             to: NONE,
             from: [d.number(), s.number(), NONE],
             constant: i64::from(i),
@@ -1743,7 +1763,7 @@ where
     #[inline(always)]
     fn stuc_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 186,
+            number: 190,
             to: NONE,
             from: [d.number(), NONE, NONE],
             constant: i64::from(local.offset),
@@ -1752,12 +1772,12 @@ where
     }
     #[inline(always)]
     fn sts(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 187, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
+        self.push(Held { number: 191, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn stsi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 188,
+            number: 192,
             to: NONE,
             from: [d.number(), s.number(), NONE],
             constant: i64::from(i),
@@ -1767,7 +1787,7 @@ where
     #[inline(always)]
     fn sts_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 189,
+            number: 193,
             to: NONE,
             from: [d.number(), NONE, NONE],
             constant: i64::from(local.offset),
@@ -1776,12 +1796,12 @@ where
     }
     #[inline(always)]
     fn stus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 190, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
+        self.push(Held { number: 194, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn stusi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 191,
+            number: 195,
             to: NONE,
             from: [d.number(), s.number(), NONE],
             constant: i64::from(i),
@@ -1791,7 +1811,7 @@ where
     #[inline(always)]
     fn stus_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 192,
+            number: 196,
             to: NONE,
             from: [d.number(), NONE, NONE],
             constant: i64::from(local.offset),
@@ -1800,12 +1820,12 @@ where
     }
     #[inline(always)]
     fn sti(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 193, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
+        self.push(Held { number: 197, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn stii(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 194,
+            number: 198,
             to: NONE,
             from: [d.number(), s.number(), NONE],
             constant: i64::from(i),
@@ -1815,7 +1835,7 @@ where
     #[inline(always)]
     fn sti_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 195,
+            number: 199,
             to: NONE,
             from: [d.number(), NONE, NONE],
             constant: i64::from(local.offset),
@@ -1824,12 +1844,12 @@ where
     }
     #[inline(always)]
     fn stu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 196, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
+        self.push(Held { number: 200, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn stui(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 197,
+            number: 201,
             to: NONE,
             from: [d.number(), s.number(), NONE],
             constant: i64::from(i),
@@ -1839,7 +1859,7 @@ where
     #[inline(always)]
     fn stu_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 198,
+            number: 202,
             to: NONE,
             from: [d.number(), NONE, NONE],
             constant: i64::from(local.offset),
@@ -1848,12 +1868,12 @@ where
     }
     #[inline(always)]
     fn stl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 199, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
+        self.push(Held { number: 203, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn stli(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 200,
+            number: 204,
             to: NONE,
             from: [d.number(), s.number(), NONE],
             constant: i64::from(i),
@@ -1863,7 +1883,7 @@ where
     #[inline(always)]
     fn stl_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 201,
+            number: 205,
             to: NONE,
             from: [d.number(), NONE, NONE],
             constant: i64::from(local.offset),
@@ -1872,12 +1892,12 @@ where
     }
     #[inline(always)]
     fn stul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 202, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
+        self.push(Held { number: 206, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn stuli(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 203,
+            number: 207,
             to: NONE,
             from: [d.number(), s.number(), NONE],
             constant: i64::from(i),
@@ -1887,7 +1907,7 @@ where
     #[inline(always)]
     fn stul_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 204,
+            number: 208,
             to: NONE,
             from: [d.number(), NONE, NONE],
             constant: i64::from(local.offset),
@@ -1896,12 +1916,12 @@ where
     }
     #[inline(always)]
     fn stp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 205, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
+        self.push(Held { number: 209, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn stpi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 206,
+            number: 210,
             to: NONE,
             from: [d.number(), s.number(), NONE],
             constant: i64::from(i),
@@ -1911,7 +1931,7 @@ where
     #[inline(always)]
     fn stp_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 207,
+            number: 211,
             to: NONE,
             from: [d.number(), NONE, NONE],
             constant: i64::from(local.offset),
@@ -1921,7 +1941,7 @@ where
     #[inline(always)]
     fn stf(&mut self, d: Self::Float, s: Self::Reg, t: Self::Reg) {
         self.push(Held {
-            number: 208,
+            number: 212,
             to: NONE,
             from: [FLOAT | d.number(), s.number(), t.number()],
             constant: 0,
@@ -1931,7 +1951,7 @@ where
     #[inline(always)]
     fn stfi(&mut self, d: Self::Float, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 209,
+            number: 213,
             to: NONE,
             from: [FLOAT | d.number(), s.number(), NONE],
             constant: i64::from(i),
@@ -1941,7 +1961,7 @@ where
     #[inline(always)]
     fn stf_local(&mut self, d: Self::Float, local: Local) {
         self.push(Held {
-            number: 210,
+            number: 214,
             to: NONE,
             from: [FLOAT | d.number(), NONE, NONE],
             constant: i64::from(local.offset),
@@ -1951,7 +1971,7 @@ where
     #[inline(always)]
     fn std(&mut self, d: Self::Float, s: Self::Reg, t: Self::Reg) {
         self.push(Held {
-            number: 211,
+            number: 215,
             to: NONE,
             from: [FLOAT | d.number(), s.number(), t.number()],
             constant: 0,
@@ -1961,7 +1981,7 @@ where
     #[inline(always)]
     fn stdi(&mut self, d: Self::Float, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 212,
+            number: 216,
             to: NONE,
             from: [FLOAT | d.number(), s.number(), NONE],
             constant: i64::from(i),
@@ -1971,7 +1991,7 @@ where
     #[inline(always)]
     fn std_local(&mut self, d: Self::Float, local: Local) {
         self.push(Held {
-            number: 213,
+            number: 217,
             to: NONE,
             from: [FLOAT | d.number(), NONE, NONE],
             constant: i64::from(local.offset),
@@ -1980,96 +2000,96 @@ where
     }
     #[inline(always)]
     fn retv(&mut self) {
-        self.push(Held { number: 214, to: NONE, from: [NONE, NONE, NONE], constant: 0, label: 0 });
+        self.push(Held { number: 218, to: NONE, from: [NONE, NONE, NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn retc(&mut self, s: Self::Reg) {
-        self.push(Held { number: 215, to: NONE, from: [s.number(), NONE, NONE], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn retuc(&mut self, s: Self::Reg) {
-        self.push(Held { number: 216, to: NONE, from: [s.number(), NONE, NONE], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn rets(&mut self, s: Self::Reg) {
-        self.push(Held { number: 217, to: NONE, from: [s.number(), NONE, NONE], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn retus(&mut self, s: Self::Reg) {
-        self.push(Held { number: 218, to: NONE, from: [s.number(), NONE, NONE], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn reti(&mut self, s: Self::Reg) {
         self.push(Held { number: 219, to: NONE, from: [s.number(), NONE, NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn retu(&mut self, s: Self::Reg) {
+    fn retuc(&mut self, s: Self::Reg) {
         self.push(Held { number: 220, to: NONE, from: [s.number(), NONE, NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn retl(&mut self, s: Self::Reg) {
+    fn rets(&mut self, s: Self::Reg) {
         self.push(Held { number: 221, to: NONE, from: [s.number(), NONE, NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn retul(&mut self, s: Self::Reg) {
+    fn retus(&mut self, s: Self::Reg) {
         self.push(Held { number: 222, to: NONE, from: [s.number(), NONE, NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn retp(&mut self, s: Self::Reg) {
+    fn reti(&mut self, s: Self::Reg) {
         self.push(Held { number: 223, to: NONE, from: [s.number(), NONE, NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
+    fn retu(&mut self, s: Self::Reg) {
+        self.push(Held { number: 224, to: NONE, from: [s.number(), NONE, NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn retl(&mut self, s: Self::Reg) {
+        self.push(Held { number: 225, to: NONE, from: [s.number(), NONE, NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn retul(&mut self, s: Self::Reg) {
+        self.push(Held { number: 226, to: NONE, from: [s.number(), NONE, NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn retp(&mut self, s: Self::Reg) {
+        self.push(Held { number: 227, to: NONE, from: [s.number(), NONE, NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
     fn retf(&mut self, s: Self::Float) {
-        self.push(Held { number: 224, to: NONE, from: [FLOAT | s.number(), NONE, NONE], constant: 0, label: 0 });
+        self.push(Held { number: 228, to: NONE, from: [FLOAT | s.number(), NONE, NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn retd(&mut self, s: Self::Float) {
-        self.push(Held { number: 225, to: NONE, from: [FLOAT | s.number(), NONE, NONE], constant: 0, label: 0 });
+        self.push(Held { number: 229, to: NONE, from: [FLOAT | s.number(), NONE, NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn blti(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        self.push(Held { number: 226, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
-    }
-    #[inline(always)]
-    fn bltii(&mut self, s: Self::Reg, i: i32, b: Label) {
-        self.push(Held { number: 227, to: NONE, from: [s.number(), NONE, NONE], constant: i64::from(i), label: b.0 });
-    }
-    #[inline(always)]
-    fn bltu(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        self.push(Held { number: 228, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
-    }
-    #[inline(always)]
-    fn bltui(&mut self, s: Self::Reg, i: u32, b: Label) {
-        self.push(Held { number: 229, to: NONE, from: [s.number(), NONE, NONE], constant: i64::from(i), label: b.0 });
-    }
-    #[inline(always)]
-    fn bltl(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
         self.push(Held { number: 230, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
-    fn bltli(&mut self, s: Self::Reg, i: i64, b: Label) {
-        self.push(Held { number: 231, to: NONE, from: [s.number(), NONE, NONE], constant: i, label: b.0 });
+    fn bltii(&mut self, s: Self::Reg, i: i32, b: Label) {
+        self.push(Held { number: 231, to: NONE, from: [s.number(), NONE, NONE], constant: i64::from(i), label: b.0 });
     }
     #[inline(always)]
-    fn bltul(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
+    fn bltu(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
         self.push(Held { number: 232, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
-    fn bltuli(&mut self, s: Self::Reg, i: u64, b: Label) {
-        self.push(Held { number: 233, to: NONE, from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
+    fn bltui(&mut self, s: Self::Reg, i: u32, b: Label) {
+        self.push(Held { number: 233, to: NONE, from: [s.number(), NONE, NONE], constant: i64::from(i), label: b.0 });
     }
     #[inline(always)]
-    fn bltp(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
+    fn bltl(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
         self.push(Held { number: 234, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
+    fn bltli(&mut self, s: Self::Reg, i: i64, b: Label) {
+        self.push(Held { number: 235, to: NONE, from: [s.number(), NONE, NONE], constant: i, label: b.0 });
+    }
+    #[inline(always)]
+    fn bltul(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
+        self.push(Held { number: 236, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
+    }
+    #[inline(always)]
+    fn bltuli(&mut self, s: Self::Reg, i: u64, b: Label) {
+        self.push(Held { number: 237, to: NONE, from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
+    }
+    #[inline(always)]
+    fn bltp(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
+        self.push(Held { number: 238, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
+    }
+    #[inline(always)]
     fn bltpi(&mut self, s: Self::Reg, i: u64, b: Label) {
-        self.push(Held { number: 235, to: NONE, from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
+        self.push(Held { number: 239, to: NONE, from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
     }
     #[inline(always)]
     fn bltf(&mut self, s: Self::Float, t: Self::Float, b: Label) {
         self.push(Held {
-            number: 236,
+            number: 240,
             to: NONE,
             from: [FLOAT | s.number(), FLOAT | t.number(), NONE],
             constant: 0,
@@ -2079,7 +2099,7 @@ where
     #[inline(always)]
     fn bltd(&mut self, s: Self::Float, t: Self::Float, b: Label) {
         self.push(Held {
-            number: 237,
+            number: 241,
             to: NONE,
             from: [FLOAT | s.number(), FLOAT | t.number(), NONE],
             constant: 0,
@@ -2088,48 +2108,48 @@ where
     }
     #[inline(always)]
     fn blei(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        self.push(Held { number: 238, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
-    }
-    #[inline(always)]
-    fn bleii(&mut self, s: Self::Reg, i: i32, b: Label) {
-        self.push(Held { number: 239, to: NONE, from: [s.number(), NONE, NONE], constant: i64::from(i), label: b.0 });
-    }
-    #[inline(always)]
-    fn bleu(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        self.push(Held { number: 240, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
-    }
-    #[inline(always)]
-    fn bleui(&mut self, s: Self::Reg, i: u32, b: Label) {
-        self.push(Held { number: 241, to: NONE, from: [s.number(), NONE, NONE], constant: i64::from(i), label: b.0 });
-    }
-    #[inline(always)]
-    fn blel(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
         self.push(Held { number: 242, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
-    fn bleli(&mut self, s: Self::Reg, i: i64, b: Label) {
-        self.push(Held { number: 243, to: NONE, from: [s.number(), NONE, NONE], constant: i, label: b.0 });
+    fn bleii(&mut self, s: Self::Reg, i: i32, b: Label) {
+        self.push(Held { number: 243, to: NONE, from: [s.number(), NONE, NONE], constant: i64::from(i), label: b.0 });
     }
     #[inline(always)]
-    fn bleul(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
+    fn bleu(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
         self.push(Held { number: 244, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
-    fn bleuli(&mut self, s: Self::Reg, i: u64, b: Label) {
-        self.push(Held { number: 245, to: NONE, from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
+    fn bleui(&mut self, s: Self::Reg, i: u32, b: Label) {
+        self.push(Held { number: 245, to: NONE, from: [s.number(), NONE, NONE], constant: i64::from(i), label: b.0 });
     }
     #[inline(always)]
-    fn blep(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
+    fn blel(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
         self.push(Held { number: 246, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
+    fn bleli(&mut self, s: Self::Reg, i: i64, b: Label) {
+        self.push(Held { number: 247, to: NONE, from: [s.number(), NONE, NONE], constant: i, label: b.0 });
+    }
+    #[inline(always)]
+    fn bleul(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
+        self.push(Held { number: 248, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
+    }
+    #[inline(always)]
+    fn bleuli(&mut self, s: Self::Reg, i: u64, b: Label) {
+        self.push(Held { number: 249, to: NONE, from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
+    }
+    #[inline(always)]
+    fn blep(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
+        self.push(Held { number: 250, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
+    }
+    #[inline(always)]
     fn blepi(&mut self, s: Self::Reg, i: u64, b: Label) {
-        self.push(Held { number: 247, to: NONE, from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
+        self.push(Held { number: 251, to: NONE, from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
     }
     #[inline(always)]
     fn blef(&mut self, s: Self::Float, t: Self::Float, b: Label) {
         self.push(Held {
-            number: 248,
+            number: 252,
             to: NONE,
             from: [FLOAT | s.number(), FLOAT | t.number(), NONE],
             constant: 0,
@@ -2139,7 +2159,7 @@ where
     #[inline(always)]
     fn bled(&mut self, s: Self::Float, t: Self::Float, b: Label) {
         self.push(Held {
-            number: 249,
+            number: 253,
             to: NONE,
             from: [FLOAT | s.number(), FLOAT | t.number(), NONE],
             constant: 0,
@@ -2148,48 +2168,48 @@ where
     }
     #[inline(always)]
     fn bgti(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        self.push(Held { number: 250, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
-    }
-    #[inline(always)]
-    fn bgtii(&mut self, s: Self::Reg, i: i32, b: Label) {
-        self.push(Held { number: 251, to: NONE, from: [s.number(), NONE, NONE], constant: i64::from(i), label: b.0 });
-    }
-    #[inline(always)]
-    fn bgtu(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        self.push(Held { number: 252, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
-    }
-    #[inline(always)]
-    fn bgtui(&mut self, s: Self::Reg, i: u32, b: Label) {
-        self.push(Held { number: 253, to: NONE, from: [s.number(), NONE, NONE], constant: i64::from(i), label: b.0 });
-    }
-    #[inline(always)]
-    fn bgtl(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
         self.push(Held { number: 254, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
-    fn bgtli(&mut self, s: Self::Reg, i: i64, b: Label) {
-        self.push(Held { number: 255, to: NONE, from: [s.number(), NONE, NONE], constant: i, label: b.0 });
+    fn bgtii(&mut self, s: Self::Reg, i: i32, b: Label) {
+        self.push(Held { number: 255, to: NONE, from: [s.number(), NONE, NONE], constant: i64::from(i), label: b.0 });
     }
     #[inline(always)]
-    fn bgtul(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
+    fn bgtu(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
         self.push(Held { number: 256, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
-    fn bgtuli(&mut self, s: Self::Reg, i: u64, b: Label) {
-        self.push(Held { number: 257, to: NONE, from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
+    fn bgtui(&mut self, s: Self::Reg, i: u32, b: Label) {
+        self.push(Held { number: 257, to: NONE, from: [s.number(), NONE, NONE], constant: i64::from(i), label: b.0 });
     }
     #[inline(always)]
-    fn bgtp(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
+    fn bgtl(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
         self.push(Held { number: 258, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
+    fn bgtli(&mut self, s: Self::Reg, i: i64, b: Label) {
+        self.push(Held { number: 259, to: NONE, from: [s.number(), NONE, NONE], constant: i, label: b.0 });
+    }
+    #[inline(always)]
+    fn bgtul(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
+        self.push(Held { number: 260, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
+    }
+    #[inline(always)]
+    fn bgtuli(&mut self, s: Self::Reg, i: u64, b: Label) {
+        self.push(Held { number: 261, to: NONE, from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
+    }
+    #[inline(always)]
+    fn bgtp(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
+        self.push(Held { number: 262, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
+    }
+    #[inline(always)]
     fn bgtpi(&mut self, s: Self::Reg, i: u64, b: Label) {
-        self.push(Held { number: 259, to: NONE, from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
+        self.push(Held { number: 263, to: NONE, from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
     }
     #[inline(always)]
     fn bgtf(&mut self, s: Self::Float, t: Self::Float, b: Label) {
         self.push(Held {
-            number: 260,
+            number: 264,
             to: NONE,
             from: [FLOAT | s.number(), FLOAT | t.number(), NONE],
             constant: 0,
@@ -2199,7 +2219,7 @@ where
     #[inline(always)]
     fn bgtd(&mut self, s: Self::Float, t: Self::Float, b: Label) {
         self.push(Held {
-            number: 261,
+            number: 265,
             to: NONE,
             from: [FLOAT | s.number(), FLOAT | t.number(), NONE],
             constant: 0,
@@ -2208,48 +2228,48 @@ where
     }
     #[inline(always)]
     fn bgei(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        self.push(Held { number: 262, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
-    }
-    #[inline(always)]
-    fn bgeii(&mut self, s: Self::Reg, i: i32, b: Label) {
-        self.push(Held { number: 263, to: NONE, from: [s.number(), NONE, NONE], constant: i64::from(i), label: b.0 });
-    }
-    #[inline(always)]
-    fn bgeu(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        self.push(Held { number: 264, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
-    }
-    #[inline(always)]
-    fn bgeui(&mut self, s: Self::Reg, i: u32, b: Label) {
-        self.push(Held { number: 265, to: NONE, from: [s.number(), NONE, NONE], constant: i64::from(i), label: b.0 });
-    }
-    #[inline(always)]
-    fn bgel(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
         self.push(Held { number: 266, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
-    fn bgeli(&mut self, s: Self::Reg, i: i64, b: Label) {
-        self.push(Held { number: 267, to: NONE, from: [s.number(), NONE, NONE], constant: i, label: b.0 });
+    fn bgeii(&mut self, s: Self::Reg, i: i32, b: Label) {
+        self.push(Held { number: 267, to: NONE, from: [s.number(), NONE, NONE], constant: i64::from(i), label: b.0 });
     }
     #[inline(always)]
-    fn bgeul(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
+    fn bgeu(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
         self.push(Held { number: 268, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
-    fn bgeuli(&mut self, s: Self::Reg, i: u64, b: Label) {
-        self.push(Held { number: 269, to: NONE, from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
+    fn bgeui(&mut self, s: Self::Reg, i: u32, b: Label) {
+        self.push(Held { number: 269, to: NONE, from: [s.number(), NONE, NONE], constant: i64::from(i), label: b.0 });
     }
     #[inline(always)]
-    fn bgep(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
+    fn bgel(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
         self.push(Held { number: 270, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
+    fn bgeli(&mut self, s: Self::Reg, i: i64, b: Label) {
+        self.push(Held { number: 271, to: NONE, from: [s.number(), NONE, NONE], constant: i, label: b.0 });
+    }
+    #[inline(always)]
+    fn bgeul(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
+        self.push(Held { number: 272, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
+    }
+    #[inline(always)]
+    fn bgeuli(&mut self, s: Self::Reg, i: u64, b: Label) {
+        self.push(Held { number: 273, to: NONE, from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
+    }
+    #[inline(always)]
+    fn bgep(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
+        self.push(Held { number: 274, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
+    }
+    #[inline(always)]
     fn bgepi(&mut self, s: Self::Reg, i: u64, b: Label) {
-        self.push(Held { number: 271, to: NONE, from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
+        self.push(Held { number: 275, to: NONE, from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
     }
     #[inline(always)]
     fn bgef(&mut self, s: Self::Float, t: Self::Float, b: Label) {
         self.push(Held {
-            number: 272,
+            number: 276,
             to: NONE,
             from: [FLOAT | s.number(), FLOAT | t.number(), NONE],
             constant: 0,
@@ -2259,7 +2279,7 @@ where
     #[inline(always)]
     fn bged(&mut self, s: Self::Float, t: Self::Float, b: Label) {
         self.push(Held {
-            number: 273,
+            number: 277,
             to: NONE,
             from: [FLOAT | s.number(), FLOAT | t.number(), NONE],
             constant: 0,
@@ -2268,48 +2288,48 @@ where
     }
     #[inline(always)]
     fn beqi(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        self.push(Held { number: 274, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
-    }
-    #[inline(always)]
-    fn beqii(&mut self, s: Self::Reg, i: i32, b: Label) {
-        self.push(Held { number: 275, to: NONE, from: [s.number(), NONE, NONE], constant: i64::from(i), label: b.0 });
-    }
-    #[inline(always)]
-    fn bequ(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        self.push(Held { number: 276, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
-    }
-    #[inline(always)]
-    fn bequi(&mut self, s: Self::Reg, i: u32, b: Label) {
-        self.push(Held { number: 277, to: NONE, from: [s.number(), NONE, NONE], constant: i64::from(i), label: b.0 });
-    }
-    #[inline(always)]
-    fn beql(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
         self.push(Held { number: 278, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
-    fn beqli(&mut self, s: Self::Reg, i: i64, b: Label) {
-        self.push(Held { number: 279, to: NONE, from: [s.number(), NONE, NONE], constant: i, label: b.0 });
+    fn beqii(&mut self, s: Self::Reg, i: i32, b: Label) {
+        self.push(Held { number: 279, to: NONE, from: [s.number(), NONE, NONE], constant: i64::from(i), label: b.0 });
     }
     #[inline(always)]
-    fn bequl(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
+    fn bequ(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
         self.push(Held { number: 280, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
-    fn bequli(&mut self, s: Self::Reg, i: u64, b: Label) {
-        self.push(Held { number: 281, to: NONE, from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
+    fn bequi(&mut self, s: Self::Reg, i: u32, b: Label) {
+        self.push(Held { number: 281, to: NONE, from: [s.number(), NONE, NONE], constant: i64::from(i), label: b.0 });
     }
     #[inline(always)]
-    fn beqp(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
+    fn beql(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
         self.push(Held { number: 282, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
+    fn beqli(&mut self, s: Self::Reg, i: i64, b: Label) {
+        self.push(Held { number: 283, to: NONE, from: [s.number(), NONE, NONE], constant: i, label: b.0 });
+    }
+    #[inline(always)]
+    fn bequl(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
+        self.push(Held { number: 284, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
+    }
+    #[inline(always)]
+    fn bequli(&mut self, s: Self::Reg, i: u64, b: Label) {
+        self.push(Held { number: 285, to: NONE, from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
+    }
+    #[inline(always)]
+    fn beqp(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
+        self.push(Held { number: 286, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
+    }
+    #[inline(always)]
     fn beqpi(&mut self, s: Self::Reg, i: u64, b: Label) {
-        self.push(Held { number: 283, to: NONE, from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
+        self.push(Held { number: 287, to: NONE, from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
     }
     #[inline(always)]
     fn beqf(&mut self, s: Self::Float, t: Self::Float, b: Label) {
         self.push(Held {
-            number: 284,
+            number: 288,
             to: NONE,
             from: [FLOAT | s.number(), FLOAT | t.number(), NONE],
             constant: 0,
@@ -2319,7 +2339,7 @@ where
     #[inline(always)]
     fn beqd(&mut self, s: Self::Float, t: Self::Float, b: Label) {
         self.push(Held {
-            number: 285,
+            number: 289,
             to: NONE,
             from: [FLOAT | s.number(), FLOAT | t.number(), NONE],
             constant: 0,
@@ -2328,48 +2348,48 @@ where
     }
     #[inline(always)]
     fn bnei(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        self.push(Held { number: 286, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
-    }
-    #[inline(always)]
-    fn bneii(&mut self, s: Self::Reg, i: i32, b: Label) {
-        self.push(Held { number: 287, to: NONE, from: [s.number(), NONE, NONE], constant: i64::from(i), label: b.0 });
-    }
-    #[inline(always)]
-    fn bneu(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
-        self.push(Held { number: 288, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
-    }
-    #[inline(always)]
-    fn bneui(&mut self, s: Self::Reg, i: u32, b: Label) {
-        self.push(Held { number: 289, to: NONE, from: [s.number(), NONE, NONE], constant: i64::from(i), label: b.0 });
-    }
-    #[inline(always)]
-    fn bnel(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
         self.push(Held { number: 290, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
-    fn bneli(&mut self, s: Self::Reg, i: i64, b: Label) {
-        self.push(Held { number: 291, to: NONE, from: [s.number(), NONE, NONE], constant: i, label: b.0 });
+    fn bneii(&mut self, s: Self::Reg, i: i32, b: Label) {
+        self.push(Held { number: 291, to: NONE, from: [s.number(), NONE, NONE], constant: i64::from(i), label: b.0 });
     }
     #[inline(always)]
-    fn bneul(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
+    fn bneu(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
         self.push(Held { number: 292, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
-    fn bneuli(&mut self, s: Self::Reg, i: u64, b: Label) {
-        self.push(Held { number: 293, to: NONE, from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
+    fn bneui(&mut self, s: Self::Reg, i: u32, b: Label) {
+        self.push(Held { number: 293, to: NONE, from: [s.number(), NONE, NONE], constant: i64::from(i), label: b.0 });
     }
     #[inline(always)]
-    fn bnep(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
+    fn bnel(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
         self.push(Held { number: 294, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
+    fn bneli(&mut self, s: Self::Reg, i: i64, b: Label) {
+        self.push(Held { number: 295, to: NONE, from: [s.number(), NONE, NONE], constant: i, label: b.0 });
+    }
+    #[inline(always)]
+    fn bneul(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
+        self.push(Held { number: 296, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
+    }
+    #[inline(always)]
+    fn bneuli(&mut self, s: Self::Reg, i: u64, b: Label) {
+        self.push(Held { number: 297, to: NONE, from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
+    }
+    #[inline(always)]
+    fn bnep(&mut self, s: Self::Reg, t: Self::Reg, b: Label) {
+        self.push(Held { number: 298, to: NONE, from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
+    }
+    #[inline(always)]
     fn bnepi(&mut self, s: Self::Reg, i: u64, b: Label) {
-        self.push(Held { number: 295, to: NONE, from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
+        self.push(Held { number: 299, to: NONE, from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
     }
     #[inline(always)]
     fn bnef(&mut self, s: Self::Float, t: Self::Float, b: Label) {
         self.push(Held {
-            number: 296,
+            number: 300,
             to: NONE,
             from: [FLOAT | s.number(), FLOAT | t.number(), NONE],
             constant: 0,
@@ -2379,7 +2399,7 @@ where
     #[inline(always)]
     fn bned(&mut self, s: Self::Float, t: Self::Float, b: Label) {
         self.push(Held {
-            number: 297,
+            number: 301,
             to: NONE,
             from: [FLOAT | s.number(), FLOAT | t.number(), NONE],
             constant: 0,
@@ -2388,23 +2408,23 @@ where
     }
     #[inline(always)]
     fn j(&mut self, b: Label) {
-        self.push(Held { number: 298, to: NONE, from: [NONE, NONE, NONE], constant: 0, label: b.0 });
+        self.push(Held { number: 302, to: NONE, from: [NONE, NONE, NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
     fn jr(&mut self, s: Self::Reg) {
-        self.push(Held { number: 299, to: NONE, from: [s.number(), NONE, NONE], constant: 0, label: 0 });
+        self.push(Held { number: 303, to: NONE, from: [s.number(), NONE, NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn jal(&mut self, b: Label) {
-        self.push(Held { number: 300, to: NONE, from: [NONE, NONE, NONE], constant: 0, label: b.0 });
+        self.push(Held { number: 304, to: NONE, from: [NONE, NONE, NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
     fn jalr(&mut self, s: Self::Reg) {
-        self.push(Held { number: 301, to: NONE, from: [s.number(), NONE, NONE], constant: 0, label: 0 });
+        self.push(Held { number: 305, to: NONE, from: [s.number(), NONE, NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn nop(&mut self) {
-        self.push(Held { number: 302, to: NONE, from: [NONE, NONE, NONE], constant: 0, label: 0 });
+        self.push(Held { number: 306, to: NONE, from: [NONE, NONE, NONE], constant: 0, label: 0 });
     }
 }
 
@@ -2414,44 +2434,44 @@ where
 {
     #[inline(always)]
     fn bswapus(&mut self, d: Self::Reg, s: Self::Reg) {
-        self.push(Held { number: 303, to: d.number(), from: [s.number(), NONE, NONE], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn bswapu(&mut self, d: Self::Reg, s: Self::Reg) {
-        self.push(Held { number: 304, to: d.number(), from: [s.number(), NONE, NONE], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn bswapul(&mut self, d: Self::Reg, s: Self::Reg) {
-        self.push(Held { number: 305, to: d.number(), from: [s.number(), NONE, NONE], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn popcountu(&mut self, d: Self::Reg, s: Self::Reg) {
-        self.push(Held { number: 306, to: d.number(), from: [s.number(), NONE, NONE], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn popcountul(&mut self, d: Self::Reg, s: Self::Reg) {
         self.push(Held { number: 307, to: d.number(), from: [s.number(), NONE, NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn clzu(&mut self, d: Self::Reg, s: Self::Reg) {
+    fn bswapu(&mut self, d: Self::Reg, s: Self::Reg) {
         self.push(Held { number: 308, to: d.number(), from: [s.number(), NONE, NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn clzul(&mut self, d: Self::Reg, s: Self::Reg) {
+    fn bswapul(&mut self, d: Self::Reg, s: Self::Reg) {
         self.push(Held { number: 309, to: d.number(), from: [s.number(), NONE, NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn ctzu(&mut self, d: Self::Reg, s: Self::Reg) {
+    fn popcountu(&mut self, d: Self::Reg, s: Self::Reg) {
         self.push(Held { number: 310, to: d.number(), from: [s.number(), NONE, NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn ctzul(&mut self, d: Self::Reg, s: Self::Reg) {
+    fn popcountul(&mut self, d: Self::Reg, s: Self::Reg) {
         self.push(Held { number: 311, to: d.number(), from: [s.number(), NONE, NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn clzu(&mut self, d: Self::Reg, s: Self::Reg) {
+        self.push(Held { number: 312, to: d.number(), from: [s.number(), NONE, NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn clzul(&mut self, d: Self::Reg, s: Self::Reg) {
+        self.push(Held { number: 313, to: d.number(), from: [s.number(), NONE, NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn ctzu(&mut self, d: Self::Reg, s: Self::Reg) {
+        self.push(Held { number: 314, to: d.number(), from: [s.number(), NONE, NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn ctzul(&mut self, d: Self::Reg, s: Self::Reg) {
+        self.push(Held { number: 315, to: d.number(), from: [s.number(), NONE, NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn sqrtf(&mut self, d: Self::Float, s: Self::Float) {
         self.push(Held {
-            number: 312,
+            number: 316,
             to: FLOAT | d.number(),
             from: [FLOAT | s.number(), NONE, NONE],
             constant: 0,
@@ -2461,7 +2481,7 @@ where
     #[inline(always)]
     fn sqrtd(&mut self, d: Self::Float, s: Self::Float) {
         self.push(Held {
-            number: 313,
+            number: 317,
             to: FLOAT | d.number(),
             from: [FLOAT | s.number(), NONE, NONE],
             constant: 0,
@@ -2470,32 +2490,10 @@ where
     }
     #[inline(always)]
     fn rotlu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 314, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn rotlui(&mut self, d: Self::Reg, s: Self::Reg, i: u32) {
-        self.push(Held {
-            number: 315,
-            to: d.number(),
-            from: [s.number(), NONE, NONE],
-            constant: i64::from(i),
-            label: 0,
-        });
-    }
-    #[inline(always)]
-    fn rotlul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 316, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn rotluli(&mut self, d: Self::Reg, s: Self::Reg, i: u64) {
-        self.push(Held { number: 317, to: d.number(), from: [s.number(), NONE, NONE], constant: i as i64, label: 0 });
-    }
-    #[inline(always)]
-    fn rotru(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
         self.push(Held { number: 318, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn rotrui(&mut self, d: Self::Reg, s: Self::Reg, i: u32) {
+    fn rotlui(&mut self, d: Self::Reg, s: Self::Reg, i: u32) {
         self.push(Held {
             number: 319,
             to: d.number(),
@@ -2505,19 +2503,19 @@ where
         });
     }
     #[inline(always)]
-    fn rotrul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+    fn rotlul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
         self.push(Held { number: 320, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn rotruli(&mut self, d: Self::Reg, s: Self::Reg, i: u64) {
+    fn rotluli(&mut self, d: Self::Reg, s: Self::Reg, i: u64) {
         self.push(Held { number: 321, to: d.number(), from: [s.number(), NONE, NONE], constant: i as i64, label: 0 });
     }
     #[inline(always)]
-    fn mulhii(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+    fn rotru(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
         self.push(Held { number: 322, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn mulhiii(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+    fn rotrui(&mut self, d: Self::Reg, s: Self::Reg, i: u32) {
         self.push(Held {
             number: 323,
             to: d.number(),
@@ -2527,13 +2525,35 @@ where
         });
     }
     #[inline(always)]
-    fn mulhiu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+    fn rotrul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
         self.push(Held { number: 324, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn rotruli(&mut self, d: Self::Reg, s: Self::Reg, i: u64) {
+        self.push(Held { number: 325, to: d.number(), from: [s.number(), NONE, NONE], constant: i as i64, label: 0 });
+    }
+    #[inline(always)]
+    fn mulhii(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 326, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn mulhiii(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        self.push(Held {
+            number: 327,
+            to: d.number(),
+            from: [s.number(), NONE, NONE],
+            constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn mulhiu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 328, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn mulhiui(&mut self, d: Self::Reg, s: Self::Reg, i: u32) {
         self.push(Held {
-            number: 325,
+            number: 329,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -2542,28 +2562,28 @@ where
     }
     #[inline(always)]
     fn mulhil(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 326, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 330, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn mulhili(&mut self, d: Self::Reg, s: Self::Reg, i: i64) {
-        self.push(Held { number: 327, to: d.number(), from: [s.number(), NONE, NONE], constant: i, label: 0 });
+        self.push(Held { number: 331, to: d.number(), from: [s.number(), NONE, NONE], constant: i, label: 0 });
     }
     #[inline(always)]
     fn mulhiul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 328, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 332, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn mulhiuli(&mut self, d: Self::Reg, s: Self::Reg, i: u64) {
-        self.push(Held { number: 329, to: d.number(), from: [s.number(), NONE, NONE], constant: i as i64, label: 0 });
+        self.push(Held { number: 333, to: d.number(), from: [s.number(), NONE, NONE], constant: i as i64, label: 0 });
     }
     #[inline(always)]
     fn mini(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 330, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 334, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn minii(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 331,
+            number: 335,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -2572,12 +2592,12 @@ where
     }
     #[inline(always)]
     fn minu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 332, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 336, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn minui(&mut self, d: Self::Reg, s: Self::Reg, i: u32) {
         self.push(Held {
-            number: 333,
+            number: 337,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -2586,24 +2606,24 @@ where
     }
     #[inline(always)]
     fn minl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 334, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 338, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn minli(&mut self, d: Self::Reg, s: Self::Reg, i: i64) {
-        self.push(Held { number: 335, to: d.number(), from: [s.number(), NONE, NONE], constant: i, label: 0 });
+        self.push(Held { number: 339, to: d.number(), from: [s.number(), NONE, NONE], constant: i, label: 0 });
     }
     #[inline(always)]
     fn minul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 336, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 340, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn minuli(&mut self, d: Self::Reg, s: Self::Reg, i: u64) {
-        self.push(Held { number: 337, to: d.number(), from: [s.number(), NONE, NONE], constant: i as i64, label: 0 });
+        self.push(Held { number: 341, to: d.number(), from: [s.number(), NONE, NONE], constant: i as i64, label: 0 });
     }
     #[inline(always)]
     fn minf(&mut self, d: Self::Float, s: Self::Float, t: Self::Float) {
         self.push(Held {
-            number: 338,
+            number: 342,
             to: FLOAT | d.number(),
             from: [FLOAT | s.number(), FLOAT | t.number(), NONE],
             constant: 0,
@@ -2613,7 +2633,7 @@ where
     #[inline(always)]
     fn mind(&mut self, d: Self::Float, s: Self::Float, t: Self::Float) {
         self.push(Held {
-            number: 339,
+            number: 343,
             to: FLOAT | d.number(),
             from: [FLOAT | s.number(), FLOAT | t.number(), NONE],
             constant: 0,
@@ -2622,12 +2642,12 @@ where
     }
     #[inline(always)]
     fn maxi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 340, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 344, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn maxii(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 341,
+            number: 345,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -2636,12 +2656,12 @@ where
     }
     #[inline(always)]
     fn maxu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 342, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 346, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn maxui(&mut self, d: Self::Reg, s: Self::Reg, i: u32) {
         self.push(Held {
-            number: 343,
+            number: 347,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -2650,24 +2670,24 @@ where
     }
     #[inline(always)]
     fn maxl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 344, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 348, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn maxli(&mut self, d: Self::Reg, s: Self::Reg, i: i64) {
-        self.push(Held { number: 345, to: d.number(), from: [s.number(), NONE, NONE], constant: i, label: 0 });
+        self.push(Held { number: 349, to: d.number(), from: [s.number(), NONE, NONE], constant: i, label: 0 });
     }
     #[inline(always)]
     fn maxul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 346, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 350, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn maxuli(&mut self, d: Self::Reg, s: Self::Reg, i: u64) {
-        self.push(Held { number: 347, to: d.number(), from: [s.number(), NONE, NONE], constant: i as i64, label: 0 });
+        self.push(Held { number: 351, to: d.number(), from: [s.number(), NONE, NONE], constant: i as i64, label: 0 });
     }
     #[inline(always)]
     fn maxf(&mut self, d: Self::Float, s: Self::Float, t: Self::Float) {
         self.push(Held {
-            number: 348,
+            number: 352,
             to: FLOAT | d.number(),
             from: [FLOAT | s.number(), FLOAT | t.number(), NONE],
             constant: 0,
@@ -2677,7 +2697,7 @@ where
     #[inline(always)]
     fn maxd(&mut self, d: Self::Float, s: Self::Float, t: Self::Float) {
         self.push(Held {
-            number: 349,
+            number: 353,
             to: FLOAT | d.number(),
             from: [FLOAT | s.number(), FLOAT | t.number(), NONE],
             constant: 0,
@@ -2686,28 +2706,28 @@ where
     }
     #[inline(always)]
     fn crc32cuc(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 350, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 354, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn crc32cuci(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        self.push(Held { number: 351, to: d.number(), from: [s.number(), NONE, NONE], constant: i as i64, label: 0 });
+        self.push(Held { number: 355, to: d.number(), from: [s.number(), NONE, NONE], constant: i as i64, label: 0 });
     }
     #[inline(always)]
     fn crc32cus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 352, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 356, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn crc32cusi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        self.push(Held { number: 353, to: d.number(), from: [s.number(), NONE, NONE], constant: i as i64, label: 0 });
+        self.push(Held { number: 357, to: d.number(), from: [s.number(), NONE, NONE], constant: i as i64, label: 0 });
     }
     #[inline(always)]
     fn crc32cu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 354, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 358, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn crc32cui(&mut self, d: Self::Reg, s: Self::Reg, i: u32) {
         self.push(Held {
-            number: 355,
+            number: 359,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -2716,60 +2736,60 @@ where
     }
     #[inline(always)]
     fn crc32cul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 356, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn crc32culi(&mut self, d: Self::Reg, s: Self::Reg, i: u64) {
-        self.push(Held { number: 357, to: d.number(), from: [s.number(), NONE, NONE], constant: i as i64, label: 0 });
-    }
-    #[inline(always)]
-    fn movnzi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 358, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn movnzu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 359, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn movnzl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
         self.push(Held { number: 360, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn movnzul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 361, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    fn crc32culi(&mut self, d: Self::Reg, s: Self::Reg, i: u64) {
+        self.push(Held { number: 361, to: d.number(), from: [s.number(), NONE, NONE], constant: i as i64, label: 0 });
     }
     #[inline(always)]
-    fn movnzp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+    fn movnzi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
         self.push(Held { number: 362, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn movzi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+    fn movnzu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
         self.push(Held { number: 363, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn movzu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+    fn movnzl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
         self.push(Held { number: 364, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn movzl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+    fn movnzul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
         self.push(Held { number: 365, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn movzul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+    fn movnzp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
         self.push(Held { number: 366, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn movzp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+    fn movzi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
         self.push(Held { number: 367, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
+    fn movzu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 368, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn movzl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 369, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn movzul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 370, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn movzp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 371, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
     fn addoi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
-        self.push(Held { number: 368, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
+        self.push(Held { number: 372, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
     fn addoii(&mut self, d: Self::Reg, s: Self::Reg, i: i32, b: Label) {
         self.push(Held {
-            number: 369,
+            number: 373,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -2778,12 +2798,12 @@ where
     }
     #[inline(always)]
     fn addou(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
-        self.push(Held { number: 370, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
+        self.push(Held { number: 374, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
     fn addoui(&mut self, d: Self::Reg, s: Self::Reg, i: u32, b: Label) {
         self.push(Held {
-            number: 371,
+            number: 375,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -2792,28 +2812,28 @@ where
     }
     #[inline(always)]
     fn addol(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
-        self.push(Held { number: 372, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
+        self.push(Held { number: 376, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
     fn addoli(&mut self, d: Self::Reg, s: Self::Reg, i: i64, b: Label) {
-        self.push(Held { number: 373, to: d.number(), from: [s.number(), NONE, NONE], constant: i, label: b.0 });
+        self.push(Held { number: 377, to: d.number(), from: [s.number(), NONE, NONE], constant: i, label: b.0 });
     }
     #[inline(always)]
     fn addoul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
-        self.push(Held { number: 374, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
+        self.push(Held { number: 378, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
     fn addouli(&mut self, d: Self::Reg, s: Self::Reg, i: u64, b: Label) {
-        self.push(Held { number: 375, to: d.number(), from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
+        self.push(Held { number: 379, to: d.number(), from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
     }
     #[inline(always)]
     fn suboi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
-        self.push(Held { number: 376, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
+        self.push(Held { number: 380, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
     fn suboii(&mut self, d: Self::Reg, s: Self::Reg, i: i32, b: Label) {
         self.push(Held {
-            number: 377,
+            number: 381,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -2822,12 +2842,12 @@ where
     }
     #[inline(always)]
     fn subou(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
-        self.push(Held { number: 378, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
+        self.push(Held { number: 382, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
     fn suboui(&mut self, d: Self::Reg, s: Self::Reg, i: u32, b: Label) {
         self.push(Held {
-            number: 379,
+            number: 383,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -2836,28 +2856,28 @@ where
     }
     #[inline(always)]
     fn subol(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
-        self.push(Held { number: 380, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
+        self.push(Held { number: 384, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
     fn suboli(&mut self, d: Self::Reg, s: Self::Reg, i: i64, b: Label) {
-        self.push(Held { number: 381, to: d.number(), from: [s.number(), NONE, NONE], constant: i, label: b.0 });
+        self.push(Held { number: 385, to: d.number(), from: [s.number(), NONE, NONE], constant: i, label: b.0 });
     }
     #[inline(always)]
     fn suboul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
-        self.push(Held { number: 382, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
+        self.push(Held { number: 386, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
     fn subouli(&mut self, d: Self::Reg, s: Self::Reg, i: u64, b: Label) {
-        self.push(Held { number: 383, to: d.number(), from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
+        self.push(Held { number: 387, to: d.number(), from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
     }
     #[inline(always)]
     fn muloi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
-        self.push(Held { number: 384, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
+        self.push(Held { number: 388, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
     fn muloii(&mut self, d: Self::Reg, s: Self::Reg, i: i32, b: Label) {
         self.push(Held {
-            number: 385,
+            number: 389,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -2866,12 +2886,12 @@ where
     }
     #[inline(always)]
     fn mulou(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
-        self.push(Held { number: 386, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
+        self.push(Held { number: 390, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
     fn muloui(&mut self, d: Self::Reg, s: Self::Reg, i: u32, b: Label) {
         self.push(Held {
-            number: 387,
+            number: 391,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -2880,28 +2900,28 @@ where
     }
     #[inline(always)]
     fn mulol(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
-        self.push(Held { number: 388, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
+        self.push(Held { number: 392, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
     fn muloli(&mut self, d: Self::Reg, s: Self::Reg, i: i64, b: Label) {
-        self.push(Held { number: 389, to: d.number(), from: [s.number(), NONE, NONE], constant: i, label: b.0 });
+        self.push(Held { number: 393, to: d.number(), from: [s.number(), NONE, NONE], constant: i, label: b.0 });
     }
     #[inline(always)]
     fn muloul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
-        self.push(Held { number: 390, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
+        self.push(Held { number: 394, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
     fn mulouli(&mut self, d: Self::Reg, s: Self::Reg, i: u64, b: Label) {
-        self.push(Held { number: 391, to: d.number(), from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
+        self.push(Held { number: 395, to: d.number(), from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
     }
     #[inline(always)]
     fn uldus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 392, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 396, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn uldusi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 393,
+            number: 397,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -2911,7 +2931,7 @@ where
     #[inline(always)]
     fn uldus_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 394,
+            number: 398,
             to: d.number(),
             from: [NONE, NONE, NONE],
             constant: i64::from(local.offset),
@@ -2920,12 +2940,12 @@ where
     }
     #[inline(always)]
     fn ulds(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 395, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 399, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn uldsi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 396,
+            number: 400,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -2935,7 +2955,7 @@ where
     #[inline(always)]
     fn ulds_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 397,
+            number: 401,
             to: d.number(),
             from: [NONE, NONE, NONE],
             constant: i64::from(local.offset),
@@ -2944,12 +2964,12 @@ where
     }
     #[inline(always)]
     fn uldu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 398, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 402, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn uldui(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 399,
+            number: 403,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -2959,7 +2979,7 @@ where
     #[inline(always)]
     fn uldu_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 400,
+            number: 404,
             to: d.number(),
             from: [NONE, NONE, NONE],
             constant: i64::from(local.offset),
@@ -2968,12 +2988,12 @@ where
     }
     #[inline(always)]
     fn uldi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 401, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 405, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn uldii(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 402,
+            number: 406,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -2983,7 +3003,7 @@ where
     #[inline(always)]
     fn uldi_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 403,
+            number: 407,
             to: d.number(),
             from: [NONE, NONE, NONE],
             constant: i64::from(local.offset),
@@ -2992,12 +3012,12 @@ where
     }
     #[inline(always)]
     fn uldul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 404, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 408, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn ulduli(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 405,
+            number: 409,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -3007,7 +3027,7 @@ where
     #[inline(always)]
     fn uldul_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 406,
+            number: 410,
             to: d.number(),
             from: [NONE, NONE, NONE],
             constant: i64::from(local.offset),
@@ -3016,12 +3036,12 @@ where
     }
     #[inline(always)]
     fn uldl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 407, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 411, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn uldli(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 408,
+            number: 412,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -3031,7 +3051,7 @@ where
     #[inline(always)]
     fn uldl_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 409,
+            number: 413,
             to: d.number(),
             from: [NONE, NONE, NONE],
             constant: i64::from(local.offset),
@@ -3040,12 +3060,12 @@ where
     }
     #[inline(always)]
     fn uldp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 410, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 414, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn uldpi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 411,
+            number: 415,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -3055,7 +3075,7 @@ where
     #[inline(always)]
     fn uldp_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 412,
+            number: 416,
             to: d.number(),
             from: [NONE, NONE, NONE],
             constant: i64::from(local.offset),
@@ -3064,12 +3084,12 @@ where
     }
     #[inline(always)]
     fn ustus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 413, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
+        self.push(Held { number: 417, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn ustusi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 414,
+            number: 418,
             to: NONE,
             from: [d.number(), s.number(), NONE],
             constant: i64::from(i),
@@ -3079,7 +3099,7 @@ where
     #[inline(always)]
     fn ustus_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 415,
+            number: 419,
             to: NONE,
             from: [d.number(), NONE, NONE],
             constant: i64::from(local.offset),
@@ -3088,12 +3108,12 @@ where
     }
     #[inline(always)]
     fn usts(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 416, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
+        self.push(Held { number: 420, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn ustsi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 417,
+            number: 421,
             to: NONE,
             from: [d.number(), s.number(), NONE],
             constant: i64::from(i),
@@ -3103,7 +3123,7 @@ where
     #[inline(always)]
     fn usts_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 418,
+            number: 422,
             to: NONE,
             from: [d.number(), NONE, NONE],
             constant: i64::from(local.offset),
@@ -3112,12 +3132,12 @@ where
     }
     #[inline(always)]
     fn ustu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 419, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
+        self.push(Held { number: 423, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn ustui(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 420,
+            number: 424,
             to: NONE,
             from: [d.number(), s.number(), NONE],
             constant: i64::from(i),
@@ -3127,7 +3147,7 @@ where
     #[inline(always)]
     fn ustu_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 421,
+            number: 425,
             to: NONE,
             from: [d.number(), NONE, NONE],
             constant: i64::from(local.offset),
@@ -3136,12 +3156,12 @@ where
     }
     #[inline(always)]
     fn usti(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 422, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
+        self.push(Held { number: 426, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn ustii(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 423,
+            number: 427,
             to: NONE,
             from: [d.number(), s.number(), NONE],
             constant: i64::from(i),
@@ -3151,7 +3171,7 @@ where
     #[inline(always)]
     fn usti_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 424,
+            number: 428,
             to: NONE,
             from: [d.number(), NONE, NONE],
             constant: i64::from(local.offset),
@@ -3160,12 +3180,12 @@ where
     }
     #[inline(always)]
     fn ustul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 425, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
+        self.push(Held { number: 429, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn ustuli(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 426,
+            number: 430,
             to: NONE,
             from: [d.number(), s.number(), NONE],
             constant: i64::from(i),
@@ -3175,7 +3195,7 @@ where
     #[inline(always)]
     fn ustul_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 427,
+            number: 431,
             to: NONE,
             from: [d.number(), NONE, NONE],
             constant: i64::from(local.offset),
@@ -3184,12 +3204,12 @@ where
     }
     #[inline(always)]
     fn ustl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 428, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
+        self.push(Held { number: 432, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn ustli(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 429,
+            number: 433,
             to: NONE,
             from: [d.number(), s.number(), NONE],
             constant: i64::from(i),
@@ -3199,7 +3219,7 @@ where
     #[inline(always)]
     fn ustl_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 430,
+            number: 434,
             to: NONE,
             from: [d.number(), NONE, NONE],
             constant: i64::from(local.offset),
@@ -3208,12 +3228,12 @@ where
     }
     #[inline(always)]
     fn ustp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 431, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
+        self.push(Held { number: 435, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn ustpi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 432,
+            number: 436,
             to: NONE,
             from: [d.number(), s.number(), NONE],
             constant: i64::from(i),
@@ -3223,7 +3243,7 @@ where
     #[inline(always)]
     fn ustp_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 433,
+            number: 437,
             to: NONE,
             from: [d.number(), NONE, NONE],
             constant: i64::from(local.offset),
@@ -3232,12 +3252,12 @@ where
     }
     #[inline(always)]
     fn bldus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 434, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 438, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn bldusi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 435,
+            number: 439,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -3247,7 +3267,7 @@ where
     #[inline(always)]
     fn bldus_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 436,
+            number: 440,
             to: d.number(),
             from: [NONE, NONE, NONE],
             constant: i64::from(local.offset),
@@ -3256,12 +3276,12 @@ where
     }
     #[inline(always)]
     fn bldu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 437, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 441, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn bldui(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 438,
+            number: 442,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -3271,7 +3291,7 @@ where
     #[inline(always)]
     fn bldu_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 439,
+            number: 443,
             to: d.number(),
             from: [NONE, NONE, NONE],
             constant: i64::from(local.offset),
@@ -3280,12 +3300,12 @@ where
     }
     #[inline(always)]
     fn bldul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 440, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 444, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn blduli(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 441,
+            number: 445,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -3295,7 +3315,7 @@ where
     #[inline(always)]
     fn bldul_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 442,
+            number: 446,
             to: d.number(),
             from: [NONE, NONE, NONE],
             constant: i64::from(local.offset),
@@ -3304,12 +3324,12 @@ where
     }
     #[inline(always)]
     fn bstus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 443, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
+        self.push(Held { number: 447, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn bstusi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 444,
+            number: 448,
             to: NONE,
             from: [d.number(), s.number(), NONE],
             constant: i64::from(i),
@@ -3319,7 +3339,7 @@ where
     #[inline(always)]
     fn bstus_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 445,
+            number: 449,
             to: NONE,
             from: [d.number(), NONE, NONE],
             constant: i64::from(local.offset),
@@ -3328,12 +3348,12 @@ where
     }
     #[inline(always)]
     fn bstu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 446, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
+        self.push(Held { number: 450, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn bstui(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 447,
+            number: 451,
             to: NONE,
             from: [d.number(), s.number(), NONE],
             constant: i64::from(i),
@@ -3343,7 +3363,7 @@ where
     #[inline(always)]
     fn bstu_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 448,
+            number: 452,
             to: NONE,
             from: [d.number(), NONE, NONE],
             constant: i64::from(local.offset),
@@ -3352,12 +3372,12 @@ where
     }
     #[inline(always)]
     fn bstul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 449, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
+        self.push(Held { number: 453, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn bstuli(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 450,
+            number: 454,
             to: NONE,
             from: [d.number(), s.number(), NONE],
             constant: i64::from(i),
@@ -3367,7 +3387,7 @@ where
     #[inline(always)]
     fn bstul_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 451,
+            number: 455,
             to: NONE,
             from: [d.number(), NONE, NONE],
             constant: i64::from(local.offset),
@@ -3377,7 +3397,7 @@ where
     #[inline(always)]
     fn ldxc(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
         self.push(Held {
-            number: 452,
+            number: 456,
             to: d.number(),
             from: [s.number(), t.number(), NONE],
             constant: i64::from(i),
@@ -3387,7 +3407,7 @@ where
     #[inline(always)]
     fn ldxuc(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
         self.push(Held {
-            number: 453,
+            number: 457,
             to: d.number(),
             from: [s.number(), t.number(), NONE],
             constant: i64::from(i),
@@ -3397,7 +3417,7 @@ where
     #[inline(always)]
     fn ldxs(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
         self.push(Held {
-            number: 454,
+            number: 458,
             to: d.number(),
             from: [s.number(), t.number(), NONE],
             constant: i64::from(i),
@@ -3407,7 +3427,7 @@ where
     #[inline(always)]
     fn ldxus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
         self.push(Held {
-            number: 455,
+            number: 459,
             to: d.number(),
             from: [s.number(), t.number(), NONE],
             constant: i64::from(i),
@@ -3417,7 +3437,7 @@ where
     #[inline(always)]
     fn ldxi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
         self.push(Held {
-            number: 456,
+            number: 460,
             to: d.number(),
             from: [s.number(), t.number(), NONE],
             constant: i64::from(i),
@@ -3427,7 +3447,7 @@ where
     #[inline(always)]
     fn ldxu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
         self.push(Held {
-            number: 457,
+            number: 461,
             to: d.number(),
             from: [s.number(), t.number(), NONE],
             constant: i64::from(i),
@@ -3437,7 +3457,7 @@ where
     #[inline(always)]
     fn ldxl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
         self.push(Held {
-            number: 458,
+            number: 462,
             to: d.number(),
             from: [s.number(), t.number(), NONE],
             constant: i64::from(i),
@@ -3447,7 +3467,7 @@ where
     #[inline(always)]
     fn ldxul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
         self.push(Held {
-            number: 459,
+            number: 463,
             to: d.number(),
             from: [s.number(), t.number(), NONE],
             constant: i64::from(i),
@@ -3457,7 +3477,7 @@ where
     #[inline(always)]
     fn ldxp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
         self.push(Held {
-            number: 460,
+            number: 464,
             to: d.number(),
             from: [s.number(), t.number(), NONE],
             constant: i64::from(i),
@@ -3467,7 +3487,7 @@ where
     #[inline(always)]
     fn stxc(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
         self.push(Held {
-            number: 461,
+            number: 465,
             to: NONE,
             from: [d.number(), s.number(), t.number()],
             constant: i64::from(i),
@@ -3477,7 +3497,7 @@ where
     #[inline(always)]
     fn stxuc(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
         self.push(Held {
-            number: 462,
+            number: 466,
             to: NONE,
             from: [d.number(), s.number(), t.number()],
             constant: i64::from(i),
@@ -3487,7 +3507,7 @@ where
     #[inline(always)]
     fn stxs(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
         self.push(Held {
-            number: 463,
+            number: 467,
             to: NONE,
             from: [d.number(), s.number(), t.number()],
             constant: i64::from(i),
@@ -3497,7 +3517,7 @@ where
     #[inline(always)]
     fn stxus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
         self.push(Held {
-            number: 464,
+            number: 468,
             to: NONE,
             from: [d.number(), s.number(), t.number()],
             constant: i64::from(i),
@@ -3507,7 +3527,7 @@ where
     #[inline(always)]
     fn stxi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
         self.push(Held {
-            number: 465,
+            number: 469,
             to: NONE,
             from: [d.number(), s.number(), t.number()],
             constant: i64::from(i),
@@ -3517,7 +3537,7 @@ where
     #[inline(always)]
     fn stxu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
         self.push(Held {
-            number: 466,
+            number: 470,
             to: NONE,
             from: [d.number(), s.number(), t.number()],
             constant: i64::from(i),
@@ -3527,7 +3547,7 @@ where
     #[inline(always)]
     fn stxl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
         self.push(Held {
-            number: 467,
+            number: 471,
             to: NONE,
             from: [d.number(), s.number(), t.number()],
             constant: i64::from(i),
@@ -3537,7 +3557,7 @@ where
     #[inline(always)]
     fn stxul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
         self.push(Held {
-            number: 468,
+            number: 472,
             to: NONE,
             from: [d.number(), s.number(), t.number()],
             constant: i64::from(i),
@@ -3547,7 +3567,7 @@ where
     #[inline(always)]
     fn stxp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
         self.push(Held {
-            number: 469,
+            number: 473,
             to: NONE,
             from: [d.number(), s.number(), t.number()],
             constant: i64::from(i),
@@ -3556,43 +3576,43 @@ where
     }
     #[inline(always)]
     fn casi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 470, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn casu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 471, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn casl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 472, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn casul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 473, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn casp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
         self.push(Held { number: 474, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
+    fn casu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 475, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn casl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 476, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn casul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 477, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn casp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 478, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
     fn fence(&mut self) {
-        self.push(Held { number: 475, to: NONE, from: [NONE, NONE, NONE], constant: 0, label: 0 });
+        self.push(Held { number: 479, to: NONE, from: [NONE, NONE, NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn fenceacq(&mut self) {
-        self.push(Held { number: 476, to: NONE, from: [NONE, NONE, NONE], constant: 0, label: 0 });
+        self.push(Held { number: 480, to: NONE, from: [NONE, NONE, NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn fencerel(&mut self) {
-        self.push(Held { number: 477, to: NONE, from: [NONE, NONE, NONE], constant: 0, label: 0 });
+        self.push(Held { number: 481, to: NONE, from: [NONE, NONE, NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn jtab(&mut self, s: Self::Reg) {
-        self.push(Held { number: 478, to: NONE, from: [s.number(), NONE, NONE], constant: 0, label: 0 });
+        self.push(Held { number: 482, to: NONE, from: [s.number(), NONE, NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn prefetch(&mut self, s: Self::Reg, i: i32) {
-        self.push(Held { number: 479, to: NONE, from: [s.number(), NONE, NONE], constant: i64::from(i), label: 0 });
+        self.push(Held { number: 483, to: NONE, from: [s.number(), NONE, NONE], constant: i64::from(i), label: 0 });
     }
 }
 
@@ -3747,343 +3767,347 @@ where
         140 => asm.cvul2u(int::<M>(held.to), int::<M>(from[0])),
         141 => asm.cvul2l(int::<M>(held.to), int::<M>(from[0])),
         142 => asm.cvul2p(int::<M>(held.to), int::<M>(from[0])),
-        143 => asm.cvp2ul(int::<M>(held.to), int::<M>(from[0])),
-        144 => asm.cvf2l(int::<M>(held.to), float::<M>(from[0])),
-        145 => asm.cvf2d(float::<M>(held.to), float::<M>(from[0])),
-        146 => asm.cvd2l(int::<M>(held.to), float::<M>(from[0])),
-        147 => asm.cvd2f(float::<M>(held.to), float::<M>(from[0])),
-        148 => asm.ldc(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        149 => asm.ldci(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        150 => asm.ldc_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
-        151 => asm.lduc(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        152 => asm.lduci(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        153 => asm.lduc_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
-        154 => asm.lds(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        155 => asm.ldsi(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        156 => asm.lds_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
-        157 => asm.ldus(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        158 => asm.ldusi(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        159 => asm.ldus_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
-        160 => asm.ldi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        161 => asm.ldii(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        162 => asm.ldi_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
-        163 => asm.ldu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        164 => asm.ldui(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        165 => asm.ldu_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
-        166 => asm.ldl(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        167 => asm.ldli(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        168 => asm.ldl_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
-        169 => asm.ldul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        170 => asm.lduli(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        171 => asm.ldul_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
-        172 => asm.ldp(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        173 => asm.ldpi(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        174 => asm.ldp_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
-        175 => asm.ldf(float::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        176 => asm.ldfi(float::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        177 => asm.ldf_local(float::<M>(held.to), Local { offset: held.constant as i32 }),
-        178 => asm.ldd(float::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        179 => asm.lddi(float::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        180 => asm.ldd_local(float::<M>(held.to), Local { offset: held.constant as i32 }),
-        181 => asm.stc(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
-        182 => asm.stci(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        183 => asm.stc_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
-        184 => asm.stuc(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
-        185 => asm.stuci(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        186 => asm.stuc_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
-        187 => asm.sts(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
-        188 => asm.stsi(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        189 => asm.sts_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
-        190 => asm.stus(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
-        191 => asm.stusi(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        192 => asm.stus_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
-        193 => asm.sti(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
-        194 => asm.stii(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        195 => asm.sti_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
-        196 => asm.stu(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
-        197 => asm.stui(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        198 => asm.stu_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
-        199 => asm.stl(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
-        200 => asm.stli(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        201 => asm.stl_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
-        202 => asm.stul(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
-        203 => asm.stuli(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        204 => asm.stul_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
-        205 => asm.stp(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
-        206 => asm.stpi(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        207 => asm.stp_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
-        208 => asm.stf(float::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
-        209 => asm.stfi(float::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        210 => asm.stf_local(float::<M>(from[0]), Local { offset: held.constant as i32 }),
-        211 => asm.std(float::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
-        212 => asm.stdi(float::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        213 => asm.std_local(float::<M>(from[0]), Local { offset: held.constant as i32 }),
-        214 => asm.retv(),
-        215 => asm.retc(int::<M>(from[0])),
-        216 => asm.retuc(int::<M>(from[0])),
-        217 => asm.rets(int::<M>(from[0])),
-        218 => asm.retus(int::<M>(from[0])),
-        219 => asm.reti(int::<M>(from[0])),
-        220 => asm.retu(int::<M>(from[0])),
-        221 => asm.retl(int::<M>(from[0])),
-        222 => asm.retul(int::<M>(from[0])),
-        223 => asm.retp(int::<M>(from[0])),
-        224 => asm.retf(float::<M>(from[0])),
-        225 => asm.retd(float::<M>(from[0])),
-        226 => asm.blti(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        227 => asm.bltii(int::<M>(from[0]), held.constant as i32, Label(held.label)),
-        228 => asm.bltu(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        229 => asm.bltui(int::<M>(from[0]), held.constant as u32, Label(held.label)),
-        230 => asm.bltl(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        231 => asm.bltli(int::<M>(from[0]), held.constant, Label(held.label)),
-        232 => asm.bltul(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        233 => asm.bltuli(int::<M>(from[0]), held.constant as u64, Label(held.label)),
-        234 => asm.bltp(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        235 => asm.bltpi(int::<M>(from[0]), held.constant as u64, Label(held.label)),
-        236 => asm.bltf(float::<M>(from[0]), float::<M>(from[1]), Label(held.label)),
-        237 => asm.bltd(float::<M>(from[0]), float::<M>(from[1]), Label(held.label)),
-        238 => asm.blei(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        239 => asm.bleii(int::<M>(from[0]), held.constant as i32, Label(held.label)),
-        240 => asm.bleu(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        241 => asm.bleui(int::<M>(from[0]), held.constant as u32, Label(held.label)),
-        242 => asm.blel(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        243 => asm.bleli(int::<M>(from[0]), held.constant, Label(held.label)),
-        244 => asm.bleul(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        245 => asm.bleuli(int::<M>(from[0]), held.constant as u64, Label(held.label)),
-        246 => asm.blep(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        247 => asm.blepi(int::<M>(from[0]), held.constant as u64, Label(held.label)),
-        248 => asm.blef(float::<M>(from[0]), float::<M>(from[1]), Label(held.label)),
-        249 => asm.bled(float::<M>(from[0]), float::<M>(from[1]), Label(held.label)),
-        250 => asm.bgti(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        251 => asm.bgtii(int::<M>(from[0]), held.constant as i32, Label(held.label)),
-        252 => asm.bgtu(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        253 => asm.bgtui(int::<M>(from[0]), held.constant as u32, Label(held.label)),
-        254 => asm.bgtl(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        255 => asm.bgtli(int::<M>(from[0]), held.constant, Label(held.label)),
-        256 => asm.bgtul(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        257 => asm.bgtuli(int::<M>(from[0]), held.constant as u64, Label(held.label)),
-        258 => asm.bgtp(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        259 => asm.bgtpi(int::<M>(from[0]), held.constant as u64, Label(held.label)),
-        260 => asm.bgtf(float::<M>(from[0]), float::<M>(from[1]), Label(held.label)),
-        261 => asm.bgtd(float::<M>(from[0]), float::<M>(from[1]), Label(held.label)),
-        262 => asm.bgei(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        263 => asm.bgeii(int::<M>(from[0]), held.constant as i32, Label(held.label)),
-        264 => asm.bgeu(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        265 => asm.bgeui(int::<M>(from[0]), held.constant as u32, Label(held.label)),
-        266 => asm.bgel(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        267 => asm.bgeli(int::<M>(from[0]), held.constant, Label(held.label)),
-        268 => asm.bgeul(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        269 => asm.bgeuli(int::<M>(from[0]), held.constant as u64, Label(held.label)),
-        270 => asm.bgep(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        271 => asm.bgepi(int::<M>(from[0]), held.constant as u64, Label(held.label)),
-        272 => asm.bgef(float::<M>(from[0]), float::<M>(from[1]), Label(held.label)),
-        273 => asm.bged(float::<M>(from[0]), float::<M>(from[1]), Label(held.label)),
-        274 => asm.beqi(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        275 => asm.beqii(int::<M>(from[0]), held.constant as i32, Label(held.label)),
-        276 => asm.bequ(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        277 => asm.bequi(int::<M>(from[0]), held.constant as u32, Label(held.label)),
-        278 => asm.beql(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        279 => asm.beqli(int::<M>(from[0]), held.constant, Label(held.label)),
-        280 => asm.bequl(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        281 => asm.bequli(int::<M>(from[0]), held.constant as u64, Label(held.label)),
-        282 => asm.beqp(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        283 => asm.beqpi(int::<M>(from[0]), held.constant as u64, Label(held.label)),
-        284 => asm.beqf(float::<M>(from[0]), float::<M>(from[1]), Label(held.label)),
-        285 => asm.beqd(float::<M>(from[0]), float::<M>(from[1]), Label(held.label)),
-        286 => asm.bnei(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        287 => asm.bneii(int::<M>(from[0]), held.constant as i32, Label(held.label)),
-        288 => asm.bneu(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        289 => asm.bneui(int::<M>(from[0]), held.constant as u32, Label(held.label)),
-        290 => asm.bnel(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        291 => asm.bneli(int::<M>(from[0]), held.constant, Label(held.label)),
-        292 => asm.bneul(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        293 => asm.bneuli(int::<M>(from[0]), held.constant as u64, Label(held.label)),
-        294 => asm.bnep(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        295 => asm.bnepi(int::<M>(from[0]), held.constant as u64, Label(held.label)),
-        296 => asm.bnef(float::<M>(from[0]), float::<M>(from[1]), Label(held.label)),
-        297 => asm.bned(float::<M>(from[0]), float::<M>(from[1]), Label(held.label)),
-        298 => asm.j(Label(held.label)),
-        299 => asm.jr(int::<M>(from[0])),
-        300 => asm.jal(Label(held.label)),
-        301 => asm.jalr(int::<M>(from[0])),
-        302 => asm.nop(),
-        303 => asm.bswapus(int::<M>(held.to), int::<M>(from[0])),
-        304 => asm.bswapu(int::<M>(held.to), int::<M>(from[0])),
-        305 => asm.bswapul(int::<M>(held.to), int::<M>(from[0])),
-        306 => asm.popcountu(int::<M>(held.to), int::<M>(from[0])),
-        307 => asm.popcountul(int::<M>(held.to), int::<M>(from[0])),
-        308 => asm.clzu(int::<M>(held.to), int::<M>(from[0])),
-        309 => asm.clzul(int::<M>(held.to), int::<M>(from[0])),
-        310 => asm.ctzu(int::<M>(held.to), int::<M>(from[0])),
-        311 => asm.ctzul(int::<M>(held.to), int::<M>(from[0])),
-        312 => asm.sqrtf(float::<M>(held.to), float::<M>(from[0])),
-        313 => asm.sqrtd(float::<M>(held.to), float::<M>(from[0])),
-        314 => asm.rotlu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        315 => asm.rotlui(int::<M>(held.to), int::<M>(from[0]), held.constant as u32),
-        316 => asm.rotlul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        317 => asm.rotluli(int::<M>(held.to), int::<M>(from[0]), held.constant as u64),
-        318 => asm.rotru(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        319 => asm.rotrui(int::<M>(held.to), int::<M>(from[0]), held.constant as u32),
-        320 => asm.rotrul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        321 => asm.rotruli(int::<M>(held.to), int::<M>(from[0]), held.constant as u64),
-        322 => asm.mulhii(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        323 => asm.mulhiii(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        324 => asm.mulhiu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        325 => asm.mulhiui(int::<M>(held.to), int::<M>(from[0]), held.constant as u32),
-        326 => asm.mulhil(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        327 => asm.mulhili(int::<M>(held.to), int::<M>(from[0]), held.constant),
-        328 => asm.mulhiul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        329 => asm.mulhiuli(int::<M>(held.to), int::<M>(from[0]), held.constant as u64),
-        330 => asm.mini(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        331 => asm.minii(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        332 => asm.minu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        333 => asm.minui(int::<M>(held.to), int::<M>(from[0]), held.constant as u32),
-        334 => asm.minl(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        335 => asm.minli(int::<M>(held.to), int::<M>(from[0]), held.constant),
-        336 => asm.minul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        337 => asm.minuli(int::<M>(held.to), int::<M>(from[0]), held.constant as u64),
-        338 => asm.minf(float::<M>(held.to), float::<M>(from[0]), float::<M>(from[1])),
-        339 => asm.mind(float::<M>(held.to), float::<M>(from[0]), float::<M>(from[1])),
-        340 => asm.maxi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        341 => asm.maxii(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        342 => asm.maxu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        343 => asm.maxui(int::<M>(held.to), int::<M>(from[0]), held.constant as u32),
-        344 => asm.maxl(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        345 => asm.maxli(int::<M>(held.to), int::<M>(from[0]), held.constant),
-        346 => asm.maxul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        347 => asm.maxuli(int::<M>(held.to), int::<M>(from[0]), held.constant as u64),
-        348 => asm.maxf(float::<M>(held.to), float::<M>(from[0]), float::<M>(from[1])),
-        349 => asm.maxd(float::<M>(held.to), float::<M>(from[0]), float::<M>(from[1])),
-        350 => asm.crc32cuc(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        351 => asm.crc32cuci(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        352 => asm.crc32cus(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        353 => asm.crc32cusi(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        354 => asm.crc32cu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        355 => asm.crc32cui(int::<M>(held.to), int::<M>(from[0]), held.constant as u32),
-        356 => asm.crc32cul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        357 => asm.crc32culi(int::<M>(held.to), int::<M>(from[0]), held.constant as u64),
-        358 => asm.movnzi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        359 => asm.movnzu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        360 => asm.movnzl(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        361 => asm.movnzul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        362 => asm.movnzp(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        363 => asm.movzi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        364 => asm.movzu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        365 => asm.movzl(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        366 => asm.movzul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        367 => asm.movzp(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        368 => asm.addoi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        369 => asm.addoii(int::<M>(held.to), int::<M>(from[0]), held.constant as i32, Label(held.label)),
-        370 => asm.addou(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        371 => asm.addoui(int::<M>(held.to), int::<M>(from[0]), held.constant as u32, Label(held.label)),
-        372 => asm.addol(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        373 => asm.addoli(int::<M>(held.to), int::<M>(from[0]), held.constant, Label(held.label)),
-        374 => asm.addoul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        375 => asm.addouli(int::<M>(held.to), int::<M>(from[0]), held.constant as u64, Label(held.label)),
-        376 => asm.suboi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        377 => asm.suboii(int::<M>(held.to), int::<M>(from[0]), held.constant as i32, Label(held.label)),
-        378 => asm.subou(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        379 => asm.suboui(int::<M>(held.to), int::<M>(from[0]), held.constant as u32, Label(held.label)),
-        380 => asm.subol(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        381 => asm.suboli(int::<M>(held.to), int::<M>(from[0]), held.constant, Label(held.label)),
-        382 => asm.suboul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        383 => asm.subouli(int::<M>(held.to), int::<M>(from[0]), held.constant as u64, Label(held.label)),
-        384 => asm.muloi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        385 => asm.muloii(int::<M>(held.to), int::<M>(from[0]), held.constant as i32, Label(held.label)),
-        386 => asm.mulou(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        387 => asm.muloui(int::<M>(held.to), int::<M>(from[0]), held.constant as u32, Label(held.label)),
-        388 => asm.mulol(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        389 => asm.muloli(int::<M>(held.to), int::<M>(from[0]), held.constant, Label(held.label)),
-        390 => asm.muloul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        391 => asm.mulouli(int::<M>(held.to), int::<M>(from[0]), held.constant as u64, Label(held.label)),
-        392 => asm.uldus(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        393 => asm.uldusi(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        394 => asm.uldus_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
-        395 => asm.ulds(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        396 => asm.uldsi(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        397 => asm.ulds_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
-        398 => asm.uldu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        399 => asm.uldui(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        400 => asm.uldu_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
-        401 => asm.uldi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        402 => asm.uldii(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        403 => asm.uldi_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
-        404 => asm.uldul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        405 => asm.ulduli(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        406 => asm.uldul_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
-        407 => asm.uldl(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        408 => asm.uldli(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        409 => asm.uldl_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
-        410 => asm.uldp(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        411 => asm.uldpi(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        412 => asm.uldp_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
-        413 => asm.ustus(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
-        414 => asm.ustusi(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        415 => asm.ustus_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
-        416 => asm.usts(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
-        417 => asm.ustsi(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        418 => asm.usts_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
-        419 => asm.ustu(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
-        420 => asm.ustui(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        421 => asm.ustu_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
-        422 => asm.usti(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
-        423 => asm.ustii(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        424 => asm.usti_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
-        425 => asm.ustul(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
-        426 => asm.ustuli(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        427 => asm.ustul_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
-        428 => asm.ustl(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
-        429 => asm.ustli(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        430 => asm.ustl_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
-        431 => asm.ustp(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
-        432 => asm.ustpi(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        433 => asm.ustp_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
-        434 => asm.bldus(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        435 => asm.bldusi(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        436 => asm.bldus_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
-        437 => asm.bldu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        438 => asm.bldui(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        439 => asm.bldu_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
-        440 => asm.bldul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        441 => asm.blduli(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        442 => asm.bldul_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
-        443 => asm.bstus(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
-        444 => asm.bstusi(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        445 => asm.bstus_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
-        446 => asm.bstu(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
-        447 => asm.bstui(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        448 => asm.bstu_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
-        449 => asm.bstul(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
-        450 => asm.bstuli(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        451 => asm.bstul_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
-        452 => asm.ldxc(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        453 => asm.ldxuc(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        454 => asm.ldxs(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        455 => asm.ldxus(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        456 => asm.ldxi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        457 => asm.ldxu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        458 => asm.ldxl(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        459 => asm.ldxul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        460 => asm.ldxp(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        461 => asm.stxc(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2]), held.constant as i32),
-        462 => asm.stxuc(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2]), held.constant as i32),
-        463 => asm.stxs(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2]), held.constant as i32),
-        464 => asm.stxus(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2]), held.constant as i32),
-        465 => asm.stxi(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2]), held.constant as i32),
-        466 => asm.stxu(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2]), held.constant as i32),
-        467 => asm.stxl(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2]), held.constant as i32),
-        468 => asm.stxul(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2]), held.constant as i32),
-        469 => asm.stxp(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2]), held.constant as i32),
-        470 => asm.casi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        471 => asm.casu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        472 => asm.casl(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        473 => asm.casul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        474 => asm.casp(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        475 => asm.fence(),
-        476 => asm.fenceacq(),
-        477 => asm.fencerel(),
-        478 => asm.jtab(int::<M>(from[0])),
-        479 => asm.prefetch(int::<M>(from[0]), held.constant as i32),
+        143 => asm.cvul2f(float::<M>(held.to), int::<M>(from[0])),
+        144 => asm.cvul2d(float::<M>(held.to), int::<M>(from[0])),
+        145 => asm.cvp2ul(int::<M>(held.to), int::<M>(from[0])),
+        146 => asm.cvf2l(int::<M>(held.to), float::<M>(from[0])),
+        147 => asm.cvf2ul(int::<M>(held.to), float::<M>(from[0])),
+        148 => asm.cvf2d(float::<M>(held.to), float::<M>(from[0])),
+        149 => asm.cvd2l(int::<M>(held.to), float::<M>(from[0])),
+        150 => asm.cvd2ul(int::<M>(held.to), float::<M>(from[0])),
+        151 => asm.cvd2f(float::<M>(held.to), float::<M>(from[0])),
+        152 => asm.ldc(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        153 => asm.ldci(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        154 => asm.ldc_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
+        155 => asm.lduc(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        156 => asm.lduci(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        157 => asm.lduc_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
+        158 => asm.lds(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        159 => asm.ldsi(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        160 => asm.lds_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
+        161 => asm.ldus(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        162 => asm.ldusi(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        163 => asm.ldus_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
+        164 => asm.ldi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        165 => asm.ldii(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        166 => asm.ldi_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
+        167 => asm.ldu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        168 => asm.ldui(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        169 => asm.ldu_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
+        170 => asm.ldl(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        171 => asm.ldli(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        172 => asm.ldl_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
+        173 => asm.ldul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        174 => asm.lduli(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        175 => asm.ldul_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
+        176 => asm.ldp(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        177 => asm.ldpi(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        178 => asm.ldp_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
+        179 => asm.ldf(float::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        180 => asm.ldfi(float::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        181 => asm.ldf_local(float::<M>(held.to), Local { offset: held.constant as i32 }),
+        182 => asm.ldd(float::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        183 => asm.lddi(float::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        184 => asm.ldd_local(float::<M>(held.to), Local { offset: held.constant as i32 }),
+        185 => asm.stc(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
+        186 => asm.stci(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        187 => asm.stc_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
+        188 => asm.stuc(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
+        189 => asm.stuci(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        190 => asm.stuc_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
+        191 => asm.sts(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
+        192 => asm.stsi(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        193 => asm.sts_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
+        194 => asm.stus(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
+        195 => asm.stusi(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        196 => asm.stus_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
+        197 => asm.sti(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
+        198 => asm.stii(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        199 => asm.sti_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
+        200 => asm.stu(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
+        201 => asm.stui(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        202 => asm.stu_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
+        203 => asm.stl(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
+        204 => asm.stli(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        205 => asm.stl_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
+        206 => asm.stul(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
+        207 => asm.stuli(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        208 => asm.stul_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
+        209 => asm.stp(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
+        210 => asm.stpi(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        211 => asm.stp_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
+        212 => asm.stf(float::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
+        213 => asm.stfi(float::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        214 => asm.stf_local(float::<M>(from[0]), Local { offset: held.constant as i32 }),
+        215 => asm.std(float::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
+        216 => asm.stdi(float::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        217 => asm.std_local(float::<M>(from[0]), Local { offset: held.constant as i32 }),
+        218 => asm.retv(),
+        219 => asm.retc(int::<M>(from[0])),
+        220 => asm.retuc(int::<M>(from[0])),
+        221 => asm.rets(int::<M>(from[0])),
+        222 => asm.retus(int::<M>(from[0])),
+        223 => asm.reti(int::<M>(from[0])),
+        224 => asm.retu(int::<M>(from[0])),
+        225 => asm.retl(int::<M>(from[0])),
+        226 => asm.retul(int::<M>(from[0])),
+        227 => asm.retp(int::<M>(from[0])),
+        228 => asm.retf(float::<M>(from[0])),
+        229 => asm.retd(float::<M>(from[0])),
+        230 => asm.blti(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        231 => asm.bltii(int::<M>(from[0]), held.constant as i32, Label(held.label)),
+        232 => asm.bltu(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        233 => asm.bltui(int::<M>(from[0]), held.constant as u32, Label(held.label)),
+        234 => asm.bltl(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        235 => asm.bltli(int::<M>(from[0]), held.constant, Label(held.label)),
+        236 => asm.bltul(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        237 => asm.bltuli(int::<M>(from[0]), held.constant as u64, Label(held.label)),
+        238 => asm.bltp(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        239 => asm.bltpi(int::<M>(from[0]), held.constant as u64, Label(held.label)),
+        240 => asm.bltf(float::<M>(from[0]), float::<M>(from[1]), Label(held.label)),
+        241 => asm.bltd(float::<M>(from[0]), float::<M>(from[1]), Label(held.label)),
+        242 => asm.blei(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        243 => asm.bleii(int::<M>(from[0]), held.constant as i32, Label(held.label)),
+        244 => asm.bleu(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        245 => asm.bleui(int::<M>(from[0]), held.constant as u32, Label(held.label)),
+        246 => asm.blel(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        247 => asm.bleli(int::<M>(from[0]), held.constant, Label(held.label)),
+        248 => asm.bleul(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        249 => asm.bleuli(int::<M>(from[0]), held.constant as u64, Label(held.label)),
+        250 => asm.blep(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        251 => asm.blepi(int::<M>(from[0]), held.constant as u64, Label(held.label)),
+        252 => asm.blef(float::<M>(from[0]), float::<M>(from[1]), Label(held.label)),
+        253 => asm.bled(float::<M>(from[0]), float::<M>(from[1]), Label(held.label)),
+        254 => asm.bgti(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        255 => asm.bgtii(int::<M>(from[0]), held.constant as i32, Label(held.label)),
+        256 => asm.bgtu(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        257 => asm.bgtui(int::<M>(from[0]), held.constant as u32, Label(held.label)),
+        258 => asm.bgtl(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        259 => asm.bgtli(int::<M>(from[0]), held.constant, Label(held.label)),
+        260 => asm.bgtul(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        261 => asm.bgtuli(int::<M>(from[0]), held.constant as u64, Label(held.label)),
+        262 => asm.bgtp(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        263 => asm.bgtpi(int::<M>(from[0]), held.constant as u64, Label(held.label)),
+        264 => asm.bgtf(float::<M>(from[0]), float::<M>(from[1]), Label(held.label)),
+        265 => asm.bgtd(float::<M>(from[0]), float::<M>(from[1]), Label(held.label)),
+        266 => asm.bgei(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        267 => asm.bgeii(int::<M>(from[0]), held.constant as i32, Label(held.label)),
+        268 => asm.bgeu(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        269 => asm.bgeui(int::<M>(from[0]), held.constant as u32, Label(held.label)),
+        270 => asm.bgel(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        271 => asm.bgeli(int::<M>(from[0]), held.constant, Label(held.label)),
+        272 => asm.bgeul(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        273 => asm.bgeuli(int::<M>(from[0]), held.constant as u64, Label(held.label)),
+        274 => asm.bgep(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        275 => asm.bgepi(int::<M>(from[0]), held.constant as u64, Label(held.label)),
+        276 => asm.bgef(float::<M>(from[0]), float::<M>(from[1]), Label(held.label)),
+        277 => asm.bged(float::<M>(from[0]), float::<M>(from[1]), Label(held.label)),
+        278 => asm.beqi(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        279 => asm.beqii(int::<M>(from[0]), held.constant as i32, Label(held.label)),
+        280 => asm.bequ(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        281 => asm.bequi(int::<M>(from[0]), held.constant as u32, Label(held.label)),
+        282 => asm.beql(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        283 => asm.beqli(int::<M>(from[0]), held.constant, Label(held.label)),
+        284 => asm.bequl(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        285 => asm.bequli(int::<M>(from[0]), held.constant as u64, Label(held.label)),
+        286 => asm.beqp(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        287 => asm.beqpi(int::<M>(from[0]), held.constant as u64, Label(held.label)),
+        288 => asm.beqf(float::<M>(from[0]), float::<M>(from[1]), Label(held.label)),
+        289 => asm.beqd(float::<M>(from[0]), float::<M>(from[1]), Label(held.label)),
+        290 => asm.bnei(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        291 => asm.bneii(int::<M>(from[0]), held.constant as i32, Label(held.label)),
+        292 => asm.bneu(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        293 => asm.bneui(int::<M>(from[0]), held.constant as u32, Label(held.label)),
+        294 => asm.bnel(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        295 => asm.bneli(int::<M>(from[0]), held.constant, Label(held.label)),
+        296 => asm.bneul(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        297 => asm.bneuli(int::<M>(from[0]), held.constant as u64, Label(held.label)),
+        298 => asm.bnep(int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        299 => asm.bnepi(int::<M>(from[0]), held.constant as u64, Label(held.label)),
+        300 => asm.bnef(float::<M>(from[0]), float::<M>(from[1]), Label(held.label)),
+        301 => asm.bned(float::<M>(from[0]), float::<M>(from[1]), Label(held.label)),
+        302 => asm.j(Label(held.label)),
+        303 => asm.jr(int::<M>(from[0])),
+        304 => asm.jal(Label(held.label)),
+        305 => asm.jalr(int::<M>(from[0])),
+        306 => asm.nop(),
+        307 => asm.bswapus(int::<M>(held.to), int::<M>(from[0])),
+        308 => asm.bswapu(int::<M>(held.to), int::<M>(from[0])),
+        309 => asm.bswapul(int::<M>(held.to), int::<M>(from[0])),
+        310 => asm.popcountu(int::<M>(held.to), int::<M>(from[0])),
+        311 => asm.popcountul(int::<M>(held.to), int::<M>(from[0])),
+        312 => asm.clzu(int::<M>(held.to), int::<M>(from[0])),
+        313 => asm.clzul(int::<M>(held.to), int::<M>(from[0])),
+        314 => asm.ctzu(int::<M>(held.to), int::<M>(from[0])),
+        315 => asm.ctzul(int::<M>(held.to), int::<M>(from[0])),
+        316 => asm.sqrtf(float::<M>(held.to), float::<M>(from[0])),
+        317 => asm.sqrtd(float::<M>(held.to), float::<M>(from[0])),
+        318 => asm.rotlu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        319 => asm.rotlui(int::<M>(held.to), int::<M>(from[0]), held.constant as u32),
+        320 => asm.rotlul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        321 => asm.rotluli(int::<M>(held.to), int::<M>(from[0]), held.constant as u64),
+        322 => asm.rotru(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        323 => asm.rotrui(int::<M>(held.to), int::<M>(from[0]), held.constant as u32),
+        324 => asm.rotrul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        325 => asm.rotruli(int::<M>(held.to), int::<M>(from[0]), held.constant as u64),
+        326 => asm.mulhii(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        327 => asm.mulhiii(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        328 => asm.mulhiu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        329 => asm.mulhiui(int::<M>(held.to), int::<M>(from[0]), held.constant as u32),
+        330 => asm.mulhil(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        331 => asm.mulhili(int::<M>(held.to), int::<M>(from[0]), held.constant),
+        332 => asm.mulhiul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        333 => asm.mulhiuli(int::<M>(held.to), int::<M>(from[0]), held.constant as u64),
+        334 => asm.mini(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        335 => asm.minii(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        336 => asm.minu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        337 => asm.minui(int::<M>(held.to), int::<M>(from[0]), held.constant as u32),
+        338 => asm.minl(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        339 => asm.minli(int::<M>(held.to), int::<M>(from[0]), held.constant),
+        340 => asm.minul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        341 => asm.minuli(int::<M>(held.to), int::<M>(from[0]), held.constant as u64),
+        342 => asm.minf(float::<M>(held.to), float::<M>(from[0]), float::<M>(from[1])),
+        343 => asm.mind(float::<M>(held.to), float::<M>(from[0]), float::<M>(from[1])),
+        344 => asm.maxi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        345 => asm.maxii(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        346 => asm.maxu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        347 => asm.maxui(int::<M>(held.to), int::<M>(from[0]), held.constant as u32),
+        348 => asm.maxl(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        349 => asm.maxli(int::<M>(held.to), int::<M>(from[0]), held.constant),
+        350 => asm.maxul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        351 => asm.maxuli(int::<M>(held.to), int::<M>(from[0]), held.constant as u64),
+        352 => asm.maxf(float::<M>(held.to), float::<M>(from[0]), float::<M>(from[1])),
+        353 => asm.maxd(float::<M>(held.to), float::<M>(from[0]), float::<M>(from[1])),
+        354 => asm.crc32cuc(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        355 => asm.crc32cuci(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        356 => asm.crc32cus(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        357 => asm.crc32cusi(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        358 => asm.crc32cu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        359 => asm.crc32cui(int::<M>(held.to), int::<M>(from[0]), held.constant as u32),
+        360 => asm.crc32cul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        361 => asm.crc32culi(int::<M>(held.to), int::<M>(from[0]), held.constant as u64),
+        362 => asm.movnzi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        363 => asm.movnzu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        364 => asm.movnzl(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        365 => asm.movnzul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        366 => asm.movnzp(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        367 => asm.movzi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        368 => asm.movzu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        369 => asm.movzl(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        370 => asm.movzul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        371 => asm.movzp(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        372 => asm.addoi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        373 => asm.addoii(int::<M>(held.to), int::<M>(from[0]), held.constant as i32, Label(held.label)),
+        374 => asm.addou(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        375 => asm.addoui(int::<M>(held.to), int::<M>(from[0]), held.constant as u32, Label(held.label)),
+        376 => asm.addol(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        377 => asm.addoli(int::<M>(held.to), int::<M>(from[0]), held.constant, Label(held.label)),
+        378 => asm.addoul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        379 => asm.addouli(int::<M>(held.to), int::<M>(from[0]), held.constant as u64, Label(held.label)),
+        380 => asm.suboi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        381 => asm.suboii(int::<M>(held.to), int::<M>(from[0]), held.constant as i32, Label(held.label)),
+        382 => asm.subou(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        383 => asm.suboui(int::<M>(held.to), int::<M>(from[0]), held.constant as u32, Label(held.label)),
+        384 => asm.subol(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        385 => asm.suboli(int::<M>(held.to), int::<M>(from[0]), held.constant, Label(held.label)),
+        386 => asm.suboul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        387 => asm.subouli(int::<M>(held.to), int::<M>(from[0]), held.constant as u64, Label(held.label)),
+        388 => asm.muloi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        389 => asm.muloii(int::<M>(held.to), int::<M>(from[0]), held.constant as i32, Label(held.label)),
+        390 => asm.mulou(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        391 => asm.muloui(int::<M>(held.to), int::<M>(from[0]), held.constant as u32, Label(held.label)),
+        392 => asm.mulol(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        393 => asm.muloli(int::<M>(held.to), int::<M>(from[0]), held.constant, Label(held.label)),
+        394 => asm.muloul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        395 => asm.mulouli(int::<M>(held.to), int::<M>(from[0]), held.constant as u64, Label(held.label)),
+        396 => asm.uldus(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        397 => asm.uldusi(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        398 => asm.uldus_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
+        399 => asm.ulds(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        400 => asm.uldsi(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        401 => asm.ulds_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
+        402 => asm.uldu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        403 => asm.uldui(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        404 => asm.uldu_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
+        405 => asm.uldi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        406 => asm.uldii(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        407 => asm.uldi_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
+        408 => asm.uldul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        409 => asm.ulduli(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        410 => asm.uldul_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
+        411 => asm.uldl(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        412 => asm.uldli(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        413 => asm.uldl_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
+        414 => asm.uldp(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        415 => asm.uldpi(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        416 => asm.uldp_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
+        417 => asm.ustus(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
+        418 => asm.ustusi(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        419 => asm.ustus_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
+        420 => asm.usts(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
+        421 => asm.ustsi(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        422 => asm.usts_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
+        423 => asm.ustu(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
+        424 => asm.ustui(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        425 => asm.ustu_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
+        426 => asm.usti(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
+        427 => asm.ustii(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        428 => asm.usti_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
+        429 => asm.ustul(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
+        430 => asm.ustuli(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        431 => asm.ustul_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
+        432 => asm.ustl(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
+        433 => asm.ustli(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        434 => asm.ustl_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
+        435 => asm.ustp(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
+        436 => asm.ustpi(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        437 => asm.ustp_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
+        438 => asm.bldus(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        439 => asm.bldusi(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        440 => asm.bldus_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
+        441 => asm.bldu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        442 => asm.bldui(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        443 => asm.bldu_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
+        444 => asm.bldul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        445 => asm.blduli(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        446 => asm.bldul_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
+        447 => asm.bstus(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
+        448 => asm.bstusi(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        449 => asm.bstus_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
+        450 => asm.bstu(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
+        451 => asm.bstui(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        452 => asm.bstu_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
+        453 => asm.bstul(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
+        454 => asm.bstuli(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        455 => asm.bstul_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
+        456 => asm.ldxc(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        457 => asm.ldxuc(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        458 => asm.ldxs(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        459 => asm.ldxus(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        460 => asm.ldxi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        461 => asm.ldxu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        462 => asm.ldxl(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        463 => asm.ldxul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        464 => asm.ldxp(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        465 => asm.stxc(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2]), held.constant as i32),
+        466 => asm.stxuc(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2]), held.constant as i32),
+        467 => asm.stxs(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2]), held.constant as i32),
+        468 => asm.stxus(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2]), held.constant as i32),
+        469 => asm.stxi(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2]), held.constant as i32),
+        470 => asm.stxu(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2]), held.constant as i32),
+        471 => asm.stxl(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2]), held.constant as i32),
+        472 => asm.stxul(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2]), held.constant as i32),
+        473 => asm.stxp(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2]), held.constant as i32),
+        474 => asm.casi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        475 => asm.casu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        476 => asm.casl(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        477 => asm.casul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        478 => asm.casp(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        479 => asm.fence(),
+        480 => asm.fenceacq(),
+        481 => asm.fencerel(),
+        482 => asm.jtab(int::<M>(from[0])),
+        483 => asm.prefetch(int::<M>(from[0]), held.constant as i32),
         _ => unreachable!("numbers come from the table"),
     }
 }

@@ -193,17 +193,17 @@ impl Architecture for Sparc64 {
         4, 4, 12, 44, 12, 44, 4, 36, 4, 36, 4, 4, 20, 52, 20, 52, 12, 44, 12, 44, 4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4,
         36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 16,
         16, 12, 12, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 8, 8, 32, 32, 32, 16, 16, 8, 4, 8, 8, 4, 4, 4, 12, 12, 4, 4,
-        4, 16, 16, 4, 4, 4, 12, 12, 4, 4, 4, 4, 4, 12, 4, 12, 4, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36,
-        4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36,
-        4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 8, 12, 8, 12, 12, 8, 8, 8, 8, 8,
-        8, 8, 12, 44, 12, 44, 12, 44, 12, 44, 12, 44, 12, 12, 12, 44, 12, 44, 12, 44, 12, 44, 12, 44, 12, 12, 12, 44,
-        12, 44, 12, 44, 12, 44, 12, 44, 12, 12, 12, 44, 12, 44, 12, 44, 12, 44, 12, 44, 12, 12, 12, 44, 12, 44, 12, 44,
-        12, 44, 12, 44, 12, 12, 12, 44, 12, 44, 12, 44, 12, 44, 12, 44, 12, 12, 8, 8, 8, 8, 4, 0, 0, 0, 0, 0, 0, 0, 0,
-        0, 4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 0, 0, 4, 4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        4, 16, 16, 4, 4, 4, 12, 12, 4, 4, 4, 4, 44, 44, 4, 12, 56, 4, 12, 60, 4, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4,
+        36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4,
+        36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 8, 12, 8, 12,
+        12, 8, 8, 8, 8, 8, 8, 8, 12, 44, 12, 44, 12, 44, 12, 44, 12, 44, 12, 12, 12, 44, 12, 44, 12, 44, 12, 44, 12,
+        44, 12, 12, 12, 44, 12, 44, 12, 44, 12, 44, 12, 44, 12, 12, 12, 44, 12, 44, 12, 44, 12, 44, 12, 44, 12, 12, 12,
+        44, 12, 44, 12, 44, 12, 44, 12, 44, 12, 12, 12, 44, 12, 44, 12, 44, 12, 44, 12, 44, 12, 12, 8, 8, 8, 8, 4, 0,
+        0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 0, 0, 4, 4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
         0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
         0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 12, 12, 12, 12, 12, 4, 4, 4, 20, 4,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 12, 12, 12, 12, 12, 4, 4, 4, 20, 4,
     ];
     const NAME: &'static str = "sparc64";
     const LONG_BITS: u32 = 64;
@@ -1866,6 +1866,40 @@ impl Core for Asm<'_, Sparc64> {
     }
 
     #[inline(always)]
+    fn cvul2f(&mut self, d: Float, s: Reg) {
+        let c = self;
+        c.space(44);
+        c.cursor.word_big((s.n & 0x7c000) | 0x80a00000);
+        c.cursor.word_big(0x16680005);
+        c.cursor.word_big((s.n & 0x7c000) | 0x82100000);
+        c.cursor.word_big((s.n & 0x7c000) | 0x83303001);
+        c.cursor.word_big((s.n & 0x7c000) | 0x88082001);
+        c.cursor.word_big(0x82104004);
+        c.cursor.word_big(0xc273a87f);
+        c.cursor.word_big(0xfd1ba87f);
+        c.cursor.word_big(0x16680003);
+        c.cursor.word_big((d.n & 0x3e000000) | 0x81a0109e);
+        c.cursor.word_big((d.n & 0x1f) | (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x81a00820);
+    }
+
+    #[inline(always)]
+    fn cvul2d(&mut self, d: Float, s: Reg) {
+        let c = self;
+        c.space(44);
+        c.cursor.word_big((s.n & 0x7c000) | 0x80a00000);
+        c.cursor.word_big(0x16680005);
+        c.cursor.word_big((s.n & 0x7c000) | 0x82100000);
+        c.cursor.word_big((s.n & 0x7c000) | 0x83303001);
+        c.cursor.word_big((s.n & 0x7c000) | 0x88082001);
+        c.cursor.word_big(0x82104004);
+        c.cursor.word_big(0xc273a87f);
+        c.cursor.word_big(0xfd1ba87f);
+        c.cursor.word_big(0x16680003);
+        c.cursor.word_big((d.n & 0x3e000000) | 0x81a0111e);
+        c.cursor.word_big((d.n & 0x1f) | (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x81a00840);
+    }
+
+    #[inline(always)]
     fn cvp2ul(&mut self, d: Reg, s: Reg) {
         let c = self;
         c.space(4);
@@ -1882,6 +1916,26 @@ impl Core for Asm<'_, Sparc64> {
     }
 
     #[inline(always)]
+    fn cvf2ul(&mut self, d: Reg, s: Float) {
+        let c = self;
+        c.space(56);
+        c.cursor.word_big(0x0317c000);
+        c.cursor.word_big(0xc223a87f);
+        c.cursor.word_big(0xfd03a87f);
+        c.cursor.word_big(0x03200000);
+        c.cursor.word_big(0x83287020);
+        c.cursor.word_big((s.n & 0x7c000) | 0x81a80a3e);
+        c.cursor.word_big(0x17480004);
+        c.cursor.word_big((s.n & 0x7c000) | 0xbda008be);
+        c.cursor.word_big((s.n & 0x1f) | 0xbda00020);
+        c.cursor.word_big(0x82100000);
+        c.cursor.word_big(0xbda0103e);
+        c.cursor.word_big(0xfd3ba87f);
+        c.cursor.word_big((d.n & 0x3e000000) | 0xc05ba87f);
+        c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x80180001);
+    }
+
+    #[inline(always)]
     fn cvf2d(&mut self, d: Float, s: Float) {
         let c = self;
         c.space(4);
@@ -1895,6 +1949,27 @@ impl Core for Asm<'_, Sparc64> {
         c.cursor.word_big((s.n & 0x1f) | 0xbda01040);
         c.cursor.word_big(0xfd3ba87f);
         c.cursor.word_big((d.n & 0x3e000000) | 0xc05ba87f);
+    }
+
+    #[inline(always)]
+    fn cvd2ul(&mut self, d: Reg, s: Float) {
+        let c = self;
+        c.space(60);
+        c.cursor.word_big(0x0310f800);
+        c.cursor.word_big(0x83287020);
+        c.cursor.word_big(0xc273a87f);
+        c.cursor.word_big(0xfd1ba87f);
+        c.cursor.word_big(0x03200000);
+        c.cursor.word_big(0x83287020);
+        c.cursor.word_big((s.n & 0x7c000) | 0x81a80a5e);
+        c.cursor.word_big(0x17480004);
+        c.cursor.word_big((s.n & 0x7c000) | 0xbda008de);
+        c.cursor.word_big((s.n & 0x1f) | 0xbda00040);
+        c.cursor.word_big(0x82100000);
+        c.cursor.word_big(0xbda0105e);
+        c.cursor.word_big(0xfd3ba87f);
+        c.cursor.word_big((d.n & 0x3e000000) | 0xc05ba87f);
+        c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x80180001);
     }
 
     #[inline(always)]

@@ -1445,13 +1445,33 @@ where
         }
     }
     #[inline(always)]
+    fn cvul2f(&mut self, d: Self::Float, s: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.cvul2f(d.register, s.register);
+        } else {
+            let (asm, temporaries) = self.detach();
+            let moved = spilled_cvul2f(asm, temporaries, d, s);
+            self.attach(moved, const { M::MAX_BYTES[143] });
+        }
+    }
+    #[inline(always)]
+    fn cvul2d(&mut self, d: Self::Float, s: Self::Reg) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.cvul2d(d.register, s.register);
+        } else {
+            let (asm, temporaries) = self.detach();
+            let moved = spilled_cvul2d(asm, temporaries, d, s);
+            self.attach(moved, const { M::MAX_BYTES[144] });
+        }
+    }
+    #[inline(always)]
     fn cvp2ul(&mut self, d: Self::Reg, s: Self::Reg) {
         if in_registers(d.register.mark() | s.register.mark()) {
             self.asm.cvp2ul(d.register, s.register);
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_cvp2ul(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[143] });
+            self.attach(moved, const { M::MAX_BYTES[145] });
         }
     }
     #[inline(always)]
@@ -1461,7 +1481,17 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_cvf2l(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[144] });
+            self.attach(moved, const { M::MAX_BYTES[146] });
+        }
+    }
+    #[inline(always)]
+    fn cvf2ul(&mut self, d: Self::Reg, s: Self::Float) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.cvf2ul(d.register, s.register);
+        } else {
+            let (asm, temporaries) = self.detach();
+            let moved = spilled_cvf2ul(asm, temporaries, d, s);
+            self.attach(moved, const { M::MAX_BYTES[147] });
         }
     }
     #[inline(always)]
@@ -1471,7 +1501,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_cvf2d(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[145] });
+            self.attach(moved, const { M::MAX_BYTES[148] });
         }
     }
     #[inline(always)]
@@ -1481,7 +1511,17 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_cvd2l(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[146] });
+            self.attach(moved, const { M::MAX_BYTES[149] });
+        }
+    }
+    #[inline(always)]
+    fn cvd2ul(&mut self, d: Self::Reg, s: Self::Float) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.cvd2ul(d.register, s.register);
+        } else {
+            let (asm, temporaries) = self.detach();
+            let moved = spilled_cvd2ul(asm, temporaries, d, s);
+            self.attach(moved, const { M::MAX_BYTES[150] });
         }
     }
     #[inline(always)]
@@ -1491,7 +1531,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_cvd2f(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[147] });
+            self.attach(moved, const { M::MAX_BYTES[151] });
         }
     }
     #[inline(always)]
@@ -1501,7 +1541,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldc(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[148] });
+            self.attach(moved, const { M::MAX_BYTES[152] });
         }
     }
     #[inline(always)]
@@ -1511,7 +1551,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldci(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[149] });
+            self.attach(moved, const { M::MAX_BYTES[153] });
         }
     }
     #[inline(always)]
@@ -1521,7 +1561,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldc_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[150] });
+            self.attach(moved, const { M::MAX_BYTES[154] });
         }
     }
     #[inline(always)]
@@ -1531,7 +1571,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_lduc(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[151] });
+            self.attach(moved, const { M::MAX_BYTES[155] });
         }
     }
     #[inline(always)]
@@ -1541,7 +1581,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_lduci(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[152] });
+            self.attach(moved, const { M::MAX_BYTES[156] });
         }
     }
     #[inline(always)]
@@ -1551,7 +1591,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_lduc_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[153] });
+            self.attach(moved, const { M::MAX_BYTES[157] });
         }
     }
     #[inline(always)]
@@ -1561,7 +1601,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_lds(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[154] });
+            self.attach(moved, const { M::MAX_BYTES[158] });
         }
     }
     #[inline(always)]
@@ -1571,7 +1611,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldsi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[155] });
+            self.attach(moved, const { M::MAX_BYTES[159] });
         }
     }
     #[inline(always)]
@@ -1581,7 +1621,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_lds_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[156] });
+            self.attach(moved, const { M::MAX_BYTES[160] });
         }
     }
     #[inline(always)]
@@ -1591,7 +1631,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldus(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[157] });
+            self.attach(moved, const { M::MAX_BYTES[161] });
         }
     }
     #[inline(always)]
@@ -1601,7 +1641,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldusi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[158] });
+            self.attach(moved, const { M::MAX_BYTES[162] });
         }
     }
     #[inline(always)]
@@ -1611,7 +1651,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldus_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[159] });
+            self.attach(moved, const { M::MAX_BYTES[163] });
         }
     }
     #[inline(always)]
@@ -1621,7 +1661,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldi(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[160] });
+            self.attach(moved, const { M::MAX_BYTES[164] });
         }
     }
     #[inline(always)]
@@ -1631,7 +1671,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldii(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[161] });
+            self.attach(moved, const { M::MAX_BYTES[165] });
         }
     }
     #[inline(always)]
@@ -1641,7 +1681,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldi_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[162] });
+            self.attach(moved, const { M::MAX_BYTES[166] });
         }
     }
     #[inline(always)]
@@ -1651,7 +1691,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldu(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[163] });
+            self.attach(moved, const { M::MAX_BYTES[167] });
         }
     }
     #[inline(always)]
@@ -1661,7 +1701,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldui(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[164] });
+            self.attach(moved, const { M::MAX_BYTES[168] });
         }
     }
     #[inline(always)]
@@ -1671,7 +1711,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldu_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[165] });
+            self.attach(moved, const { M::MAX_BYTES[169] });
         }
     }
     #[inline(always)]
@@ -1681,7 +1721,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldl(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[166] });
+            self.attach(moved, const { M::MAX_BYTES[170] });
         }
     }
     #[inline(always)]
@@ -1691,7 +1731,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[167] });
+            self.attach(moved, const { M::MAX_BYTES[171] });
         }
     }
     #[inline(always)]
@@ -1701,7 +1741,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldl_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[168] });
+            self.attach(moved, const { M::MAX_BYTES[172] });
         }
     }
     #[inline(always)]
@@ -1711,7 +1751,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldul(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[169] });
+            self.attach(moved, const { M::MAX_BYTES[173] });
         }
     }
     #[inline(always)]
@@ -1721,7 +1761,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_lduli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[170] });
+            self.attach(moved, const { M::MAX_BYTES[174] });
         }
     }
     #[inline(always)]
@@ -1731,7 +1771,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldul_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[171] });
+            self.attach(moved, const { M::MAX_BYTES[175] });
         }
     }
     #[inline(always)]
@@ -1741,7 +1781,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldp(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[172] });
+            self.attach(moved, const { M::MAX_BYTES[176] });
         }
     }
     #[inline(always)]
@@ -1751,7 +1791,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldpi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[173] });
+            self.attach(moved, const { M::MAX_BYTES[177] });
         }
     }
     #[inline(always)]
@@ -1761,7 +1801,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldp_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[174] });
+            self.attach(moved, const { M::MAX_BYTES[178] });
         }
     }
     #[inline(always)]
@@ -1771,7 +1811,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldf(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[175] });
+            self.attach(moved, const { M::MAX_BYTES[179] });
         }
     }
     #[inline(always)]
@@ -1781,7 +1821,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldfi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[176] });
+            self.attach(moved, const { M::MAX_BYTES[180] });
         }
     }
     #[inline(always)]
@@ -1791,7 +1831,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldf_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[177] });
+            self.attach(moved, const { M::MAX_BYTES[181] });
         }
     }
     #[inline(always)]
@@ -1801,7 +1841,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldd(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[178] });
+            self.attach(moved, const { M::MAX_BYTES[182] });
         }
     }
     #[inline(always)]
@@ -1811,7 +1851,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_lddi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[179] });
+            self.attach(moved, const { M::MAX_BYTES[183] });
         }
     }
     #[inline(always)]
@@ -1821,7 +1861,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldd_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[180] });
+            self.attach(moved, const { M::MAX_BYTES[184] });
         }
     }
     #[inline(always)]
@@ -1831,7 +1871,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stc(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[181] });
+            self.attach(moved, const { M::MAX_BYTES[185] });
         }
     }
     #[inline(always)]
@@ -1841,7 +1881,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stci(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[182] });
+            self.attach(moved, const { M::MAX_BYTES[186] });
         }
     }
     #[inline(always)]
@@ -1851,7 +1891,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stc_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[183] });
+            self.attach(moved, const { M::MAX_BYTES[187] });
         }
     }
     #[inline(always)]
@@ -1861,7 +1901,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stuc(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[184] });
+            self.attach(moved, const { M::MAX_BYTES[188] });
         }
     }
     #[inline(always)]
@@ -1871,7 +1911,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stuci(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[185] });
+            self.attach(moved, const { M::MAX_BYTES[189] });
         }
     }
     #[inline(always)]
@@ -1881,7 +1921,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stuc_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[186] });
+            self.attach(moved, const { M::MAX_BYTES[190] });
         }
     }
     #[inline(always)]
@@ -1891,7 +1931,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_sts(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[187] });
+            self.attach(moved, const { M::MAX_BYTES[191] });
         }
     }
     #[inline(always)]
@@ -1901,7 +1941,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stsi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[188] });
+            self.attach(moved, const { M::MAX_BYTES[192] });
         }
     }
     #[inline(always)]
@@ -1911,7 +1951,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_sts_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[189] });
+            self.attach(moved, const { M::MAX_BYTES[193] });
         }
     }
     #[inline(always)]
@@ -1921,7 +1961,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stus(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[190] });
+            self.attach(moved, const { M::MAX_BYTES[194] });
         }
     }
     #[inline(always)]
@@ -1931,7 +1971,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stusi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[191] });
+            self.attach(moved, const { M::MAX_BYTES[195] });
         }
     }
     #[inline(always)]
@@ -1941,7 +1981,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stus_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[192] });
+            self.attach(moved, const { M::MAX_BYTES[196] });
         }
     }
     #[inline(always)]
@@ -1951,7 +1991,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_sti(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[193] });
+            self.attach(moved, const { M::MAX_BYTES[197] });
         }
     }
     #[inline(always)]
@@ -1961,7 +2001,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stii(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[194] });
+            self.attach(moved, const { M::MAX_BYTES[198] });
         }
     }
     #[inline(always)]
@@ -1971,7 +2011,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_sti_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[195] });
+            self.attach(moved, const { M::MAX_BYTES[199] });
         }
     }
     #[inline(always)]
@@ -1981,7 +2021,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stu(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[196] });
+            self.attach(moved, const { M::MAX_BYTES[200] });
         }
     }
     #[inline(always)]
@@ -1991,7 +2031,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stui(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[197] });
+            self.attach(moved, const { M::MAX_BYTES[201] });
         }
     }
     #[inline(always)]
@@ -2001,7 +2041,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stu_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[198] });
+            self.attach(moved, const { M::MAX_BYTES[202] });
         }
     }
     #[inline(always)]
@@ -2011,7 +2051,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stl(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[199] });
+            self.attach(moved, const { M::MAX_BYTES[203] });
         }
     }
     #[inline(always)]
@@ -2021,7 +2061,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[200] });
+            self.attach(moved, const { M::MAX_BYTES[204] });
         }
     }
     #[inline(always)]
@@ -2031,7 +2071,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stl_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[201] });
+            self.attach(moved, const { M::MAX_BYTES[205] });
         }
     }
     #[inline(always)]
@@ -2041,7 +2081,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stul(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[202] });
+            self.attach(moved, const { M::MAX_BYTES[206] });
         }
     }
     #[inline(always)]
@@ -2051,7 +2091,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stuli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[203] });
+            self.attach(moved, const { M::MAX_BYTES[207] });
         }
     }
     #[inline(always)]
@@ -2061,7 +2101,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stul_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[204] });
+            self.attach(moved, const { M::MAX_BYTES[208] });
         }
     }
     #[inline(always)]
@@ -2071,7 +2111,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stp(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[205] });
+            self.attach(moved, const { M::MAX_BYTES[209] });
         }
     }
     #[inline(always)]
@@ -2081,7 +2121,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stpi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[206] });
+            self.attach(moved, const { M::MAX_BYTES[210] });
         }
     }
     #[inline(always)]
@@ -2091,7 +2131,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stp_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[207] });
+            self.attach(moved, const { M::MAX_BYTES[211] });
         }
     }
     #[inline(always)]
@@ -2101,7 +2141,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stf(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[208] });
+            self.attach(moved, const { M::MAX_BYTES[212] });
         }
     }
     #[inline(always)]
@@ -2111,7 +2151,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stfi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[209] });
+            self.attach(moved, const { M::MAX_BYTES[213] });
         }
     }
     #[inline(always)]
@@ -2121,7 +2161,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stf_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[210] });
+            self.attach(moved, const { M::MAX_BYTES[214] });
         }
     }
     #[inline(always)]
@@ -2131,7 +2171,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_std(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[211] });
+            self.attach(moved, const { M::MAX_BYTES[215] });
         }
     }
     #[inline(always)]
@@ -2141,7 +2181,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stdi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[212] });
+            self.attach(moved, const { M::MAX_BYTES[216] });
         }
     }
     #[inline(always)]
@@ -2151,7 +2191,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_std_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[213] });
+            self.attach(moved, const { M::MAX_BYTES[217] });
         }
     }
     #[inline(always)]
@@ -2165,7 +2205,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_retc(asm, temporaries, s);
-            self.attach(moved, const { M::MAX_BYTES[215] });
+            self.attach(moved, const { M::MAX_BYTES[219] });
         }
     }
     #[inline(always)]
@@ -2175,7 +2215,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_retuc(asm, temporaries, s);
-            self.attach(moved, const { M::MAX_BYTES[216] });
+            self.attach(moved, const { M::MAX_BYTES[220] });
         }
     }
     #[inline(always)]
@@ -2185,7 +2225,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_rets(asm, temporaries, s);
-            self.attach(moved, const { M::MAX_BYTES[217] });
+            self.attach(moved, const { M::MAX_BYTES[221] });
         }
     }
     #[inline(always)]
@@ -2195,7 +2235,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_retus(asm, temporaries, s);
-            self.attach(moved, const { M::MAX_BYTES[218] });
+            self.attach(moved, const { M::MAX_BYTES[222] });
         }
     }
     #[inline(always)]
@@ -2205,7 +2245,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_reti(asm, temporaries, s);
-            self.attach(moved, const { M::MAX_BYTES[219] });
+            self.attach(moved, const { M::MAX_BYTES[223] });
         }
     }
     #[inline(always)]
@@ -2215,7 +2255,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_retu(asm, temporaries, s);
-            self.attach(moved, const { M::MAX_BYTES[220] });
+            self.attach(moved, const { M::MAX_BYTES[224] });
         }
     }
     #[inline(always)]
@@ -2225,7 +2265,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_retl(asm, temporaries, s);
-            self.attach(moved, const { M::MAX_BYTES[221] });
+            self.attach(moved, const { M::MAX_BYTES[225] });
         }
     }
     #[inline(always)]
@@ -2235,7 +2275,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_retul(asm, temporaries, s);
-            self.attach(moved, const { M::MAX_BYTES[222] });
+            self.attach(moved, const { M::MAX_BYTES[226] });
         }
     }
     #[inline(always)]
@@ -2245,7 +2285,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_retp(asm, temporaries, s);
-            self.attach(moved, const { M::MAX_BYTES[223] });
+            self.attach(moved, const { M::MAX_BYTES[227] });
         }
     }
     #[inline(always)]
@@ -2255,7 +2295,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_retf(asm, temporaries, s);
-            self.attach(moved, const { M::MAX_BYTES[224] });
+            self.attach(moved, const { M::MAX_BYTES[228] });
         }
     }
     #[inline(always)]
@@ -2265,7 +2305,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_retd(asm, temporaries, s);
-            self.attach(moved, const { M::MAX_BYTES[225] });
+            self.attach(moved, const { M::MAX_BYTES[229] });
         }
     }
     #[inline(always)]
@@ -2275,7 +2315,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_blti(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[226] });
+            self.attach(moved, const { M::MAX_BYTES[230] });
         }
     }
     #[inline(always)]
@@ -2285,7 +2325,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bltii(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[227] });
+            self.attach(moved, const { M::MAX_BYTES[231] });
         }
     }
     #[inline(always)]
@@ -2295,7 +2335,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bltu(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[228] });
+            self.attach(moved, const { M::MAX_BYTES[232] });
         }
     }
     #[inline(always)]
@@ -2305,7 +2345,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bltui(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[229] });
+            self.attach(moved, const { M::MAX_BYTES[233] });
         }
     }
     #[inline(always)]
@@ -2315,7 +2355,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bltl(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[230] });
+            self.attach(moved, const { M::MAX_BYTES[234] });
         }
     }
     #[inline(always)]
@@ -2325,7 +2365,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bltli(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[231] });
+            self.attach(moved, const { M::MAX_BYTES[235] });
         }
     }
     #[inline(always)]
@@ -2335,7 +2375,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bltul(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[232] });
+            self.attach(moved, const { M::MAX_BYTES[236] });
         }
     }
     #[inline(always)]
@@ -2345,7 +2385,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bltuli(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[233] });
+            self.attach(moved, const { M::MAX_BYTES[237] });
         }
     }
     #[inline(always)]
@@ -2355,7 +2395,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bltp(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[234] });
+            self.attach(moved, const { M::MAX_BYTES[238] });
         }
     }
     #[inline(always)]
@@ -2365,7 +2405,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bltpi(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[235] });
+            self.attach(moved, const { M::MAX_BYTES[239] });
         }
     }
     #[inline(always)]
@@ -2375,7 +2415,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bltf(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[236] });
+            self.attach(moved, const { M::MAX_BYTES[240] });
         }
     }
     #[inline(always)]
@@ -2385,7 +2425,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bltd(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[237] });
+            self.attach(moved, const { M::MAX_BYTES[241] });
         }
     }
     #[inline(always)]
@@ -2395,7 +2435,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_blei(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[238] });
+            self.attach(moved, const { M::MAX_BYTES[242] });
         }
     }
     #[inline(always)]
@@ -2405,7 +2445,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bleii(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[239] });
+            self.attach(moved, const { M::MAX_BYTES[243] });
         }
     }
     #[inline(always)]
@@ -2415,7 +2455,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bleu(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[240] });
+            self.attach(moved, const { M::MAX_BYTES[244] });
         }
     }
     #[inline(always)]
@@ -2425,7 +2465,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bleui(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[241] });
+            self.attach(moved, const { M::MAX_BYTES[245] });
         }
     }
     #[inline(always)]
@@ -2435,7 +2475,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_blel(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[242] });
+            self.attach(moved, const { M::MAX_BYTES[246] });
         }
     }
     #[inline(always)]
@@ -2445,7 +2485,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bleli(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[243] });
+            self.attach(moved, const { M::MAX_BYTES[247] });
         }
     }
     #[inline(always)]
@@ -2455,7 +2495,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bleul(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[244] });
+            self.attach(moved, const { M::MAX_BYTES[248] });
         }
     }
     #[inline(always)]
@@ -2465,7 +2505,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bleuli(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[245] });
+            self.attach(moved, const { M::MAX_BYTES[249] });
         }
     }
     #[inline(always)]
@@ -2475,7 +2515,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_blep(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[246] });
+            self.attach(moved, const { M::MAX_BYTES[250] });
         }
     }
     #[inline(always)]
@@ -2485,7 +2525,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_blepi(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[247] });
+            self.attach(moved, const { M::MAX_BYTES[251] });
         }
     }
     #[inline(always)]
@@ -2495,7 +2535,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_blef(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[248] });
+            self.attach(moved, const { M::MAX_BYTES[252] });
         }
     }
     #[inline(always)]
@@ -2505,7 +2545,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bled(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[249] });
+            self.attach(moved, const { M::MAX_BYTES[253] });
         }
     }
     #[inline(always)]
@@ -2515,7 +2555,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgti(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[250] });
+            self.attach(moved, const { M::MAX_BYTES[254] });
         }
     }
     #[inline(always)]
@@ -2525,7 +2565,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgtii(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[251] });
+            self.attach(moved, const { M::MAX_BYTES[255] });
         }
     }
     #[inline(always)]
@@ -2535,7 +2575,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgtu(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[252] });
+            self.attach(moved, const { M::MAX_BYTES[256] });
         }
     }
     #[inline(always)]
@@ -2545,7 +2585,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgtui(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[253] });
+            self.attach(moved, const { M::MAX_BYTES[257] });
         }
     }
     #[inline(always)]
@@ -2555,7 +2595,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgtl(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[254] });
+            self.attach(moved, const { M::MAX_BYTES[258] });
         }
     }
     #[inline(always)]
@@ -2565,7 +2605,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgtli(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[255] });
+            self.attach(moved, const { M::MAX_BYTES[259] });
         }
     }
     #[inline(always)]
@@ -2575,7 +2615,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgtul(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[256] });
+            self.attach(moved, const { M::MAX_BYTES[260] });
         }
     }
     #[inline(always)]
@@ -2585,7 +2625,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgtuli(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[257] });
+            self.attach(moved, const { M::MAX_BYTES[261] });
         }
     }
     #[inline(always)]
@@ -2595,7 +2635,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgtp(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[258] });
+            self.attach(moved, const { M::MAX_BYTES[262] });
         }
     }
     #[inline(always)]
@@ -2605,7 +2645,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgtpi(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[259] });
+            self.attach(moved, const { M::MAX_BYTES[263] });
         }
     }
     #[inline(always)]
@@ -2615,7 +2655,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgtf(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[260] });
+            self.attach(moved, const { M::MAX_BYTES[264] });
         }
     }
     #[inline(always)]
@@ -2625,7 +2665,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgtd(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[261] });
+            self.attach(moved, const { M::MAX_BYTES[265] });
         }
     }
     #[inline(always)]
@@ -2635,7 +2675,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgei(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[262] });
+            self.attach(moved, const { M::MAX_BYTES[266] });
         }
     }
     #[inline(always)]
@@ -2645,7 +2685,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgeii(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[263] });
+            self.attach(moved, const { M::MAX_BYTES[267] });
         }
     }
     #[inline(always)]
@@ -2655,7 +2695,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgeu(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[264] });
+            self.attach(moved, const { M::MAX_BYTES[268] });
         }
     }
     #[inline(always)]
@@ -2665,7 +2705,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgeui(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[265] });
+            self.attach(moved, const { M::MAX_BYTES[269] });
         }
     }
     #[inline(always)]
@@ -2675,7 +2715,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgel(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[266] });
+            self.attach(moved, const { M::MAX_BYTES[270] });
         }
     }
     #[inline(always)]
@@ -2685,7 +2725,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgeli(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[267] });
+            self.attach(moved, const { M::MAX_BYTES[271] });
         }
     }
     #[inline(always)]
@@ -2695,7 +2735,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgeul(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[268] });
+            self.attach(moved, const { M::MAX_BYTES[272] });
         }
     }
     #[inline(always)]
@@ -2705,7 +2745,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgeuli(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[269] });
+            self.attach(moved, const { M::MAX_BYTES[273] });
         }
     }
     #[inline(always)]
@@ -2715,7 +2755,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgep(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[270] });
+            self.attach(moved, const { M::MAX_BYTES[274] });
         }
     }
     #[inline(always)]
@@ -2725,7 +2765,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgepi(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[271] });
+            self.attach(moved, const { M::MAX_BYTES[275] });
         }
     }
     #[inline(always)]
@@ -2735,7 +2775,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bgef(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[272] });
+            self.attach(moved, const { M::MAX_BYTES[276] });
         }
     }
     #[inline(always)]
@@ -2745,7 +2785,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bged(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[273] });
+            self.attach(moved, const { M::MAX_BYTES[277] });
         }
     }
     #[inline(always)]
@@ -2755,7 +2795,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_beqi(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[274] });
+            self.attach(moved, const { M::MAX_BYTES[278] });
         }
     }
     #[inline(always)]
@@ -2765,7 +2805,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_beqii(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[275] });
+            self.attach(moved, const { M::MAX_BYTES[279] });
         }
     }
     #[inline(always)]
@@ -2775,7 +2815,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bequ(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[276] });
+            self.attach(moved, const { M::MAX_BYTES[280] });
         }
     }
     #[inline(always)]
@@ -2785,7 +2825,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bequi(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[277] });
+            self.attach(moved, const { M::MAX_BYTES[281] });
         }
     }
     #[inline(always)]
@@ -2795,7 +2835,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_beql(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[278] });
+            self.attach(moved, const { M::MAX_BYTES[282] });
         }
     }
     #[inline(always)]
@@ -2805,7 +2845,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_beqli(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[279] });
+            self.attach(moved, const { M::MAX_BYTES[283] });
         }
     }
     #[inline(always)]
@@ -2815,7 +2855,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bequl(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[280] });
+            self.attach(moved, const { M::MAX_BYTES[284] });
         }
     }
     #[inline(always)]
@@ -2825,7 +2865,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bequli(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[281] });
+            self.attach(moved, const { M::MAX_BYTES[285] });
         }
     }
     #[inline(always)]
@@ -2835,7 +2875,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_beqp(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[282] });
+            self.attach(moved, const { M::MAX_BYTES[286] });
         }
     }
     #[inline(always)]
@@ -2845,7 +2885,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_beqpi(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[283] });
+            self.attach(moved, const { M::MAX_BYTES[287] });
         }
     }
     #[inline(always)]
@@ -2855,7 +2895,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_beqf(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[284] });
+            self.attach(moved, const { M::MAX_BYTES[288] });
         }
     }
     #[inline(always)]
@@ -2865,7 +2905,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_beqd(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[285] });
+            self.attach(moved, const { M::MAX_BYTES[289] });
         }
     }
     #[inline(always)]
@@ -2875,7 +2915,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bnei(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[286] });
+            self.attach(moved, const { M::MAX_BYTES[290] });
         }
     }
     #[inline(always)]
@@ -2885,7 +2925,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bneii(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[287] });
+            self.attach(moved, const { M::MAX_BYTES[291] });
         }
     }
     #[inline(always)]
@@ -2895,7 +2935,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bneu(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[288] });
+            self.attach(moved, const { M::MAX_BYTES[292] });
         }
     }
     #[inline(always)]
@@ -2905,7 +2945,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bneui(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[289] });
+            self.attach(moved, const { M::MAX_BYTES[293] });
         }
     }
     #[inline(always)]
@@ -2915,7 +2955,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bnel(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[290] });
+            self.attach(moved, const { M::MAX_BYTES[294] });
         }
     }
     #[inline(always)]
@@ -2925,7 +2965,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bneli(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[291] });
+            self.attach(moved, const { M::MAX_BYTES[295] });
         }
     }
     #[inline(always)]
@@ -2935,7 +2975,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bneul(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[292] });
+            self.attach(moved, const { M::MAX_BYTES[296] });
         }
     }
     #[inline(always)]
@@ -2945,7 +2985,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bneuli(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[293] });
+            self.attach(moved, const { M::MAX_BYTES[297] });
         }
     }
     #[inline(always)]
@@ -2955,7 +2995,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bnep(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[294] });
+            self.attach(moved, const { M::MAX_BYTES[298] });
         }
     }
     #[inline(always)]
@@ -2965,7 +3005,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bnepi(asm, temporaries, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[295] });
+            self.attach(moved, const { M::MAX_BYTES[299] });
         }
     }
     #[inline(always)]
@@ -2975,7 +3015,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bnef(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[296] });
+            self.attach(moved, const { M::MAX_BYTES[300] });
         }
     }
     #[inline(always)]
@@ -2985,7 +3025,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bned(asm, temporaries, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[297] });
+            self.attach(moved, const { M::MAX_BYTES[301] });
         }
     }
     #[inline(always)]
@@ -2999,7 +3039,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_jr(asm, temporaries, s);
-            self.attach(moved, const { M::MAX_BYTES[299] });
+            self.attach(moved, const { M::MAX_BYTES[303] });
         }
     }
     #[inline(always)]
@@ -3013,7 +3053,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_jalr(asm, temporaries, s);
-            self.attach(moved, const { M::MAX_BYTES[301] });
+            self.attach(moved, const { M::MAX_BYTES[305] });
         }
     }
     #[inline(always)]
@@ -3033,7 +3073,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bswapus(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[303] });
+            self.attach(moved, const { M::MAX_BYTES[307] });
         }
     }
     #[inline(always)]
@@ -3043,7 +3083,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bswapu(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[304] });
+            self.attach(moved, const { M::MAX_BYTES[308] });
         }
     }
     #[inline(always)]
@@ -3053,7 +3093,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bswapul(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[305] });
+            self.attach(moved, const { M::MAX_BYTES[309] });
         }
     }
     #[inline(always)]
@@ -3063,7 +3103,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_popcountu(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[306] });
+            self.attach(moved, const { M::MAX_BYTES[310] });
         }
     }
     #[inline(always)]
@@ -3073,7 +3113,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_popcountul(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[307] });
+            self.attach(moved, const { M::MAX_BYTES[311] });
         }
     }
     #[inline(always)]
@@ -3083,7 +3123,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_clzu(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[308] });
+            self.attach(moved, const { M::MAX_BYTES[312] });
         }
     }
     #[inline(always)]
@@ -3093,7 +3133,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_clzul(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[309] });
+            self.attach(moved, const { M::MAX_BYTES[313] });
         }
     }
     #[inline(always)]
@@ -3103,7 +3143,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ctzu(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[310] });
+            self.attach(moved, const { M::MAX_BYTES[314] });
         }
     }
     #[inline(always)]
@@ -3113,7 +3153,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ctzul(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[311] });
+            self.attach(moved, const { M::MAX_BYTES[315] });
         }
     }
     #[inline(always)]
@@ -3123,7 +3163,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_sqrtf(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[312] });
+            self.attach(moved, const { M::MAX_BYTES[316] });
         }
     }
     #[inline(always)]
@@ -3133,7 +3173,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_sqrtd(asm, temporaries, d, s);
-            self.attach(moved, const { M::MAX_BYTES[313] });
+            self.attach(moved, const { M::MAX_BYTES[317] });
         }
     }
     #[inline(always)]
@@ -3143,7 +3183,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_rotlu(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[314] });
+            self.attach(moved, const { M::MAX_BYTES[318] });
         }
     }
     #[inline(always)]
@@ -3153,7 +3193,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_rotlui(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[315] });
+            self.attach(moved, const { M::MAX_BYTES[319] });
         }
     }
     #[inline(always)]
@@ -3163,7 +3203,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_rotlul(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[316] });
+            self.attach(moved, const { M::MAX_BYTES[320] });
         }
     }
     #[inline(always)]
@@ -3173,7 +3213,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_rotluli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[317] });
+            self.attach(moved, const { M::MAX_BYTES[321] });
         }
     }
     #[inline(always)]
@@ -3183,7 +3223,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_rotru(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[318] });
+            self.attach(moved, const { M::MAX_BYTES[322] });
         }
     }
     #[inline(always)]
@@ -3193,7 +3233,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_rotrui(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[319] });
+            self.attach(moved, const { M::MAX_BYTES[323] });
         }
     }
     #[inline(always)]
@@ -3203,7 +3243,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_rotrul(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[320] });
+            self.attach(moved, const { M::MAX_BYTES[324] });
         }
     }
     #[inline(always)]
@@ -3213,7 +3253,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_rotruli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[321] });
+            self.attach(moved, const { M::MAX_BYTES[325] });
         }
     }
     #[inline(always)]
@@ -3223,7 +3263,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_mulhii(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[322] });
+            self.attach(moved, const { M::MAX_BYTES[326] });
         }
     }
     #[inline(always)]
@@ -3233,7 +3273,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_mulhiii(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[323] });
+            self.attach(moved, const { M::MAX_BYTES[327] });
         }
     }
     #[inline(always)]
@@ -3243,7 +3283,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_mulhiu(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[324] });
+            self.attach(moved, const { M::MAX_BYTES[328] });
         }
     }
     #[inline(always)]
@@ -3253,7 +3293,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_mulhiui(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[325] });
+            self.attach(moved, const { M::MAX_BYTES[329] });
         }
     }
     #[inline(always)]
@@ -3263,7 +3303,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_mulhil(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[326] });
+            self.attach(moved, const { M::MAX_BYTES[330] });
         }
     }
     #[inline(always)]
@@ -3273,7 +3313,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_mulhili(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[327] });
+            self.attach(moved, const { M::MAX_BYTES[331] });
         }
     }
     #[inline(always)]
@@ -3283,7 +3323,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_mulhiul(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[328] });
+            self.attach(moved, const { M::MAX_BYTES[332] });
         }
     }
     #[inline(always)]
@@ -3293,7 +3333,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_mulhiuli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[329] });
+            self.attach(moved, const { M::MAX_BYTES[333] });
         }
     }
     #[inline(always)]
@@ -3303,7 +3343,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_mini(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[330] });
+            self.attach(moved, const { M::MAX_BYTES[334] });
         }
     }
     #[inline(always)]
@@ -3313,7 +3353,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_minii(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[331] });
+            self.attach(moved, const { M::MAX_BYTES[335] });
         }
     }
     #[inline(always)]
@@ -3323,7 +3363,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_minu(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[332] });
+            self.attach(moved, const { M::MAX_BYTES[336] });
         }
     }
     #[inline(always)]
@@ -3333,7 +3373,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_minui(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[333] });
+            self.attach(moved, const { M::MAX_BYTES[337] });
         }
     }
     #[inline(always)]
@@ -3343,7 +3383,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_minl(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[334] });
+            self.attach(moved, const { M::MAX_BYTES[338] });
         }
     }
     #[inline(always)]
@@ -3353,7 +3393,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_minli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[335] });
+            self.attach(moved, const { M::MAX_BYTES[339] });
         }
     }
     #[inline(always)]
@@ -3363,7 +3403,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_minul(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[336] });
+            self.attach(moved, const { M::MAX_BYTES[340] });
         }
     }
     #[inline(always)]
@@ -3373,7 +3413,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_minuli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[337] });
+            self.attach(moved, const { M::MAX_BYTES[341] });
         }
     }
     #[inline(always)]
@@ -3383,7 +3423,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_minf(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[338] });
+            self.attach(moved, const { M::MAX_BYTES[342] });
         }
     }
     #[inline(always)]
@@ -3393,7 +3433,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_mind(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[339] });
+            self.attach(moved, const { M::MAX_BYTES[343] });
         }
     }
     #[inline(always)]
@@ -3403,7 +3443,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_maxi(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[340] });
+            self.attach(moved, const { M::MAX_BYTES[344] });
         }
     }
     #[inline(always)]
@@ -3413,7 +3453,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_maxii(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[341] });
+            self.attach(moved, const { M::MAX_BYTES[345] });
         }
     }
     #[inline(always)]
@@ -3423,7 +3463,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_maxu(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[342] });
+            self.attach(moved, const { M::MAX_BYTES[346] });
         }
     }
     #[inline(always)]
@@ -3433,7 +3473,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_maxui(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[343] });
+            self.attach(moved, const { M::MAX_BYTES[347] });
         }
     }
     #[inline(always)]
@@ -3443,7 +3483,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_maxl(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[344] });
+            self.attach(moved, const { M::MAX_BYTES[348] });
         }
     }
     #[inline(always)]
@@ -3453,7 +3493,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_maxli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[345] });
+            self.attach(moved, const { M::MAX_BYTES[349] });
         }
     }
     #[inline(always)]
@@ -3463,7 +3503,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_maxul(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[346] });
+            self.attach(moved, const { M::MAX_BYTES[350] });
         }
     }
     #[inline(always)]
@@ -3473,7 +3513,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_maxuli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[347] });
+            self.attach(moved, const { M::MAX_BYTES[351] });
         }
     }
     #[inline(always)]
@@ -3483,7 +3523,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_maxf(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[348] });
+            self.attach(moved, const { M::MAX_BYTES[352] });
         }
     }
     #[inline(always)]
@@ -3493,7 +3533,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_maxd(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[349] });
+            self.attach(moved, const { M::MAX_BYTES[353] });
         }
     }
     #[inline(always)]
@@ -3503,7 +3543,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_crc32cuc(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[350] });
+            self.attach(moved, const { M::MAX_BYTES[354] });
         }
     }
     #[inline(always)]
@@ -3513,7 +3553,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_crc32cuci(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[351] });
+            self.attach(moved, const { M::MAX_BYTES[355] });
         }
     }
     #[inline(always)]
@@ -3523,7 +3563,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_crc32cus(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[352] });
+            self.attach(moved, const { M::MAX_BYTES[356] });
         }
     }
     #[inline(always)]
@@ -3533,7 +3573,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_crc32cusi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[353] });
+            self.attach(moved, const { M::MAX_BYTES[357] });
         }
     }
     #[inline(always)]
@@ -3543,7 +3583,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_crc32cu(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[354] });
+            self.attach(moved, const { M::MAX_BYTES[358] });
         }
     }
     #[inline(always)]
@@ -3553,7 +3593,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_crc32cui(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[355] });
+            self.attach(moved, const { M::MAX_BYTES[359] });
         }
     }
     #[inline(always)]
@@ -3563,7 +3603,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_crc32cul(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[356] });
+            self.attach(moved, const { M::MAX_BYTES[360] });
         }
     }
     #[inline(always)]
@@ -3573,7 +3613,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_crc32culi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[357] });
+            self.attach(moved, const { M::MAX_BYTES[361] });
         }
     }
     #[inline(always)]
@@ -3583,7 +3623,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_movnzi(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[358] });
+            self.attach(moved, const { M::MAX_BYTES[362] });
         }
     }
     #[inline(always)]
@@ -3593,7 +3633,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_movnzu(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[359] });
+            self.attach(moved, const { M::MAX_BYTES[363] });
         }
     }
     #[inline(always)]
@@ -3603,7 +3643,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_movnzl(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[360] });
+            self.attach(moved, const { M::MAX_BYTES[364] });
         }
     }
     #[inline(always)]
@@ -3613,7 +3653,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_movnzul(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[361] });
+            self.attach(moved, const { M::MAX_BYTES[365] });
         }
     }
     #[inline(always)]
@@ -3623,7 +3663,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_movnzp(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[362] });
+            self.attach(moved, const { M::MAX_BYTES[366] });
         }
     }
     #[inline(always)]
@@ -3633,7 +3673,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_movzi(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[363] });
+            self.attach(moved, const { M::MAX_BYTES[367] });
         }
     }
     #[inline(always)]
@@ -3643,7 +3683,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_movzu(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[364] });
+            self.attach(moved, const { M::MAX_BYTES[368] });
         }
     }
     #[inline(always)]
@@ -3653,7 +3693,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_movzl(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[365] });
+            self.attach(moved, const { M::MAX_BYTES[369] });
         }
     }
     #[inline(always)]
@@ -3663,7 +3703,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_movzul(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[366] });
+            self.attach(moved, const { M::MAX_BYTES[370] });
         }
     }
     #[inline(always)]
@@ -3673,7 +3713,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_movzp(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[367] });
+            self.attach(moved, const { M::MAX_BYTES[371] });
         }
     }
     #[inline(always)]
@@ -3683,7 +3723,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_addoi(asm, temporaries, d, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[368] });
+            self.attach(moved, const { M::MAX_BYTES[372] });
         }
     }
     #[inline(always)]
@@ -3693,7 +3733,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_addoii(asm, temporaries, d, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[369] });
+            self.attach(moved, const { M::MAX_BYTES[373] });
         }
     }
     #[inline(always)]
@@ -3703,7 +3743,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_addou(asm, temporaries, d, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[370] });
+            self.attach(moved, const { M::MAX_BYTES[374] });
         }
     }
     #[inline(always)]
@@ -3713,7 +3753,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_addoui(asm, temporaries, d, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[371] });
+            self.attach(moved, const { M::MAX_BYTES[375] });
         }
     }
     #[inline(always)]
@@ -3723,7 +3763,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_addol(asm, temporaries, d, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[372] });
+            self.attach(moved, const { M::MAX_BYTES[376] });
         }
     }
     #[inline(always)]
@@ -3733,7 +3773,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_addoli(asm, temporaries, d, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[373] });
+            self.attach(moved, const { M::MAX_BYTES[377] });
         }
     }
     #[inline(always)]
@@ -3743,7 +3783,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_addoul(asm, temporaries, d, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[374] });
+            self.attach(moved, const { M::MAX_BYTES[378] });
         }
     }
     #[inline(always)]
@@ -3753,7 +3793,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_addouli(asm, temporaries, d, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[375] });
+            self.attach(moved, const { M::MAX_BYTES[379] });
         }
     }
     #[inline(always)]
@@ -3763,7 +3803,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_suboi(asm, temporaries, d, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[376] });
+            self.attach(moved, const { M::MAX_BYTES[380] });
         }
     }
     #[inline(always)]
@@ -3773,7 +3813,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_suboii(asm, temporaries, d, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[377] });
+            self.attach(moved, const { M::MAX_BYTES[381] });
         }
     }
     #[inline(always)]
@@ -3783,7 +3823,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_subou(asm, temporaries, d, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[378] });
+            self.attach(moved, const { M::MAX_BYTES[382] });
         }
     }
     #[inline(always)]
@@ -3793,7 +3833,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_suboui(asm, temporaries, d, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[379] });
+            self.attach(moved, const { M::MAX_BYTES[383] });
         }
     }
     #[inline(always)]
@@ -3803,7 +3843,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_subol(asm, temporaries, d, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[380] });
+            self.attach(moved, const { M::MAX_BYTES[384] });
         }
     }
     #[inline(always)]
@@ -3813,7 +3853,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_suboli(asm, temporaries, d, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[381] });
+            self.attach(moved, const { M::MAX_BYTES[385] });
         }
     }
     #[inline(always)]
@@ -3823,7 +3863,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_suboul(asm, temporaries, d, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[382] });
+            self.attach(moved, const { M::MAX_BYTES[386] });
         }
     }
     #[inline(always)]
@@ -3833,7 +3873,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_subouli(asm, temporaries, d, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[383] });
+            self.attach(moved, const { M::MAX_BYTES[387] });
         }
     }
     #[inline(always)]
@@ -3843,7 +3883,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_muloi(asm, temporaries, d, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[384] });
+            self.attach(moved, const { M::MAX_BYTES[388] });
         }
     }
     #[inline(always)]
@@ -3853,7 +3893,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_muloii(asm, temporaries, d, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[385] });
+            self.attach(moved, const { M::MAX_BYTES[389] });
         }
     }
     #[inline(always)]
@@ -3863,7 +3903,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_mulou(asm, temporaries, d, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[386] });
+            self.attach(moved, const { M::MAX_BYTES[390] });
         }
     }
     #[inline(always)]
@@ -3873,7 +3913,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_muloui(asm, temporaries, d, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[387] });
+            self.attach(moved, const { M::MAX_BYTES[391] });
         }
     }
     #[inline(always)]
@@ -3883,7 +3923,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_mulol(asm, temporaries, d, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[388] });
+            self.attach(moved, const { M::MAX_BYTES[392] });
         }
     }
     #[inline(always)]
@@ -3893,7 +3933,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_muloli(asm, temporaries, d, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[389] });
+            self.attach(moved, const { M::MAX_BYTES[393] });
         }
     }
     #[inline(always)]
@@ -3903,7 +3943,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_muloul(asm, temporaries, d, s, t, b);
-            self.attach(moved, const { M::MAX_BYTES[390] });
+            self.attach(moved, const { M::MAX_BYTES[394] });
         }
     }
     #[inline(always)]
@@ -3913,7 +3953,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_mulouli(asm, temporaries, d, s, i, b);
-            self.attach(moved, const { M::MAX_BYTES[391] });
+            self.attach(moved, const { M::MAX_BYTES[395] });
         }
     }
     #[inline(always)]
@@ -3923,7 +3963,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldus(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[392] });
+            self.attach(moved, const { M::MAX_BYTES[396] });
         }
     }
     #[inline(always)]
@@ -3933,7 +3973,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldusi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[393] });
+            self.attach(moved, const { M::MAX_BYTES[397] });
         }
     }
     #[inline(always)]
@@ -3943,7 +3983,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldus_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[394] });
+            self.attach(moved, const { M::MAX_BYTES[398] });
         }
     }
     #[inline(always)]
@@ -3953,7 +3993,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ulds(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[395] });
+            self.attach(moved, const { M::MAX_BYTES[399] });
         }
     }
     #[inline(always)]
@@ -3963,7 +4003,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldsi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[396] });
+            self.attach(moved, const { M::MAX_BYTES[400] });
         }
     }
     #[inline(always)]
@@ -3973,7 +4013,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ulds_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[397] });
+            self.attach(moved, const { M::MAX_BYTES[401] });
         }
     }
     #[inline(always)]
@@ -3983,7 +4023,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldu(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[398] });
+            self.attach(moved, const { M::MAX_BYTES[402] });
         }
     }
     #[inline(always)]
@@ -3993,7 +4033,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldui(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[399] });
+            self.attach(moved, const { M::MAX_BYTES[403] });
         }
     }
     #[inline(always)]
@@ -4003,7 +4043,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldu_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[400] });
+            self.attach(moved, const { M::MAX_BYTES[404] });
         }
     }
     #[inline(always)]
@@ -4013,7 +4053,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldi(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[401] });
+            self.attach(moved, const { M::MAX_BYTES[405] });
         }
     }
     #[inline(always)]
@@ -4023,7 +4063,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldii(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[402] });
+            self.attach(moved, const { M::MAX_BYTES[406] });
         }
     }
     #[inline(always)]
@@ -4033,7 +4073,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldi_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[403] });
+            self.attach(moved, const { M::MAX_BYTES[407] });
         }
     }
     #[inline(always)]
@@ -4043,7 +4083,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldul(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[404] });
+            self.attach(moved, const { M::MAX_BYTES[408] });
         }
     }
     #[inline(always)]
@@ -4053,7 +4093,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ulduli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[405] });
+            self.attach(moved, const { M::MAX_BYTES[409] });
         }
     }
     #[inline(always)]
@@ -4063,7 +4103,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldul_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[406] });
+            self.attach(moved, const { M::MAX_BYTES[410] });
         }
     }
     #[inline(always)]
@@ -4073,7 +4113,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldl(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[407] });
+            self.attach(moved, const { M::MAX_BYTES[411] });
         }
     }
     #[inline(always)]
@@ -4083,7 +4123,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[408] });
+            self.attach(moved, const { M::MAX_BYTES[412] });
         }
     }
     #[inline(always)]
@@ -4093,7 +4133,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldl_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[409] });
+            self.attach(moved, const { M::MAX_BYTES[413] });
         }
     }
     #[inline(always)]
@@ -4103,7 +4143,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldp(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[410] });
+            self.attach(moved, const { M::MAX_BYTES[414] });
         }
     }
     #[inline(always)]
@@ -4113,7 +4153,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldpi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[411] });
+            self.attach(moved, const { M::MAX_BYTES[415] });
         }
     }
     #[inline(always)]
@@ -4123,7 +4163,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_uldp_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[412] });
+            self.attach(moved, const { M::MAX_BYTES[416] });
         }
     }
     #[inline(always)]
@@ -4133,7 +4173,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustus(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[413] });
+            self.attach(moved, const { M::MAX_BYTES[417] });
         }
     }
     #[inline(always)]
@@ -4143,7 +4183,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustusi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[414] });
+            self.attach(moved, const { M::MAX_BYTES[418] });
         }
     }
     #[inline(always)]
@@ -4153,7 +4193,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustus_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[415] });
+            self.attach(moved, const { M::MAX_BYTES[419] });
         }
     }
     #[inline(always)]
@@ -4163,7 +4203,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_usts(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[416] });
+            self.attach(moved, const { M::MAX_BYTES[420] });
         }
     }
     #[inline(always)]
@@ -4173,7 +4213,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustsi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[417] });
+            self.attach(moved, const { M::MAX_BYTES[421] });
         }
     }
     #[inline(always)]
@@ -4183,7 +4223,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_usts_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[418] });
+            self.attach(moved, const { M::MAX_BYTES[422] });
         }
     }
     #[inline(always)]
@@ -4193,7 +4233,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustu(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[419] });
+            self.attach(moved, const { M::MAX_BYTES[423] });
         }
     }
     #[inline(always)]
@@ -4203,7 +4243,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustui(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[420] });
+            self.attach(moved, const { M::MAX_BYTES[424] });
         }
     }
     #[inline(always)]
@@ -4213,7 +4253,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustu_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[421] });
+            self.attach(moved, const { M::MAX_BYTES[425] });
         }
     }
     #[inline(always)]
@@ -4223,7 +4263,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_usti(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[422] });
+            self.attach(moved, const { M::MAX_BYTES[426] });
         }
     }
     #[inline(always)]
@@ -4233,7 +4273,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustii(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[423] });
+            self.attach(moved, const { M::MAX_BYTES[427] });
         }
     }
     #[inline(always)]
@@ -4243,7 +4283,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_usti_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[424] });
+            self.attach(moved, const { M::MAX_BYTES[428] });
         }
     }
     #[inline(always)]
@@ -4253,7 +4293,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustul(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[425] });
+            self.attach(moved, const { M::MAX_BYTES[429] });
         }
     }
     #[inline(always)]
@@ -4263,7 +4303,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustuli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[426] });
+            self.attach(moved, const { M::MAX_BYTES[430] });
         }
     }
     #[inline(always)]
@@ -4273,7 +4313,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustul_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[427] });
+            self.attach(moved, const { M::MAX_BYTES[431] });
         }
     }
     #[inline(always)]
@@ -4283,7 +4323,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustl(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[428] });
+            self.attach(moved, const { M::MAX_BYTES[432] });
         }
     }
     #[inline(always)]
@@ -4293,7 +4333,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[429] });
+            self.attach(moved, const { M::MAX_BYTES[433] });
         }
     }
     #[inline(always)]
@@ -4303,7 +4343,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustl_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[430] });
+            self.attach(moved, const { M::MAX_BYTES[434] });
         }
     }
     #[inline(always)]
@@ -4313,7 +4353,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustp(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[431] });
+            self.attach(moved, const { M::MAX_BYTES[435] });
         }
     }
     #[inline(always)]
@@ -4323,7 +4363,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustpi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[432] });
+            self.attach(moved, const { M::MAX_BYTES[436] });
         }
     }
     #[inline(always)]
@@ -4333,7 +4373,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ustp_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[433] });
+            self.attach(moved, const { M::MAX_BYTES[437] });
         }
     }
     #[inline(always)]
@@ -4343,7 +4383,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bldus(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[434] });
+            self.attach(moved, const { M::MAX_BYTES[438] });
         }
     }
     #[inline(always)]
@@ -4353,7 +4393,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bldusi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[435] });
+            self.attach(moved, const { M::MAX_BYTES[439] });
         }
     }
     #[inline(always)]
@@ -4363,7 +4403,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bldus_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[436] });
+            self.attach(moved, const { M::MAX_BYTES[440] });
         }
     }
     #[inline(always)]
@@ -4373,7 +4413,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bldu(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[437] });
+            self.attach(moved, const { M::MAX_BYTES[441] });
         }
     }
     #[inline(always)]
@@ -4383,7 +4423,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bldui(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[438] });
+            self.attach(moved, const { M::MAX_BYTES[442] });
         }
     }
     #[inline(always)]
@@ -4393,7 +4433,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bldu_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[439] });
+            self.attach(moved, const { M::MAX_BYTES[443] });
         }
     }
     #[inline(always)]
@@ -4403,7 +4443,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bldul(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[440] });
+            self.attach(moved, const { M::MAX_BYTES[444] });
         }
     }
     #[inline(always)]
@@ -4413,7 +4453,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_blduli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[441] });
+            self.attach(moved, const { M::MAX_BYTES[445] });
         }
     }
     #[inline(always)]
@@ -4423,7 +4463,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bldul_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[442] });
+            self.attach(moved, const { M::MAX_BYTES[446] });
         }
     }
     #[inline(always)]
@@ -4433,7 +4473,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bstus(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[443] });
+            self.attach(moved, const { M::MAX_BYTES[447] });
         }
     }
     #[inline(always)]
@@ -4443,7 +4483,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bstusi(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[444] });
+            self.attach(moved, const { M::MAX_BYTES[448] });
         }
     }
     #[inline(always)]
@@ -4453,7 +4493,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bstus_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[445] });
+            self.attach(moved, const { M::MAX_BYTES[449] });
         }
     }
     #[inline(always)]
@@ -4463,7 +4503,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bstu(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[446] });
+            self.attach(moved, const { M::MAX_BYTES[450] });
         }
     }
     #[inline(always)]
@@ -4473,7 +4513,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bstui(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[447] });
+            self.attach(moved, const { M::MAX_BYTES[451] });
         }
     }
     #[inline(always)]
@@ -4483,7 +4523,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bstu_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[448] });
+            self.attach(moved, const { M::MAX_BYTES[452] });
         }
     }
     #[inline(always)]
@@ -4493,7 +4533,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bstul(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[449] });
+            self.attach(moved, const { M::MAX_BYTES[453] });
         }
     }
     #[inline(always)]
@@ -4503,7 +4543,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bstuli(asm, temporaries, d, s, i);
-            self.attach(moved, const { M::MAX_BYTES[450] });
+            self.attach(moved, const { M::MAX_BYTES[454] });
         }
     }
     #[inline(always)]
@@ -4513,7 +4553,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_bstul_local(asm, temporaries, d, local);
-            self.attach(moved, const { M::MAX_BYTES[451] });
+            self.attach(moved, const { M::MAX_BYTES[455] });
         }
     }
     #[inline(always)]
@@ -4523,7 +4563,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldxc(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[452] });
+            self.attach(moved, const { M::MAX_BYTES[456] });
         }
     }
     #[inline(always)]
@@ -4533,7 +4573,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldxuc(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[453] });
+            self.attach(moved, const { M::MAX_BYTES[457] });
         }
     }
     #[inline(always)]
@@ -4543,7 +4583,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldxs(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[454] });
+            self.attach(moved, const { M::MAX_BYTES[458] });
         }
     }
     #[inline(always)]
@@ -4553,7 +4593,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldxus(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[455] });
+            self.attach(moved, const { M::MAX_BYTES[459] });
         }
     }
     #[inline(always)]
@@ -4563,7 +4603,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldxi(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[456] });
+            self.attach(moved, const { M::MAX_BYTES[460] });
         }
     }
     #[inline(always)]
@@ -4573,7 +4613,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldxu(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[457] });
+            self.attach(moved, const { M::MAX_BYTES[461] });
         }
     }
     #[inline(always)]
@@ -4583,7 +4623,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldxl(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[458] });
+            self.attach(moved, const { M::MAX_BYTES[462] });
         }
     }
     #[inline(always)]
@@ -4593,7 +4633,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldxul(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[459] });
+            self.attach(moved, const { M::MAX_BYTES[463] });
         }
     }
     #[inline(always)]
@@ -4603,7 +4643,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_ldxp(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[460] });
+            self.attach(moved, const { M::MAX_BYTES[464] });
         }
     }
     #[inline(always)]
@@ -4613,7 +4653,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stxc(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[461] });
+            self.attach(moved, const { M::MAX_BYTES[465] });
         }
     }
     #[inline(always)]
@@ -4623,7 +4663,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stxuc(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[462] });
+            self.attach(moved, const { M::MAX_BYTES[466] });
         }
     }
     #[inline(always)]
@@ -4633,7 +4673,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stxs(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[463] });
+            self.attach(moved, const { M::MAX_BYTES[467] });
         }
     }
     #[inline(always)]
@@ -4643,7 +4683,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stxus(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[464] });
+            self.attach(moved, const { M::MAX_BYTES[468] });
         }
     }
     #[inline(always)]
@@ -4653,7 +4693,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stxi(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[465] });
+            self.attach(moved, const { M::MAX_BYTES[469] });
         }
     }
     #[inline(always)]
@@ -4663,7 +4703,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stxu(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[466] });
+            self.attach(moved, const { M::MAX_BYTES[470] });
         }
     }
     #[inline(always)]
@@ -4673,7 +4713,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stxl(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[467] });
+            self.attach(moved, const { M::MAX_BYTES[471] });
         }
     }
     #[inline(always)]
@@ -4683,7 +4723,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stxul(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[468] });
+            self.attach(moved, const { M::MAX_BYTES[472] });
         }
     }
     #[inline(always)]
@@ -4693,7 +4733,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_stxp(asm, temporaries, d, s, t, i);
-            self.attach(moved, const { M::MAX_BYTES[469] });
+            self.attach(moved, const { M::MAX_BYTES[473] });
         }
     }
     #[inline(always)]
@@ -4703,7 +4743,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_casi(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[470] });
+            self.attach(moved, const { M::MAX_BYTES[474] });
         }
     }
     #[inline(always)]
@@ -4713,7 +4753,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_casu(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[471] });
+            self.attach(moved, const { M::MAX_BYTES[475] });
         }
     }
     #[inline(always)]
@@ -4723,7 +4763,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_casl(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[472] });
+            self.attach(moved, const { M::MAX_BYTES[476] });
         }
     }
     #[inline(always)]
@@ -4733,7 +4773,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_casul(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[473] });
+            self.attach(moved, const { M::MAX_BYTES[477] });
         }
     }
     #[inline(always)]
@@ -4743,7 +4783,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_casp(asm, temporaries, d, s, t);
-            self.attach(moved, const { M::MAX_BYTES[474] });
+            self.attach(moved, const { M::MAX_BYTES[478] });
         }
     }
     #[inline(always)]
@@ -4765,7 +4805,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_jtab(asm, temporaries, s);
-            self.attach(moved, const { M::MAX_BYTES[478] });
+            self.attach(moved, const { M::MAX_BYTES[482] });
         }
     }
     #[inline(always)]
@@ -4775,7 +4815,7 @@ where
         } else {
             let (asm, temporaries) = self.detach();
             let moved = spilled_prefetch(asm, temporaries, s, i);
-            self.attach(moved, const { M::MAX_BYTES[479] });
+            self.attach(moved, const { M::MAX_BYTES[483] });
         }
     }
 }
@@ -7883,6 +7923,48 @@ where
     Detached::by(&mut c, left)
 }
 
+/// Convert an unsigned long. Type `f`. Operands `d, s`.
+#[cold]
+#[inline(never)]
+fn spilled_cvul2f<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Float>,
+    s: VirtualReg<M::Reg>,
+) -> Detached
+where
+    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[143] }));
+    let kept = d;
+    let d = x.target_float(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.cvul2f(d, s);
+    x.store_float(&mut c, kept, d);
+    Detached::by(&mut c, left)
+}
+
+/// Convert an unsigned long. Type `d`. Operands `d, s`.
+#[cold]
+#[inline(never)]
+fn spilled_cvul2d<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Float>,
+    s: VirtualReg<M::Reg>,
+) -> Detached
+where
+    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[144] }));
+    let kept = d;
+    let d = x.target_float(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.cvul2d(d, s);
+    x.store_float(&mut c, kept, d);
+    Detached::by(&mut c, left)
+}
+
 /// Convert a pointer. Type `ul`. Operands `d, s`.
 #[cold]
 #[inline(never)]
@@ -7895,7 +7977,7 @@ fn spilled_cvp2ul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[143] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[145] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -7904,52 +7986,10 @@ where
     Detached::by(&mut c, left)
 }
 
-/// Convert a float; to an integer by truncation. Type `l`. Operands `d, s`.
+/// Convert a float; to an integer by truncation, undefined if it does not fit. Type `l`. Operands `d, s`.
 #[cold]
 #[inline(never)]
 fn spilled_cvf2l<M: Machine>(
-    mut c: Asm<'_, M>,
-    x: Temporaries<M>,
-    d: VirtualReg<M::Reg>,
-    s: VirtualReg<M::Float>,
-) -> Detached
-where
-    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
-{
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[144] }));
-    let kept = d;
-    let d = x.target(d, 0);
-    let s = x.load_float(&mut c, s, 0);
-    c.cvf2l(d, s);
-    x.store(&mut c, kept, d);
-    Detached::by(&mut c, left)
-}
-
-/// Convert a float; to an integer by truncation. Type `d`. Operands `d, s`.
-#[cold]
-#[inline(never)]
-fn spilled_cvf2d<M: Machine>(
-    mut c: Asm<'_, M>,
-    x: Temporaries<M>,
-    d: VirtualReg<M::Float>,
-    s: VirtualReg<M::Float>,
-) -> Detached
-where
-    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
-{
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[145] }));
-    let kept = d;
-    let d = x.target_float(d, 0);
-    let s = x.load_float(&mut c, s, 0);
-    c.cvf2d(d, s);
-    x.store_float(&mut c, kept, d);
-    Detached::by(&mut c, left)
-}
-
-/// Convert a double; to an integer by truncation. Type `l`. Operands `d, s`.
-#[cold]
-#[inline(never)]
-fn spilled_cvd2l<M: Machine>(
     mut c: Asm<'_, M>,
     x: Temporaries<M>,
     d: VirtualReg<M::Reg>,
@@ -7962,12 +8002,96 @@ where
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load_float(&mut c, s, 0);
+    c.cvf2l(d, s);
+    x.store(&mut c, kept, d);
+    Detached::by(&mut c, left)
+}
+
+/// Convert a float; to an integer by truncation, undefined if it does not fit. Type `ul`. Operands `d, s`.
+#[cold]
+#[inline(never)]
+fn spilled_cvf2ul<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Float>,
+) -> Detached
+where
+    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[147] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load_float(&mut c, s, 0);
+    c.cvf2ul(d, s);
+    x.store(&mut c, kept, d);
+    Detached::by(&mut c, left)
+}
+
+/// Convert a float; to an integer by truncation, undefined if it does not fit. Type `d`. Operands `d, s`.
+#[cold]
+#[inline(never)]
+fn spilled_cvf2d<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Float>,
+    s: VirtualReg<M::Float>,
+) -> Detached
+where
+    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[148] }));
+    let kept = d;
+    let d = x.target_float(d, 0);
+    let s = x.load_float(&mut c, s, 0);
+    c.cvf2d(d, s);
+    x.store_float(&mut c, kept, d);
+    Detached::by(&mut c, left)
+}
+
+/// Convert a double; to an integer by truncation, undefined if it does not fit. Type `l`. Operands `d, s`.
+#[cold]
+#[inline(never)]
+fn spilled_cvd2l<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Float>,
+) -> Detached
+where
+    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[149] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load_float(&mut c, s, 0);
     c.cvd2l(d, s);
     x.store(&mut c, kept, d);
     Detached::by(&mut c, left)
 }
 
-/// Convert a double; to an integer by truncation. Type `f`. Operands `d, s`.
+/// Convert a double; to an integer by truncation, undefined if it does not fit. Type `ul`. Operands `d, s`.
+#[cold]
+#[inline(never)]
+fn spilled_cvd2ul<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Float>,
+) -> Detached
+where
+    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[150] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load_float(&mut c, s, 0);
+    c.cvd2ul(d, s);
+    x.store(&mut c, kept, d);
+    Detached::by(&mut c, left)
+}
+
+/// Convert a double; to an integer by truncation, undefined if it does not fit. Type `f`. Operands `d, s`.
 #[cold]
 #[inline(never)]
 fn spilled_cvd2f<M: Machine>(
@@ -7979,7 +8103,7 @@ fn spilled_cvd2f<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[147] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[151] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
@@ -8001,7 +8125,7 @@ fn spilled_ldc<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[148] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[152] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8024,7 +8148,7 @@ fn spilled_ldci<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[149] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[153] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8040,7 +8164,7 @@ fn spilled_ldc_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[150] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[154] }));
     let kept = d;
     let d = x.target(d, 0);
     c.ldc_local(d, local);
@@ -8061,7 +8185,7 @@ fn spilled_lduc<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[151] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[155] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8084,7 +8208,7 @@ fn spilled_lduci<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[152] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[156] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8100,7 +8224,7 @@ fn spilled_lduc_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[153] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[157] }));
     let kept = d;
     let d = x.target(d, 0);
     c.lduc_local(d, local);
@@ -8121,7 +8245,7 @@ fn spilled_lds<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[154] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[158] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8144,7 +8268,7 @@ fn spilled_ldsi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[155] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[159] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8160,7 +8284,7 @@ fn spilled_lds_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[156] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[160] }));
     let kept = d;
     let d = x.target(d, 0);
     c.lds_local(d, local);
@@ -8181,7 +8305,7 @@ fn spilled_ldus<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[157] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[161] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8204,7 +8328,7 @@ fn spilled_ldusi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[158] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[162] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8220,7 +8344,7 @@ fn spilled_ldus_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[159] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[163] }));
     let kept = d;
     let d = x.target(d, 0);
     c.ldus_local(d, local);
@@ -8241,7 +8365,7 @@ fn spilled_ldi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[160] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[164] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8264,7 +8388,7 @@ fn spilled_ldii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[161] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[165] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8280,7 +8404,7 @@ fn spilled_ldi_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[162] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[166] }));
     let kept = d;
     let d = x.target(d, 0);
     c.ldi_local(d, local);
@@ -8301,7 +8425,7 @@ fn spilled_ldu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[163] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[167] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8324,7 +8448,7 @@ fn spilled_ldui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[164] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[168] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8340,7 +8464,7 @@ fn spilled_ldu_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[165] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[169] }));
     let kept = d;
     let d = x.target(d, 0);
     c.ldu_local(d, local);
@@ -8361,7 +8485,7 @@ fn spilled_ldl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[166] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[170] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8384,7 +8508,7 @@ fn spilled_ldli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[167] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[171] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8400,7 +8524,7 @@ fn spilled_ldl_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[168] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[172] }));
     let kept = d;
     let d = x.target(d, 0);
     c.ldl_local(d, local);
@@ -8421,7 +8545,7 @@ fn spilled_ldul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[169] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[173] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8444,7 +8568,7 @@ fn spilled_lduli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[170] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[174] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8460,7 +8584,7 @@ fn spilled_ldul_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[171] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[175] }));
     let kept = d;
     let d = x.target(d, 0);
     c.ldul_local(d, local);
@@ -8481,7 +8605,7 @@ fn spilled_ldp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[172] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[176] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8504,7 +8628,7 @@ fn spilled_ldpi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[173] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[177] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8520,7 +8644,7 @@ fn spilled_ldp_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[174] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[178] }));
     let kept = d;
     let d = x.target(d, 0);
     c.ldp_local(d, local);
@@ -8541,7 +8665,7 @@ fn spilled_ldf<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[175] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[179] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8564,7 +8688,7 @@ fn spilled_ldfi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[176] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[180] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8585,7 +8709,7 @@ fn spilled_ldf_local<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[177] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[181] }));
     let kept = d;
     let d = x.target_float(d, 0);
     c.ldf_local(d, local);
@@ -8606,7 +8730,7 @@ fn spilled_ldd<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[178] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[182] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8629,7 +8753,7 @@ fn spilled_lddi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[179] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[183] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -8650,7 +8774,7 @@ fn spilled_ldd_local<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[180] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[184] }));
     let kept = d;
     let d = x.target_float(d, 0);
     c.ldd_local(d, local);
@@ -8671,7 +8795,7 @@ fn spilled_stc<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[181] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[185] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -8692,7 +8816,7 @@ fn spilled_stci<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[182] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[186] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stci(d, s, i);
@@ -8706,7 +8830,7 @@ fn spilled_stc_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[183] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[187] }));
     let d = x.load(&mut c, d, 0);
     c.stc_local(d, local);
     Detached::by(&mut c, left)
@@ -8725,7 +8849,7 @@ fn spilled_stuc<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[184] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[188] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -8746,7 +8870,7 @@ fn spilled_stuci<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[185] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[189] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stuci(d, s, i);
@@ -8760,7 +8884,7 @@ fn spilled_stuc_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[186] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[190] }));
     let d = x.load(&mut c, d, 0);
     c.stuc_local(d, local);
     Detached::by(&mut c, left)
@@ -8779,7 +8903,7 @@ fn spilled_sts<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[187] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[191] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -8800,7 +8924,7 @@ fn spilled_stsi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[188] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[192] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stsi(d, s, i);
@@ -8814,7 +8938,7 @@ fn spilled_sts_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[189] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[193] }));
     let d = x.load(&mut c, d, 0);
     c.sts_local(d, local);
     Detached::by(&mut c, left)
@@ -8833,7 +8957,7 @@ fn spilled_stus<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[190] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[194] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -8854,7 +8978,7 @@ fn spilled_stusi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[191] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[195] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stusi(d, s, i);
@@ -8868,7 +8992,7 @@ fn spilled_stus_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[192] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[196] }));
     let d = x.load(&mut c, d, 0);
     c.stus_local(d, local);
     Detached::by(&mut c, left)
@@ -8887,7 +9011,7 @@ fn spilled_sti<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[193] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[197] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -8908,7 +9032,7 @@ fn spilled_stii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[194] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[198] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stii(d, s, i);
@@ -8922,7 +9046,7 @@ fn spilled_sti_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[195] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[199] }));
     let d = x.load(&mut c, d, 0);
     c.sti_local(d, local);
     Detached::by(&mut c, left)
@@ -8941,7 +9065,7 @@ fn spilled_stu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[196] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[200] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -8962,7 +9086,7 @@ fn spilled_stui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[197] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[201] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stui(d, s, i);
@@ -8976,7 +9100,7 @@ fn spilled_stu_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[198] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[202] }));
     let d = x.load(&mut c, d, 0);
     c.stu_local(d, local);
     Detached::by(&mut c, left)
@@ -8995,7 +9119,7 @@ fn spilled_stl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[199] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[203] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -9016,7 +9140,7 @@ fn spilled_stli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[200] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[204] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stli(d, s, i);
@@ -9030,7 +9154,7 @@ fn spilled_stl_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[201] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[205] }));
     let d = x.load(&mut c, d, 0);
     c.stl_local(d, local);
     Detached::by(&mut c, left)
@@ -9049,7 +9173,7 @@ fn spilled_stul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[202] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[206] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -9070,7 +9194,7 @@ fn spilled_stuli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[203] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[207] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stuli(d, s, i);
@@ -9084,7 +9208,7 @@ fn spilled_stul_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[204] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[208] }));
     let d = x.load(&mut c, d, 0);
     c.stul_local(d, local);
     Detached::by(&mut c, left)
@@ -9103,7 +9227,7 @@ fn spilled_stp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[205] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[209] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -9124,7 +9248,7 @@ fn spilled_stpi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[206] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[210] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stpi(d, s, i);
@@ -9138,7 +9262,7 @@ fn spilled_stp_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtua
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[207] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[211] }));
     let d = x.load(&mut c, d, 0);
     c.stp_local(d, local);
     Detached::by(&mut c, left)
@@ -9157,7 +9281,7 @@ fn spilled_stf<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[208] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[212] }));
     let d = x.load_float(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -9178,7 +9302,7 @@ fn spilled_stfi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[209] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[213] }));
     let d = x.load_float(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stfi(d, s, i);
@@ -9197,7 +9321,7 @@ fn spilled_stf_local<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[210] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[214] }));
     let d = x.load_float(&mut c, d, 0);
     c.stf_local(d, local);
     Detached::by(&mut c, left)
@@ -9216,7 +9340,7 @@ fn spilled_std<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[211] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[215] }));
     let d = x.load_float(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -9237,7 +9361,7 @@ fn spilled_stdi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[212] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[216] }));
     let d = x.load_float(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.stdi(d, s, i);
@@ -9256,7 +9380,7 @@ fn spilled_std_local<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[213] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[217] }));
     let d = x.load_float(&mut c, d, 0);
     c.std_local(d, local);
     Detached::by(&mut c, left)
@@ -9269,7 +9393,7 @@ fn spilled_retc<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[215] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[219] }));
     let s = x.load(&mut c, s, 0);
     c.retc(s);
     Detached::by(&mut c, left)
@@ -9282,7 +9406,7 @@ fn spilled_retuc<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[216] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[220] }));
     let s = x.load(&mut c, s, 0);
     c.retuc(s);
     Detached::by(&mut c, left)
@@ -9295,7 +9419,7 @@ fn spilled_rets<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[217] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[221] }));
     let s = x.load(&mut c, s, 0);
     c.rets(s);
     Detached::by(&mut c, left)
@@ -9308,7 +9432,7 @@ fn spilled_retus<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[218] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[222] }));
     let s = x.load(&mut c, s, 0);
     c.retus(s);
     Detached::by(&mut c, left)
@@ -9321,7 +9445,7 @@ fn spilled_reti<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[219] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[223] }));
     let s = x.load(&mut c, s, 0);
     c.reti(s);
     Detached::by(&mut c, left)
@@ -9334,7 +9458,7 @@ fn spilled_retu<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[220] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[224] }));
     let s = x.load(&mut c, s, 0);
     c.retu(s);
     Detached::by(&mut c, left)
@@ -9347,7 +9471,7 @@ fn spilled_retl<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[221] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[225] }));
     let s = x.load(&mut c, s, 0);
     c.retl(s);
     Detached::by(&mut c, left)
@@ -9360,7 +9484,7 @@ fn spilled_retul<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[222] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[226] }));
     let s = x.load(&mut c, s, 0);
     c.retul(s);
     Detached::by(&mut c, left)
@@ -9373,7 +9497,7 @@ fn spilled_retp<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[223] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[227] }));
     let s = x.load(&mut c, s, 0);
     c.retp(s);
     Detached::by(&mut c, left)
@@ -9386,7 +9510,7 @@ fn spilled_retf<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[224] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[228] }));
     let s = x.load_float(&mut c, s, 0);
     c.retf(s);
     Detached::by(&mut c, left)
@@ -9399,7 +9523,7 @@ fn spilled_retd<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[225] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[229] }));
     let s = x.load_float(&mut c, s, 0);
     c.retd(s);
     Detached::by(&mut c, left)
@@ -9418,7 +9542,7 @@ fn spilled_blti<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[226] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[230] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.blti(s, t, b);
@@ -9432,7 +9556,7 @@ fn spilled_bltii<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[227] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[231] }));
     let s = x.load(&mut c, s, 0);
     c.bltii(s, i, b);
     Detached::by(&mut c, left)
@@ -9451,7 +9575,7 @@ fn spilled_bltu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[228] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[232] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bltu(s, t, b);
@@ -9465,7 +9589,7 @@ fn spilled_bltui<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[229] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[233] }));
     let s = x.load(&mut c, s, 0);
     c.bltui(s, i, b);
     Detached::by(&mut c, left)
@@ -9484,7 +9608,7 @@ fn spilled_bltl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[230] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[234] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bltl(s, t, b);
@@ -9498,7 +9622,7 @@ fn spilled_bltli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[231] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[235] }));
     let s = x.load(&mut c, s, 0);
     c.bltli(s, i, b);
     Detached::by(&mut c, left)
@@ -9517,7 +9641,7 @@ fn spilled_bltul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[232] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[236] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bltul(s, t, b);
@@ -9531,7 +9655,7 @@ fn spilled_bltuli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualRe
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[233] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[237] }));
     let s = x.load(&mut c, s, 0);
     c.bltuli(s, i, b);
     Detached::by(&mut c, left)
@@ -9550,7 +9674,7 @@ fn spilled_bltp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[234] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[238] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bltp(s, t, b);
@@ -9564,7 +9688,7 @@ fn spilled_bltpi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[235] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[239] }));
     let s = x.load(&mut c, s, 0);
     c.bltpi(s, i, b);
     Detached::by(&mut c, left)
@@ -9583,7 +9707,7 @@ fn spilled_bltf<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[236] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[240] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bltf(s, t, b);
@@ -9603,7 +9727,7 @@ fn spilled_bltd<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[237] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[241] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bltd(s, t, b);
@@ -9623,7 +9747,7 @@ fn spilled_blei<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[238] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[242] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.blei(s, t, b);
@@ -9637,7 +9761,7 @@ fn spilled_bleii<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[239] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[243] }));
     let s = x.load(&mut c, s, 0);
     c.bleii(s, i, b);
     Detached::by(&mut c, left)
@@ -9656,7 +9780,7 @@ fn spilled_bleu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[240] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[244] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bleu(s, t, b);
@@ -9670,7 +9794,7 @@ fn spilled_bleui<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[241] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[245] }));
     let s = x.load(&mut c, s, 0);
     c.bleui(s, i, b);
     Detached::by(&mut c, left)
@@ -9689,7 +9813,7 @@ fn spilled_blel<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[242] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[246] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.blel(s, t, b);
@@ -9703,7 +9827,7 @@ fn spilled_bleli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[243] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[247] }));
     let s = x.load(&mut c, s, 0);
     c.bleli(s, i, b);
     Detached::by(&mut c, left)
@@ -9722,7 +9846,7 @@ fn spilled_bleul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[244] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[248] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bleul(s, t, b);
@@ -9736,7 +9860,7 @@ fn spilled_bleuli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualRe
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[245] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[249] }));
     let s = x.load(&mut c, s, 0);
     c.bleuli(s, i, b);
     Detached::by(&mut c, left)
@@ -9755,7 +9879,7 @@ fn spilled_blep<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[246] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[250] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.blep(s, t, b);
@@ -9769,7 +9893,7 @@ fn spilled_blepi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[247] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[251] }));
     let s = x.load(&mut c, s, 0);
     c.blepi(s, i, b);
     Detached::by(&mut c, left)
@@ -9788,7 +9912,7 @@ fn spilled_blef<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[248] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[252] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.blef(s, t, b);
@@ -9808,7 +9932,7 @@ fn spilled_bled<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[249] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[253] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bled(s, t, b);
@@ -9828,7 +9952,7 @@ fn spilled_bgti<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[250] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[254] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgti(s, t, b);
@@ -9842,7 +9966,7 @@ fn spilled_bgtii<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[251] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[255] }));
     let s = x.load(&mut c, s, 0);
     c.bgtii(s, i, b);
     Detached::by(&mut c, left)
@@ -9861,7 +9985,7 @@ fn spilled_bgtu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[252] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[256] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgtu(s, t, b);
@@ -9875,7 +9999,7 @@ fn spilled_bgtui<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[253] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[257] }));
     let s = x.load(&mut c, s, 0);
     c.bgtui(s, i, b);
     Detached::by(&mut c, left)
@@ -9894,7 +10018,7 @@ fn spilled_bgtl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[254] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[258] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgtl(s, t, b);
@@ -9908,7 +10032,7 @@ fn spilled_bgtli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[255] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[259] }));
     let s = x.load(&mut c, s, 0);
     c.bgtli(s, i, b);
     Detached::by(&mut c, left)
@@ -9927,7 +10051,7 @@ fn spilled_bgtul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[256] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[260] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgtul(s, t, b);
@@ -9941,7 +10065,7 @@ fn spilled_bgtuli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualRe
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[257] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[261] }));
     let s = x.load(&mut c, s, 0);
     c.bgtuli(s, i, b);
     Detached::by(&mut c, left)
@@ -9960,7 +10084,7 @@ fn spilled_bgtp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[258] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[262] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgtp(s, t, b);
@@ -9974,7 +10098,7 @@ fn spilled_bgtpi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[259] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[263] }));
     let s = x.load(&mut c, s, 0);
     c.bgtpi(s, i, b);
     Detached::by(&mut c, left)
@@ -9993,7 +10117,7 @@ fn spilled_bgtf<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[260] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[264] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bgtf(s, t, b);
@@ -10013,7 +10137,7 @@ fn spilled_bgtd<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[261] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[265] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bgtd(s, t, b);
@@ -10033,7 +10157,7 @@ fn spilled_bgei<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[262] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[266] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgei(s, t, b);
@@ -10047,7 +10171,7 @@ fn spilled_bgeii<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[263] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[267] }));
     let s = x.load(&mut c, s, 0);
     c.bgeii(s, i, b);
     Detached::by(&mut c, left)
@@ -10066,7 +10190,7 @@ fn spilled_bgeu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[264] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[268] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgeu(s, t, b);
@@ -10080,7 +10204,7 @@ fn spilled_bgeui<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[265] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[269] }));
     let s = x.load(&mut c, s, 0);
     c.bgeui(s, i, b);
     Detached::by(&mut c, left)
@@ -10099,7 +10223,7 @@ fn spilled_bgel<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[266] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[270] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgel(s, t, b);
@@ -10113,7 +10237,7 @@ fn spilled_bgeli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[267] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[271] }));
     let s = x.load(&mut c, s, 0);
     c.bgeli(s, i, b);
     Detached::by(&mut c, left)
@@ -10132,7 +10256,7 @@ fn spilled_bgeul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[268] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[272] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgeul(s, t, b);
@@ -10146,7 +10270,7 @@ fn spilled_bgeuli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualRe
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[269] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[273] }));
     let s = x.load(&mut c, s, 0);
     c.bgeuli(s, i, b);
     Detached::by(&mut c, left)
@@ -10165,7 +10289,7 @@ fn spilled_bgep<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[270] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[274] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bgep(s, t, b);
@@ -10179,7 +10303,7 @@ fn spilled_bgepi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[271] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[275] }));
     let s = x.load(&mut c, s, 0);
     c.bgepi(s, i, b);
     Detached::by(&mut c, left)
@@ -10198,7 +10322,7 @@ fn spilled_bgef<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[272] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[276] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bgef(s, t, b);
@@ -10218,7 +10342,7 @@ fn spilled_bged<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[273] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[277] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bged(s, t, b);
@@ -10238,7 +10362,7 @@ fn spilled_beqi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[274] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[278] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.beqi(s, t, b);
@@ -10252,7 +10376,7 @@ fn spilled_beqii<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[275] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[279] }));
     let s = x.load(&mut c, s, 0);
     c.beqii(s, i, b);
     Detached::by(&mut c, left)
@@ -10271,7 +10395,7 @@ fn spilled_bequ<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[276] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[280] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bequ(s, t, b);
@@ -10285,7 +10409,7 @@ fn spilled_bequi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[277] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[281] }));
     let s = x.load(&mut c, s, 0);
     c.bequi(s, i, b);
     Detached::by(&mut c, left)
@@ -10304,7 +10428,7 @@ fn spilled_beql<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[278] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[282] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.beql(s, t, b);
@@ -10318,7 +10442,7 @@ fn spilled_beqli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[279] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[283] }));
     let s = x.load(&mut c, s, 0);
     c.beqli(s, i, b);
     Detached::by(&mut c, left)
@@ -10337,7 +10461,7 @@ fn spilled_bequl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[280] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[284] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bequl(s, t, b);
@@ -10351,7 +10475,7 @@ fn spilled_bequli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualRe
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[281] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[285] }));
     let s = x.load(&mut c, s, 0);
     c.bequli(s, i, b);
     Detached::by(&mut c, left)
@@ -10370,7 +10494,7 @@ fn spilled_beqp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[282] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[286] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.beqp(s, t, b);
@@ -10384,7 +10508,7 @@ fn spilled_beqpi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[283] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[287] }));
     let s = x.load(&mut c, s, 0);
     c.beqpi(s, i, b);
     Detached::by(&mut c, left)
@@ -10403,7 +10527,7 @@ fn spilled_beqf<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[284] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[288] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.beqf(s, t, b);
@@ -10423,7 +10547,7 @@ fn spilled_beqd<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[285] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[289] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.beqd(s, t, b);
@@ -10443,7 +10567,7 @@ fn spilled_bnei<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[286] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[290] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bnei(s, t, b);
@@ -10457,7 +10581,7 @@ fn spilled_bneii<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[287] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[291] }));
     let s = x.load(&mut c, s, 0);
     c.bneii(s, i, b);
     Detached::by(&mut c, left)
@@ -10476,7 +10600,7 @@ fn spilled_bneu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[288] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[292] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bneu(s, t, b);
@@ -10490,7 +10614,7 @@ fn spilled_bneui<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[289] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[293] }));
     let s = x.load(&mut c, s, 0);
     c.bneui(s, i, b);
     Detached::by(&mut c, left)
@@ -10509,7 +10633,7 @@ fn spilled_bnel<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[290] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[294] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bnel(s, t, b);
@@ -10523,7 +10647,7 @@ fn spilled_bneli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[291] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[295] }));
     let s = x.load(&mut c, s, 0);
     c.bneli(s, i, b);
     Detached::by(&mut c, left)
@@ -10542,7 +10666,7 @@ fn spilled_bneul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[292] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[296] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bneul(s, t, b);
@@ -10556,7 +10680,7 @@ fn spilled_bneuli<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualRe
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[293] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[297] }));
     let s = x.load(&mut c, s, 0);
     c.bneuli(s, i, b);
     Detached::by(&mut c, left)
@@ -10575,7 +10699,7 @@ fn spilled_bnep<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[294] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[298] }));
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.bnep(s, t, b);
@@ -10589,7 +10713,7 @@ fn spilled_bnepi<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[295] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[299] }));
     let s = x.load(&mut c, s, 0);
     c.bnepi(s, i, b);
     Detached::by(&mut c, left)
@@ -10608,7 +10732,7 @@ fn spilled_bnef<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[296] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[300] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bnef(s, t, b);
@@ -10628,7 +10752,7 @@ fn spilled_bned<M: Machine>(
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[297] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[301] }));
     let s = x.load_float(&mut c, s, 0);
     let t = x.load_float(&mut c, t, 1);
     c.bned(s, t, b);
@@ -10642,7 +10766,7 @@ fn spilled_jr<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<M:
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[299] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[303] }));
     let s = x.load(&mut c, s, 0);
     c.jr(s);
     Detached::by(&mut c, left)
@@ -10655,7 +10779,7 @@ fn spilled_jalr<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[301] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[305] }));
     let s = x.load(&mut c, s, 0);
     c.jalr(s);
     Detached::by(&mut c, left)
@@ -10673,7 +10797,7 @@ fn spilled_bswapus<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[303] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[307] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10694,7 +10818,7 @@ fn spilled_bswapu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[304] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[308] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10715,7 +10839,7 @@ fn spilled_bswapul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[305] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[309] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10736,7 +10860,7 @@ fn spilled_popcountu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[306] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[310] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10757,7 +10881,7 @@ fn spilled_popcountul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[307] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[311] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10778,7 +10902,7 @@ fn spilled_clzu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[308] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[312] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10799,7 +10923,7 @@ fn spilled_clzul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[309] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[313] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10820,7 +10944,7 @@ fn spilled_ctzu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[310] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[314] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10841,7 +10965,7 @@ fn spilled_ctzul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[311] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[315] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10862,7 +10986,7 @@ fn spilled_sqrtf<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[312] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[316] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
@@ -10883,7 +11007,7 @@ fn spilled_sqrtd<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[313] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[317] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
@@ -10905,7 +11029,7 @@ fn spilled_rotlu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[314] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[318] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10928,7 +11052,7 @@ fn spilled_rotlui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[315] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[319] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10950,7 +11074,7 @@ fn spilled_rotlul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[316] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[320] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10973,7 +11097,7 @@ fn spilled_rotluli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[317] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[321] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10995,7 +11119,7 @@ fn spilled_rotru<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[318] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[322] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11018,7 +11142,7 @@ fn spilled_rotrui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[319] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[323] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11040,7 +11164,7 @@ fn spilled_rotrul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[320] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[324] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11063,7 +11187,7 @@ fn spilled_rotruli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[321] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[325] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11085,7 +11209,7 @@ fn spilled_mulhii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[322] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[326] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11108,7 +11232,7 @@ fn spilled_mulhiii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[323] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[327] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11130,7 +11254,7 @@ fn spilled_mulhiu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[324] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[328] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11153,7 +11277,7 @@ fn spilled_mulhiui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[325] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[329] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11175,7 +11299,7 @@ fn spilled_mulhil<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[326] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[330] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11198,7 +11322,7 @@ fn spilled_mulhili<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[327] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[331] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11220,7 +11344,7 @@ fn spilled_mulhiul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[328] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[332] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11243,7 +11367,7 @@ fn spilled_mulhiuli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[329] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[333] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11265,7 +11389,7 @@ fn spilled_mini<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[330] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[334] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11288,7 +11412,7 @@ fn spilled_minii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[331] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[335] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11310,7 +11434,7 @@ fn spilled_minu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[332] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[336] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11333,7 +11457,7 @@ fn spilled_minui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[333] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[337] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11355,7 +11479,7 @@ fn spilled_minl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[334] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[338] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11378,7 +11502,7 @@ fn spilled_minli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[335] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[339] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11400,7 +11524,7 @@ fn spilled_minul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[336] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[340] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11423,7 +11547,7 @@ fn spilled_minuli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[337] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[341] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11445,7 +11569,7 @@ fn spilled_minf<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[338] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[342] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
@@ -11468,7 +11592,7 @@ fn spilled_mind<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[339] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[343] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
@@ -11491,7 +11615,7 @@ fn spilled_maxi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[340] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[344] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11514,7 +11638,7 @@ fn spilled_maxii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[341] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[345] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11536,7 +11660,7 @@ fn spilled_maxu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[342] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[346] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11559,7 +11683,7 @@ fn spilled_maxui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[343] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[347] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11581,7 +11705,7 @@ fn spilled_maxl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[344] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[348] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11604,7 +11728,7 @@ fn spilled_maxli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[345] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[349] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11626,7 +11750,7 @@ fn spilled_maxul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[346] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[350] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11649,7 +11773,7 @@ fn spilled_maxuli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[347] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[351] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11671,7 +11795,7 @@ fn spilled_maxf<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[348] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[352] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
@@ -11694,7 +11818,7 @@ fn spilled_maxd<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[349] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[353] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
@@ -11717,7 +11841,7 @@ fn spilled_crc32cuc<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[350] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[354] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11740,7 +11864,7 @@ fn spilled_crc32cuci<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[351] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[355] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11762,7 +11886,7 @@ fn spilled_crc32cus<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[352] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[356] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11785,7 +11909,7 @@ fn spilled_crc32cusi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[353] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[357] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11807,7 +11931,7 @@ fn spilled_crc32cu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[354] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[358] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11830,7 +11954,7 @@ fn spilled_crc32cui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[355] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[359] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11852,7 +11976,7 @@ fn spilled_crc32cul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[356] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[360] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11875,7 +11999,7 @@ fn spilled_crc32culi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[357] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[361] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11897,7 +12021,7 @@ fn spilled_movnzi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[358] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[362] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -11920,7 +12044,7 @@ fn spilled_movnzu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[359] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[363] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -11943,7 +12067,7 @@ fn spilled_movnzl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[360] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[364] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -11966,7 +12090,7 @@ fn spilled_movnzul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[361] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[365] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -11989,7 +12113,7 @@ fn spilled_movnzp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[362] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[366] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -12012,7 +12136,7 @@ fn spilled_movzi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[363] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[367] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -12035,7 +12159,7 @@ fn spilled_movzu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[364] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[368] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -12058,7 +12182,7 @@ fn spilled_movzl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[365] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[369] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -12081,7 +12205,7 @@ fn spilled_movzul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[366] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[370] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -12104,7 +12228,7 @@ fn spilled_movzp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[367] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[371] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -12128,7 +12252,7 @@ fn spilled_addoi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[368] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[372] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12162,7 +12286,7 @@ fn spilled_addoii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[369] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[373] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12195,7 +12319,7 @@ fn spilled_addou<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[370] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[374] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12229,7 +12353,7 @@ fn spilled_addoui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[371] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[375] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12262,7 +12386,7 @@ fn spilled_addol<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[372] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[376] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12296,7 +12420,7 @@ fn spilled_addoli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[373] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[377] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12329,7 +12453,7 @@ fn spilled_addoul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[374] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[378] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12363,7 +12487,7 @@ fn spilled_addouli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[375] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[379] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12396,7 +12520,7 @@ fn spilled_suboi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[376] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[380] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12430,7 +12554,7 @@ fn spilled_suboii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[377] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[381] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12463,7 +12587,7 @@ fn spilled_subou<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[378] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[382] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12497,7 +12621,7 @@ fn spilled_suboui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[379] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[383] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12530,7 +12654,7 @@ fn spilled_subol<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[380] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[384] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12564,7 +12688,7 @@ fn spilled_suboli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[381] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[385] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12597,7 +12721,7 @@ fn spilled_suboul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[382] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[386] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12631,7 +12755,7 @@ fn spilled_subouli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[383] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[387] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12664,7 +12788,7 @@ fn spilled_muloi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[384] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[388] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12698,7 +12822,7 @@ fn spilled_muloii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[385] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[389] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12731,7 +12855,7 @@ fn spilled_mulou<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[386] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[390] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12765,7 +12889,7 @@ fn spilled_muloui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[387] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[391] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12798,7 +12922,7 @@ fn spilled_mulol<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[388] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[392] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12832,7 +12956,7 @@ fn spilled_muloli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[389] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[393] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12865,7 +12989,7 @@ fn spilled_muloul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[390] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[394] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12899,7 +13023,7 @@ fn spilled_mulouli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[391] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[395] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12931,7 +13055,7 @@ fn spilled_uldus<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[392] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[396] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12954,7 +13078,7 @@ fn spilled_uldusi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[393] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[397] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12975,7 +13099,7 @@ fn spilled_uldus_local<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[394] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[398] }));
     let kept = d;
     let d = x.target(d, 0);
     c.uldus_local(d, local);
@@ -12996,7 +13120,7 @@ fn spilled_ulds<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[395] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[399] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -13019,7 +13143,7 @@ fn spilled_uldsi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[396] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[400] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -13035,7 +13159,7 @@ fn spilled_ulds_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[397] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[401] }));
     let kept = d;
     let d = x.target(d, 0);
     c.ulds_local(d, local);
@@ -13056,7 +13180,7 @@ fn spilled_uldu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[398] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[402] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -13079,7 +13203,7 @@ fn spilled_uldui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[399] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[403] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -13095,7 +13219,7 @@ fn spilled_uldu_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[400] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[404] }));
     let kept = d;
     let d = x.target(d, 0);
     c.uldu_local(d, local);
@@ -13116,7 +13240,7 @@ fn spilled_uldi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[401] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[405] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -13139,7 +13263,7 @@ fn spilled_uldii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[402] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[406] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -13155,7 +13279,7 @@ fn spilled_uldi_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[403] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[407] }));
     let kept = d;
     let d = x.target(d, 0);
     c.uldi_local(d, local);
@@ -13176,7 +13300,7 @@ fn spilled_uldul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[404] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[408] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -13199,7 +13323,7 @@ fn spilled_ulduli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[405] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[409] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -13220,7 +13344,7 @@ fn spilled_uldul_local<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[406] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[410] }));
     let kept = d;
     let d = x.target(d, 0);
     c.uldul_local(d, local);
@@ -13241,7 +13365,7 @@ fn spilled_uldl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[407] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[411] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -13264,7 +13388,7 @@ fn spilled_uldli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[408] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[412] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -13280,7 +13404,7 @@ fn spilled_uldl_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[409] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[413] }));
     let kept = d;
     let d = x.target(d, 0);
     c.uldl_local(d, local);
@@ -13301,7 +13425,7 @@ fn spilled_uldp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[410] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[414] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -13324,7 +13448,7 @@ fn spilled_uldpi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[411] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[415] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -13340,7 +13464,7 @@ fn spilled_uldp_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[412] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[416] }));
     let kept = d;
     let d = x.target(d, 0);
     c.uldp_local(d, local);
@@ -13361,7 +13485,7 @@ fn spilled_ustus<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[413] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[417] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -13382,7 +13506,7 @@ fn spilled_ustusi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[414] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[418] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.ustusi(d, s, i);
@@ -13401,7 +13525,7 @@ fn spilled_ustus_local<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[415] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[419] }));
     let d = x.load(&mut c, d, 0);
     c.ustus_local(d, local);
     Detached::by(&mut c, left)
@@ -13420,7 +13544,7 @@ fn spilled_usts<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[416] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[420] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -13441,7 +13565,7 @@ fn spilled_ustsi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[417] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[421] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.ustsi(d, s, i);
@@ -13455,7 +13579,7 @@ fn spilled_usts_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[418] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[422] }));
     let d = x.load(&mut c, d, 0);
     c.usts_local(d, local);
     Detached::by(&mut c, left)
@@ -13474,7 +13598,7 @@ fn spilled_ustu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[419] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[423] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -13495,7 +13619,7 @@ fn spilled_ustui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[420] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[424] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.ustui(d, s, i);
@@ -13509,7 +13633,7 @@ fn spilled_ustu_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[421] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[425] }));
     let d = x.load(&mut c, d, 0);
     c.ustu_local(d, local);
     Detached::by(&mut c, left)
@@ -13528,7 +13652,7 @@ fn spilled_usti<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[422] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[426] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -13549,7 +13673,7 @@ fn spilled_ustii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[423] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[427] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.ustii(d, s, i);
@@ -13563,7 +13687,7 @@ fn spilled_usti_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[424] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[428] }));
     let d = x.load(&mut c, d, 0);
     c.usti_local(d, local);
     Detached::by(&mut c, left)
@@ -13582,7 +13706,7 @@ fn spilled_ustul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[425] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[429] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -13603,7 +13727,7 @@ fn spilled_ustuli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[426] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[430] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.ustuli(d, s, i);
@@ -13622,7 +13746,7 @@ fn spilled_ustul_local<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[427] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[431] }));
     let d = x.load(&mut c, d, 0);
     c.ustul_local(d, local);
     Detached::by(&mut c, left)
@@ -13641,7 +13765,7 @@ fn spilled_ustl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[428] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[432] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -13662,7 +13786,7 @@ fn spilled_ustli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[429] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[433] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.ustli(d, s, i);
@@ -13676,7 +13800,7 @@ fn spilled_ustl_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[430] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[434] }));
     let d = x.load(&mut c, d, 0);
     c.ustl_local(d, local);
     Detached::by(&mut c, left)
@@ -13695,7 +13819,7 @@ fn spilled_ustp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[431] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[435] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -13716,7 +13840,7 @@ fn spilled_ustpi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[432] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[436] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.ustpi(d, s, i);
@@ -13730,7 +13854,7 @@ fn spilled_ustp_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[433] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[437] }));
     let d = x.load(&mut c, d, 0);
     c.ustp_local(d, local);
     Detached::by(&mut c, left)
@@ -13749,7 +13873,7 @@ fn spilled_bldus<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[434] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[438] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -13772,7 +13896,7 @@ fn spilled_bldusi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[435] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[439] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -13793,7 +13917,7 @@ fn spilled_bldus_local<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[436] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[440] }));
     let kept = d;
     let d = x.target(d, 0);
     c.bldus_local(d, local);
@@ -13814,7 +13938,7 @@ fn spilled_bldu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[437] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[441] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -13837,7 +13961,7 @@ fn spilled_bldui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[438] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[442] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -13853,7 +13977,7 @@ fn spilled_bldu_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[439] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[443] }));
     let kept = d;
     let d = x.target(d, 0);
     c.bldu_local(d, local);
@@ -13874,7 +13998,7 @@ fn spilled_bldul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[440] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[444] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -13897,7 +14021,7 @@ fn spilled_blduli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[441] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[445] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -13918,7 +14042,7 @@ fn spilled_bldul_local<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[442] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[446] }));
     let kept = d;
     let d = x.target(d, 0);
     c.bldul_local(d, local);
@@ -13939,7 +14063,7 @@ fn spilled_bstus<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[443] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[447] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -13960,7 +14084,7 @@ fn spilled_bstusi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[444] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[448] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.bstusi(d, s, i);
@@ -13979,7 +14103,7 @@ fn spilled_bstus_local<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[445] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[449] }));
     let d = x.load(&mut c, d, 0);
     c.bstus_local(d, local);
     Detached::by(&mut c, left)
@@ -13998,7 +14122,7 @@ fn spilled_bstu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[446] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[450] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -14019,7 +14143,7 @@ fn spilled_bstui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[447] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[451] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.bstui(d, s, i);
@@ -14033,7 +14157,7 @@ fn spilled_bstu_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: Virtu
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[448] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[452] }));
     let d = x.load(&mut c, d, 0);
     c.bstu_local(d, local);
     Detached::by(&mut c, left)
@@ -14052,7 +14176,7 @@ fn spilled_bstul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[449] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[453] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -14073,7 +14197,7 @@ fn spilled_bstuli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[450] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[454] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.bstuli(d, s, i);
@@ -14092,7 +14216,7 @@ fn spilled_bstul_local<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[451] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[455] }));
     let d = x.load(&mut c, d, 0);
     c.bstul_local(d, local);
     Detached::by(&mut c, left)
@@ -14112,7 +14236,7 @@ fn spilled_ldxc<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[452] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[456] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -14136,7 +14260,7 @@ fn spilled_ldxuc<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[453] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[457] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -14160,7 +14284,7 @@ fn spilled_ldxs<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[454] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[458] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -14184,7 +14308,7 @@ fn spilled_ldxus<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[455] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[459] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -14208,7 +14332,7 @@ fn spilled_ldxi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[456] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[460] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -14232,7 +14356,7 @@ fn spilled_ldxu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[457] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[461] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -14256,7 +14380,7 @@ fn spilled_ldxl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[458] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[462] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -14280,7 +14404,7 @@ fn spilled_ldxul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[459] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[463] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -14304,7 +14428,7 @@ fn spilled_ldxp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[460] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[464] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -14328,7 +14452,7 @@ fn spilled_stxc<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[461] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[465] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -14350,7 +14474,7 @@ fn spilled_stxuc<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[462] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[466] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -14372,7 +14496,7 @@ fn spilled_stxs<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[463] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[467] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -14394,7 +14518,7 @@ fn spilled_stxus<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[464] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[468] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -14416,7 +14540,7 @@ fn spilled_stxi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[465] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[469] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -14438,7 +14562,7 @@ fn spilled_stxu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[466] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[470] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -14460,7 +14584,7 @@ fn spilled_stxl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[467] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[471] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -14482,7 +14606,7 @@ fn spilled_stxul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[468] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[472] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -14504,7 +14628,7 @@ fn spilled_stxp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[469] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[473] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -14525,7 +14649,7 @@ fn spilled_casi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[470] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[474] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -14548,7 +14672,7 @@ fn spilled_casu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[471] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[475] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -14571,7 +14695,7 @@ fn spilled_casl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[472] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[476] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -14594,7 +14718,7 @@ fn spilled_casul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[473] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[477] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -14617,7 +14741,7 @@ fn spilled_casp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[474] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[478] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -14634,7 +14758,7 @@ fn spilled_jtab<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[478] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[482] }));
     let s = x.load(&mut c, s, 0);
     c.jtab(s);
     Detached::by(&mut c, left)
@@ -14647,7 +14771,7 @@ fn spilled_prefetch<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: Virtual
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[479] }));
+    let left = c.left.saturating_sub(usize::from(const { M::MAX_BYTES[483] }));
     let s = x.load(&mut c, s, 0);
     c.prefetch(s, i);
     Detached::by(&mut c, left)

@@ -168,6 +168,8 @@ impl Batch<'_> {
                 if instruction.family.stores() && value_is_base && !instruction.ty.is_float() {
                     continue;
                 }
+                // Most operands of a conversion have a case of their own.
+                let rounds = if instruction.family == Family::Convert { 4 * rounds } else { rounds };
                 for _ in 0..rounds {
                     self.add_instruction::<M>(index, instruction, pattern);
                 }
@@ -176,7 +178,7 @@ impl Batch<'_> {
     }
 
     fn value(&mut self, ty: Type) -> u64 {
-        const INTEGERS: [i64; 24] = [
+        const INTEGERS: [i64; 26] = [
             0,
             1,
             -1,
@@ -201,9 +203,33 @@ impl Batch<'_> {
             i64::MIN,
             0x0123_4567_89ab_cdef,
             -0x0123_4567_89ab_cdef,
+            // More than half of the last place of a float and of a double, by the lowest bit.
+            0x8000_0080_0000_0001_u64 as i64,
+            0x8000_0000_0000_0401_u64 as i64,
         ];
-        const DOUBLES: [f64; 14] =
-            [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, -2.5, 3.25e9, -1e10, 1e-5, 123_456.789, f64::INFINITY, -7.0, f64::NAN];
+        const DOUBLES: [f64; 20] = [
+            0.0,
+            -0.0,
+            1.0,
+            -1.0,
+            0.5,
+            1.5,
+            -2.5,
+            3.25e9,
+            -1e10,
+            1e-5,
+            123_456.789,
+            f64::INFINITY,
+            -7.0,
+            f64::NAN,
+            // Limits of unsigned conversions: 2^31, 2^63, the largest floats below 2^32 and 2^64, what truncates to 0.
+            2_147_483_648.0,
+            9_223_372_036_854_775_808.0,
+            4_294_967_040.0,
+            18_446_742_974_197_923_840.0,
+            1.5e19,
+            -0.75,
+        ];
         match ty {
             Type::F => u64::from((self.random.pick(&DOUBLES) as f32).to_bits()),
             Type::D => self.random.pick(&DOUBLES).to_bits(),

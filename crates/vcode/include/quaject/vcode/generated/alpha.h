@@ -1645,33 +1645,75 @@ QJV_INLINE void qjv_cvul2p(qjv_asm *c, v_reg d, v_reg s) {
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400u);
 }
 
+/* Convert an unsigned long. Type `f`. Operands `d, s`. */
+QJV_INLINE void qjv_cvul2f(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 36);
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x4400041bu);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0xf8000003u);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x4800369bu);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x4400301cu);
+    c->ip = qjv_word(c->ip, 0x477c041bu);
+    c->ip = qjv_word(c->ip, 0x537f049eu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x5bfef780u);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0xf8000001u);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (d.n & 0x1f0000) | (d.n & 0x3e00000) | 0x5800b000u);
+}
+
+/* Convert an unsigned long. Type `d`. Operands `d, s`. */
+QJV_INLINE void qjv_cvul2d(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 36);
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x4400041bu);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0xf8000003u);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x4800369bu);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0x4400301cu);
+    c->ip = qjv_word(c->ip, 0x477c041bu);
+    c->ip = qjv_word(c->ip, 0x537f049eu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x5bfef7c0u);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e00000) | 0xf8000001u);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (d.n & 0x1f0000) | (d.n & 0x3e00000) | 0x5800b400u);
+}
+
 /* Convert a pointer. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_cvp2ul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x44000400u);
 }
 
-/* Convert a float; to an integer by truncation. Type `l`. Operands `d, s`. */
+/* Convert a float; to an integer by truncation, undefined if it does not fit. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvf2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 8);
     c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x5be0a5feu);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x73df0e00u);
 }
 
-/* Convert a float; to an integer by truncation. Type `d`. Operands `d, s`. */
+/* Convert a float; to an integer by truncation, undefined if it does not fit. Type `ul`. Operands `d, s`. */
+QJV_INLINE void qjv_cvf2ul(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 8);
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x5be0a5feu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x73df0e00u);
+}
+
+/* Convert a float; to an integer by truncation, undefined if it does not fit. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_cvf2d(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | (s.n & 0x3e00000) | 0x5c000400u);
 }
 
-/* Convert a double; to an integer by truncation. Type `l`. Operands `d, s`. */
+/* Convert a double; to an integer by truncation, undefined if it does not fit. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvd2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 8);
     c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x5be0a5feu);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x73df0e00u);
 }
 
-/* Convert a double; to an integer by truncation. Type `f`. Operands `d, s`. */
+/* Convert a double; to an integer by truncation, undefined if it does not fit. Type `ul`. Operands `d, s`. */
+QJV_INLINE void qjv_cvd2ul(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 8);
+    c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x5be0a5feu);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | 0x73df0e00u);
+}
+
+/* Convert a double; to an integer by truncation, undefined if it does not fit. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_cvd2f(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x5be0b580u);
@@ -7692,10 +7734,14 @@ QJV_INLINE void qjv_stxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
 #define v_cvul2u(d, s) qjv_cvul2u(&v_self, d, s)
 #define v_cvul2l(d, s) qjv_cvul2l(&v_self, d, s)
 #define v_cvul2p(d, s) qjv_cvul2p(&v_self, d, s)
+#define v_cvul2f(d, s) qjv_cvul2f(&v_self, d, s)
+#define v_cvul2d(d, s) qjv_cvul2d(&v_self, d, s)
 #define v_cvp2ul(d, s) qjv_cvp2ul(&v_self, d, s)
 #define v_cvf2l(d, s) qjv_cvf2l(&v_self, d, s)
+#define v_cvf2ul(d, s) qjv_cvf2ul(&v_self, d, s)
 #define v_cvf2d(d, s) qjv_cvf2d(&v_self, d, s)
 #define v_cvd2l(d, s) qjv_cvd2l(&v_self, d, s)
+#define v_cvd2ul(d, s) qjv_cvd2ul(&v_self, d, s)
 #define v_cvd2f(d, s) qjv_cvd2f(&v_self, d, s)
 #define v_ldc(d, s, t) qjv_ldc(&v_self, d, s, t)
 #define v_ldci(d, s, value) qjv_ldci(&v_self, d, s, value)

@@ -1250,33 +1250,91 @@ QJV_INLINE void qjv_cvul2p(qjv_asm *c, v_reg d, v_reg s) {
     c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025u);
 }
 
+/* Convert an unsigned long. Type `f`. Operands `d, s`. */
+QJV_INLINE void qjv_cvul2f(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 32);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | 0x44809000u);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x04010005u);
+    c->ip = qjv_word_big(c->ip, 0x468094a1u);
+    c->ip = qjv_word_big(c->ip, 0x3c1941f0u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | 0x44800000u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | 0x44f90000u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x46209480u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x7c0) | 0x46209020u);
+}
+
+/* Convert an unsigned long. Type `d`. Operands `d, s`. */
+QJV_INLINE void qjv_cvul2d(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 28);
+    c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x1f0000) | 0x44800000u);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x3e00000) | 0x04010005u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x7c0) | (d.n & 0xf800) | 0x46800021u);
+    c->ip = qjv_word_big(c->ip, 0x3c1941f0u);
+    c->ip = qjv_word_big(c->ip, 0x44809000u);
+    c->ip = qjv_word_big(c->ip, 0x44f99000u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x7c0) | (d.n & 0xf800) | 0x46320000u);
+}
+
 /* Convert a pointer. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_cvp2ul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
     c->ip = qjv_word_big(c->ip, (d.n & 0xf800) | (s.n & 0x3e00000) | 0x00000025u);
 }
 
-/* Convert a float; to an integer by truncation. Type `l`. Operands `d, s`. */
+/* Convert a float; to an integer by truncation, undefined if it does not fit. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvf2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 8);
     c->ip = qjv_word_big(c->ip, (s.n & 0xf800) | 0x4600048du);
     c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x44009000u);
 }
 
-/* Convert a float; to an integer by truncation. Type `d`. Operands `d, s`. */
+/* Convert a float; to an integer by truncation, undefined if it does not fit. Type `ul`. Operands `d, s`. */
+QJV_INLINE void qjv_cvf2ul(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 44);
+    c->ip = qjv_word_big(c->ip, 0x3c194f00u);
+    c->ip = qjv_word_big(c->ip, 0x44999000u);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | 0x46009036u);
+    c->ip = qjv_word_big(c->ip, (s.n & 0xf800) | 0x46120481u);
+    c->ip = qjv_word_big(c->ip, 0x3c198000u);
+    c->ip = qjv_word_big(c->ip, 0x45010003u);
+    c->ip = qjv_word_big(c->ip, 0x4600948du);
+    c->ip = qjv_word_big(c->ip, (s.n & 0xf800) | 0x4600048du);
+    c->ip = qjv_word_big(c->ip, 0x0000c825u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x44009000u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e00000) | (d.n & 0xf800) | 0x00190026u);
+}
+
+/* Convert a float; to an integer by truncation, undefined if it does not fit. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_cvf2d(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
     c->ip = qjv_word_big(c->ip, (d.n & 0x7c0) | (s.n & 0xf800) | 0x46000021u);
 }
 
-/* Convert a double; to an integer by truncation. Type `l`. Operands `d, s`. */
+/* Convert a double; to an integer by truncation, undefined if it does not fit. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvd2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 8);
     c->ip = qjv_word_big(c->ip, (s.n & 0xf800) | 0x4620048du);
     c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x44009000u);
 }
 
-/* Convert a double; to an integer by truncation. Type `f`. Operands `d, s`. */
+/* Convert a double; to an integer by truncation, undefined if it does not fit. Type `ul`. Operands `d, s`. */
+QJV_INLINE void qjv_cvd2ul(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 48);
+    c->ip = qjv_word_big(c->ip, 0x3c1941e0u);
+    c->ip = qjv_word_big(c->ip, 0x44809000u);
+    c->ip = qjv_word_big(c->ip, 0x44f99000u);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x1f0000) | 0x46209036u);
+    c->ip = qjv_word_big(c->ip, (s.n & 0xf800) | 0x46320481u);
+    c->ip = qjv_word_big(c->ip, 0x3c198000u);
+    c->ip = qjv_word_big(c->ip, 0x45010003u);
+    c->ip = qjv_word_big(c->ip, 0x4620948du);
+    c->ip = qjv_word_big(c->ip, (s.n & 0xf800) | 0x4620048du);
+    c->ip = qjv_word_big(c->ip, 0x0000c825u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f0000) | 0x44009000u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e00000) | (d.n & 0xf800) | 0x00190026u);
+}
+
+/* Convert a double; to an integer by truncation, undefined if it does not fit. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_cvd2f(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
     c->ip = qjv_word_big(c->ip, (d.n & 0x7c0) | (s.n & 0xf800) | 0x46200020u);
@@ -6596,10 +6654,14 @@ QJV_INLINE void qjv_bstul_local(qjv_asm *c, v_reg d, v_variable local) {
 #define v_cvul2u(d, s) qjv_cvul2u(&v_self, d, s)
 #define v_cvul2l(d, s) qjv_cvul2l(&v_self, d, s)
 #define v_cvul2p(d, s) qjv_cvul2p(&v_self, d, s)
+#define v_cvul2f(d, s) qjv_cvul2f(&v_self, d, s)
+#define v_cvul2d(d, s) qjv_cvul2d(&v_self, d, s)
 #define v_cvp2ul(d, s) qjv_cvp2ul(&v_self, d, s)
 #define v_cvf2l(d, s) qjv_cvf2l(&v_self, d, s)
+#define v_cvf2ul(d, s) qjv_cvf2ul(&v_self, d, s)
 #define v_cvf2d(d, s) qjv_cvf2d(&v_self, d, s)
 #define v_cvd2l(d, s) qjv_cvd2l(&v_self, d, s)
+#define v_cvd2ul(d, s) qjv_cvd2ul(&v_self, d, s)
 #define v_cvd2f(d, s) qjv_cvd2f(&v_self, d, s)
 #define v_ldc(d, s, t) qjv_ldc(&v_self, d, s, t)
 #define v_ldci(d, s, value) qjv_ldci(&v_self, d, s, value)

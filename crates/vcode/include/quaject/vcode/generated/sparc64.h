@@ -1350,13 +1350,45 @@ QJV_INLINE void qjv_cvul2p(qjv_asm *c, v_reg d, v_reg s) {
     c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100000u);
 }
 
+/* Convert an unsigned long. Type `f`. Operands `d, s`. */
+QJV_INLINE void qjv_cvul2f(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 44);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00000u);
+    c->ip = qjv_word_big(c->ip, 0x16680005u);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x82100000u);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x83303001u);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x88082001u);
+    c->ip = qjv_word_big(c->ip, 0x82104004u);
+    c->ip = qjv_word_big(c->ip, 0xc273a87fu);
+    c->ip = qjv_word_big(c->ip, 0xfd1ba87fu);
+    c->ip = qjv_word_big(c->ip, 0x16680003u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0x81a0109eu);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f) | (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x81a00820u);
+}
+
+/* Convert an unsigned long. Type `d`. Operands `d, s`. */
+QJV_INLINE void qjv_cvul2d(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 44);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x80a00000u);
+    c->ip = qjv_word_big(c->ip, 0x16680005u);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x82100000u);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x83303001u);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x88082001u);
+    c->ip = qjv_word_big(c->ip, 0x82104004u);
+    c->ip = qjv_word_big(c->ip, 0xc273a87fu);
+    c->ip = qjv_word_big(c->ip, 0xfd1ba87fu);
+    c->ip = qjv_word_big(c->ip, 0x16680003u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0x81a0111eu);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f) | (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x81a00840u);
+}
+
 /* Convert a pointer. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_cvp2ul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
     c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80100000u);
 }
 
-/* Convert a float; to an integer by truncation. Type `l`. Operands `d, s`. */
+/* Convert a float; to an integer by truncation, undefined if it does not fit. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvf2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 12);
     c->ip = qjv_word_big(c->ip, (s.n & 0x1f) | 0xbda01020u);
@@ -1364,13 +1396,32 @@ QJV_INLINE void qjv_cvf2l(qjv_asm *c, v_reg d, v_reg s) {
     c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc05ba87fu);
 }
 
-/* Convert a float; to an integer by truncation. Type `d`. Operands `d, s`. */
+/* Convert a float; to an integer by truncation, undefined if it does not fit. Type `ul`. Operands `d, s`. */
+QJV_INLINE void qjv_cvf2ul(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 56);
+    c->ip = qjv_word_big(c->ip, 0x0317c000u);
+    c->ip = qjv_word_big(c->ip, 0xc223a87fu);
+    c->ip = qjv_word_big(c->ip, 0xfd03a87fu);
+    c->ip = qjv_word_big(c->ip, 0x03200000u);
+    c->ip = qjv_word_big(c->ip, 0x83287020u);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x81a80a3eu);
+    c->ip = qjv_word_big(c->ip, 0x17480004u);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0xbda008beu);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x1f) | 0xbda00020u);
+    c->ip = qjv_word_big(c->ip, 0x82100000u);
+    c->ip = qjv_word_big(c->ip, 0xbda0103eu);
+    c->ip = qjv_word_big(c->ip, 0xfd3ba87fu);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc05ba87fu);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x80180001u);
+}
+
+/* Convert a float; to an integer by truncation, undefined if it does not fit. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_cvf2d(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
     c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x1f) | 0x81a01920u);
 }
 
-/* Convert a double; to an integer by truncation. Type `l`. Operands `d, s`. */
+/* Convert a double; to an integer by truncation, undefined if it does not fit. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvd2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 12);
     c->ip = qjv_word_big(c->ip, (s.n & 0x1f) | 0xbda01040u);
@@ -1378,7 +1429,27 @@ QJV_INLINE void qjv_cvd2l(qjv_asm *c, v_reg d, v_reg s) {
     c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc05ba87fu);
 }
 
-/* Convert a double; to an integer by truncation. Type `f`. Operands `d, s`. */
+/* Convert a double; to an integer by truncation, undefined if it does not fit. Type `ul`. Operands `d, s`. */
+QJV_INLINE void qjv_cvd2ul(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 60);
+    c->ip = qjv_word_big(c->ip, 0x0310f800u);
+    c->ip = qjv_word_big(c->ip, 0x83287020u);
+    c->ip = qjv_word_big(c->ip, 0xc273a87fu);
+    c->ip = qjv_word_big(c->ip, 0xfd1ba87fu);
+    c->ip = qjv_word_big(c->ip, 0x03200000u);
+    c->ip = qjv_word_big(c->ip, 0x83287020u);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x81a80a5eu);
+    c->ip = qjv_word_big(c->ip, 0x17480004u);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0xbda008deu);
+    c->ip = qjv_word_big(c->ip, (s.n & 0x1f) | 0xbda00040u);
+    c->ip = qjv_word_big(c->ip, 0x82100000u);
+    c->ip = qjv_word_big(c->ip, 0xbda0105eu);
+    c->ip = qjv_word_big(c->ip, 0xfd3ba87fu);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0xc05ba87fu);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x80180001u);
+}
+
+/* Convert a double; to an integer by truncation, undefined if it does not fit. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_cvd2f(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 4);
     c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x1f) | 0x81a018c0u);
@@ -7493,10 +7564,14 @@ QJV_INLINE void qjv_stxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int64_t value) {
 #define v_cvul2u(d, s) qjv_cvul2u(&v_self, d, s)
 #define v_cvul2l(d, s) qjv_cvul2l(&v_self, d, s)
 #define v_cvul2p(d, s) qjv_cvul2p(&v_self, d, s)
+#define v_cvul2f(d, s) qjv_cvul2f(&v_self, d, s)
+#define v_cvul2d(d, s) qjv_cvul2d(&v_self, d, s)
 #define v_cvp2ul(d, s) qjv_cvp2ul(&v_self, d, s)
 #define v_cvf2l(d, s) qjv_cvf2l(&v_self, d, s)
+#define v_cvf2ul(d, s) qjv_cvf2ul(&v_self, d, s)
 #define v_cvf2d(d, s) qjv_cvf2d(&v_self, d, s)
 #define v_cvd2l(d, s) qjv_cvd2l(&v_self, d, s)
+#define v_cvd2ul(d, s) qjv_cvd2ul(&v_self, d, s)
 #define v_cvd2f(d, s) qjv_cvd2f(&v_self, d, s)
 #define v_ldc(d, s, t) qjv_ldc(&v_self, d, s, t)
 #define v_ldci(d, s, value) qjv_ldci(&v_self, d, s, value)

@@ -2086,31 +2086,86 @@ QJV_INLINE void qjv_cvul2p(qjv_asm *c, v_reg d, v_reg s) {
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
 }
 
+/* Convert an unsigned long. Type `f`. Operands `d, s`. */
+QJV_INLINE void qjv_cvul2f(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 41);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc02a0f48f3) | qjv_spread(d.r | s.b, 1, 4), 5);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08548) | (uint64_t)(s.r | s.b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x1b890f), 6);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | s.b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x1e8c148) | (uint64_t)(qjv_reg(11).b), 4);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x4830f), 6);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x1c88348) | (uint64_t)(qjv_reg(11).b), 4);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc02a0f48f3) | qjv_spread(d.r | qjv_reg(11).b, 1, 4), 5);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc0580f40f3) | qjv_spread(d.r | d.b, 1, 4), 5);
+}
+
+/* Convert an unsigned long. Type `d`. Operands `d, s`. */
+QJV_INLINE void qjv_cvul2d(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 41);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc02a0f48f2) | qjv_spread(d.r | s.b, 1, 4), 5);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08548) | (uint64_t)(s.r | s.b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x1b890f), 6);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | s.b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x1e8c148) | (uint64_t)(qjv_reg(11).b), 4);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x4830f), 6);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x1c88348) | (uint64_t)(qjv_reg(11).b), 4);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc02a0f48f2) | qjv_spread(d.r | qjv_reg(11).b, 1, 4), 5);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc0580f40f2) | qjv_spread(d.r | d.b, 1, 4), 5);
+}
+
 /* Convert a pointer. Type `ul`. Operands `d, s`. */
 QJV_INLINE void qjv_cvp2ul(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 3);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(d.r | s.b), 3);
 }
 
-/* Convert a float; to an integer by truncation. Type `l`. Operands `d, s`. */
+/* Convert a float; to an integer by truncation, undefined if it does not fit. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvf2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 5);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc02c0f48f3) | qjv_spread(d.r | s.b, 1, 4), 5);
 }
 
-/* Convert a float; to an integer by truncation. Type `d`. Operands `d, s`. */
+/* Convert a float; to an integer by truncation, undefined if it does not fit. Type `ul`. Operands `d, s`. */
+QJV_INLINE void qjv_cvf2ul(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 38);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc02c0f48f3) | qjv_spread(d.r | s.b, 1, 4), 5);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08548) | (uint64_t)(d.r | d.b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x18890f), 6);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xdf000000b840) | qjv_spread(qjv_reg(11).b, 0, 1), 6);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc06e0f4066) | qjv_spread(qjv_reg(15).r | qjv_reg(11).b, 1, 4), 5);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc0580f40f3) | qjv_spread(qjv_reg(15).r | s.b, 1, 4), 5);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc02c0f48f3) | qjv_spread(qjv_reg(11).r | qjv_reg(15).b, 1, 4), 5);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc00b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+}
+
+/* Convert a float; to an integer by truncation, undefined if it does not fit. Type `d`. Operands `d, s`. */
 QJV_INLINE void qjv_cvf2d(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 5);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc05a0f40f3) | qjv_spread(d.r | s.b, 1, 4), 5);
 }
 
-/* Convert a double; to an integer by truncation. Type `l`. Operands `d, s`. */
+/* Convert a double; to an integer by truncation, undefined if it does not fit. Type `l`. Operands `d, s`. */
 QJV_INLINE void qjv_cvd2l(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 5);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc02c0f48f2) | qjv_spread(d.r | s.b, 1, 4), 5);
 }
 
-/* Convert a double; to an integer by truncation. Type `f`. Operands `d, s`. */
+/* Convert a double; to an integer by truncation, undefined if it does not fit. Type `ul`. Operands `d, s`. */
+QJV_INLINE void qjv_cvd2ul(qjv_asm *c, v_reg d, v_reg s) {
+    qjv_space(c, 42);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc02c0f48f2) | qjv_spread(d.r | s.b, 1, 4), 5);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc08548) | (uint64_t)(d.r | d.b), 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x1c890f), 6);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xb848) | qjv_spread(qjv_reg(11).b, 0, 1), 2);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc3e0000000000000), 8);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc06e0f4866) | qjv_spread(qjv_reg(15).r | qjv_reg(11).b, 1, 4), 5);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc0580f40f2) | qjv_spread(qjv_reg(15).r | s.b, 1, 4), 5);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc02c0f48f2) | qjv_spread(qjv_reg(11).r | qjv_reg(15).b, 1, 4), 5);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xc00b48) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+}
+
+/* Convert a double; to an integer by truncation, undefined if it does not fit. Type `f`. Operands `d, s`. */
 QJV_INLINE void qjv_cvd2f(qjv_asm *c, v_reg d, v_reg s) {
     qjv_space(c, 5);
     c->ip = qjv_bytes(c->ip, UINT64_C(0xc05a0f40f2) | qjv_spread(d.r | s.b, 1, 4), 5);
@@ -7250,10 +7305,14 @@ QJV_INLINE void qjv_bstul_local(qjv_asm *c, v_reg d, v_variable local) {
 #define v_cvul2u(d, s) qjv_cvul2u(&v_self, d, s)
 #define v_cvul2l(d, s) qjv_cvul2l(&v_self, d, s)
 #define v_cvul2p(d, s) qjv_cvul2p(&v_self, d, s)
+#define v_cvul2f(d, s) qjv_cvul2f(&v_self, d, s)
+#define v_cvul2d(d, s) qjv_cvul2d(&v_self, d, s)
 #define v_cvp2ul(d, s) qjv_cvp2ul(&v_self, d, s)
 #define v_cvf2l(d, s) qjv_cvf2l(&v_self, d, s)
+#define v_cvf2ul(d, s) qjv_cvf2ul(&v_self, d, s)
 #define v_cvf2d(d, s) qjv_cvf2d(&v_self, d, s)
 #define v_cvd2l(d, s) qjv_cvd2l(&v_self, d, s)
+#define v_cvd2ul(d, s) qjv_cvd2ul(&v_self, d, s)
 #define v_cvd2f(d, s) qjv_cvd2f(&v_self, d, s)
 #define v_ldc(d, s, t) qjv_ldc(&v_self, d, s, t)
 #define v_ldci(d, s, value) qjv_ldci(&v_self, d, s, value)
