@@ -96,3 +96,9 @@ impl Drop for Broker {
         let _ = self.process.wait();
     }
 }
+
+/// How long the sessions of absent clients are kept, on the virtual clock.
+#[test]
+fn sessions_of_absent_clients_expire() {
+    super::assert_stories("tests/programs/src/mqtt");
+}
