@@ -84,9 +84,17 @@ pub(super) struct Host {
 
 impl Host {
     pub(super) fn attach(device: &mut Device) -> Host {
-        let mut stream = device.connect();
-        stream.write_all(&import(b"1-1")).expect("the device listens");
-        assert_eq!(take::<8>(&mut stream), *b"\x01\x11\0\x03\0\0\0\0");
+        // The host before it may not have been seen to leave: then the device is busy.
+        let begun = Instant::now();
+        let mut stream = loop {
+            let mut stream = device.connect();
+            stream.write_all(&import(b"1-1")).expect("the device listens");
+            match take::<8>(&mut stream) {
+                [1, 17, 0, 3, 0, 0, 0, 0] => break stream,
+                [1, 17, 0, 3, 0, 0, 0, 2] => assert!(begun.elapsed() < HANG_TIMEOUT, "the device stays busy"),
+                answer => panic!("{answer:?}"),
+            }
+        };
         let description = take::<312>(&mut stream);
         assert_eq!(description[256..260], *b"1-1\0");
         assert_eq!(description[296..312], *b"\0\0\0\x03\x12\x09\0\x01\x01\0\x02\0\0\0\x01\x02");
@@ -245,7 +253,14 @@ fn a_host_enumerates_and_uses_the_port() {
         assert_eq!(take::<8>(&mut wrong), *b"\x01\x11\0\x03\0\0\0\x01");
         drop(wrong);
         for _ in 0..2 {
-            Host::attach(&mut device).use_it();
+            let mut host = Host::attach(&mut device);
+            // The second host is not kept waiting, and the first one is not disturbed.
+            let mut second = device.connect();
+            second.write_all(&import(b"1-1")).expect("the device listens");
+            assert_eq!(take::<8>(&mut second), *b"\x01\x11\0\x03\0\0\0\x02", "device busy");
+            second.write_all(b"\x01\x11\x80\x05\0\0\0\0").expect("the device listens");
+            assert_eq!(take::<12>(&mut second), *b"\x01\x11\0\x05\0\0\0\0\0\0\0\x01");
+            host.use_it();
         }
         assert_eq!(device.said(), "");
     }

@@ -19,6 +19,8 @@ const NOTIFY: u32 = 3;
 #[derive(Default, Debug, Clone, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) attached: u64,
+    /// Attempts to attach while the other host had the device.
+    pub(super) busy: u64,
     /// Hosts that received the complete echo and detached by themselves.
     pub(super) served: u64,
     pub(super) controls: u64,

@@ -1,5 +1,6 @@
-//! The USB device behind USB/IP (examples/usb) and two hosts that attach it alternately: each enumerates it, writes to
-//! its serial port and reads the echo, unlinks transfers, halts endpoints, and detaches or is disconnected.
+//! The USB device behind USB/IP (examples/usb) and two hosts that attach it in turn, each trying again while it is
+//! busy: each enumerates it, writes to its serial port and reads the echo, unlinks transfers, halts endpoints, and
+//! detaches or is disconnected.
 
 mod host;
 
@@ -10,8 +11,9 @@ use host::{Counts, Session};
 use quaject_test_support::random::Random;
 
 const CHANNELS: Channels =
-    Channels { events: "eventC", requests: "requestC", chunk: 1024, instances: 1, hears_sent: false };
+    Channels { events: "eventC", requests: "requestC", chunk: 1024, instances: 4, hears_sent: false };
 const HOSTS: usize = 2;
+const BUSY: [u8; 8] = *b"\x01\x11\0\x03\0\0\0\x02";
 /// The maximal time of an answer on the worst of these networks.
 const ANSWER_TIMEOUT_NS: i64 = 60 * SECOND_NS;
 
@@ -78,6 +80,13 @@ impl Simulation<'_> {
         let Simulation { hosts, random, counts, now_ns, .. } = self;
         let host = &mut hosts[number];
         host.inbox.extend(bytes);
+        if matches!(host.state, State::Attaching) && host.inbox == BUSY {
+            counts.busy += 1;
+            let link = host.link;
+            self.network.close(link, self.now_ns);
+            self.detach(number);
+            return;
+        }
         if matches!(host.state, State::Attaching) && host.inbox.len() >= 320 {
             let answer: Vec<u8> = host.inbox.drain(..320).collect();
             assert_eq!(answer[..8], *b"\x01\x11\0\x03\0\0\0\0");
@@ -201,8 +210,8 @@ fn run(name: &str, impairments: Impairments, seed: u64) -> (Counts, SimulationRe
     let begun = std::time::Instant::now();
     let (counts, result) = simulate(impairments, seed, wanted_ns());
     println!("usb, {name}: {:.2} h in {:.1} s: {counts:?} {result:?}", hours(), begun.elapsed().as_secs_f64());
-    let Counts { served, out, inward, stalled, unlinked, too_late, controls, .. } = counts;
-    let least = [served, out, inward, stalled, unlinked, too_late, controls].into_iter().min();
+    let Counts { served, busy, out, inward, stalled, unlinked, too_late, controls, .. } = counts;
+    let least = [served, busy, out, inward, stalled, unlinked, too_late, controls].into_iter().min();
     assert!(least.is_some_and(|least| least > 0), "{name}: {counts:?}");
     (counts, result)
 }
