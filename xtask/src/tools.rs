@@ -58,6 +58,11 @@ const TOOLS: &[Tool] = &[
         probe: "curl --version",
         needed_by: "the file server of Asynchronous C serves real clients",
     },
+    Tool {
+        package: Package::Named("atftp"),
+        probe: "atftp --version",
+        needed_by: "the TFTP server sends and receives windows of blocks",
+    },
     Tool { package: Package::Named("tftp-hpa"), probe: "tftp -V", needed_by: "the TFTP server serves real clients" },
     Tool {
         package: Package::Named("tftpd-hpa"),

@@ -299,6 +299,40 @@ fn tftp_hpa_gets_and_puts() {
     }
 }
 
+/// Several blocks at a time (RFC 7440), on good and bad networks. The server accepts windows of up to 16 blocks.
+#[test]
+fn atftp_gets_and_puts_in_windows() {
+    if tool(&["atftp"]).is_none() {
+        return;
+    }
+    for engine in engines() {
+        for (faults, sizes) in [(None, SIZES), (Some(BAD), &[Effort::wanted().pick(20_000, 60_000, 300_000)][..])] {
+            let mut bench = Bench::new();
+            bench.serve_esp(engine, faults);
+            for size in sizes {
+                let content = write(&bench.there("file"), *size);
+                for window in ["1", "3", "16", "64"] {
+                    let what = format!("engine {engine}, {size} bytes, windows of {window}, faults {faults:?}");
+                    let option = format!("windowsize {window}");
+                    let options = ["--option", &option, "--option", "blksize 512", "-l", "got"];
+                    let ends = ["-r", "file", "127.0.0.1", "PORT"];
+                    let got = bench.client("atftp", &[&options[..], &["-g"], &ends].concat());
+                    assert!(got.status.success(), "{what}: {got:?}");
+                    assert_same(&bench.here("got"), &content, &what);
+                    let ends = ["-r", "yours", "127.0.0.1", "PORT"];
+                    let put = bench.client("atftp", &[&options[..], &["-p"], &ends].concat());
+                    assert!(put.status.success(), "{what}: {put:?}");
+                    assert_same(&bench.there("yours"), &content, &what);
+                    fs::remove_file(bench.here("got"))
+                        .and_then(|()| fs::remove_file(bench.there("yours")))
+                        .expect("both are there");
+                }
+            }
+            bench.stop();
+        }
+    }
+}
+
 #[test]
 fn our_client_downloads_from_and_uploads_to_tftpd_hpa() {
     // Debian installs it outside of the users' PATH.

@@ -444,3 +444,63 @@ fn an_option_acknowledgement_is_retransmitted_only_at_the_timeout_and_before_the
     assert_eq!(isolated.retransmissions(abandoned_ns, &agreement), [1, 3, 7, 15, 31]);
     assert_eq!(isolated.answers(port, &block(1, b"12345678")), [b"\0\x05\0\x05unknown transfer\0"]);
 }
+
+/// The numbers of blocks or of acknowledgements.
+fn numbers(packets: &[Vec<u8>], kind: u8) -> Vec<u16> {
+    let number = |packet: &Vec<u8>| {
+        assert_eq!(packet[..2], [0, kind], "{packet:?}");
+        u16::from_be_bytes([packet[2], packet[3]])
+    };
+    packets.iter().map(number).collect()
+}
+
+/// RFC 7440: only the last block of a window is acknowledged, or the one before a block that is missing, after which
+/// the window begins anew. Duplicates do not multiply.
+#[test]
+fn a_window_begins_anew_after_the_blocks_that_have_arrived() {
+    let program = compile("examples/tftp/server.esp");
+    let mut isolated = IsolatedServer { server: Machine::new(Node::new(&program)), now_ns: 0, port: 0 };
+    let agreement = b"\0\x06blksize\x008\0windowsize\x004\0".to_vec();
+    let content: Vec<u8> = (0..40).collect();
+    isolated.server.files.insert("file".into(), content.clone());
+    assert_eq!(isolated.answers(SERVER_PORT, b"\0\x01file\0octet\0blksize\x008\0windowsize\x004\0"), [&agreement[..]]);
+    let port = isolated.port;
+    let acknowledgement = |number: u16| [&[0, 4][..], &number.to_be_bytes()].concat();
+    let mut sent = |number, expected: &[u16]| {
+        let packets = isolated.answers(port, &acknowledgement(number));
+        assert_eq!(numbers(&packets, 3), expected, "after acknowledgement {number}");
+        for packet in packets {
+            let first = 8 * (usize::from(u16::from_be_bytes([packet[2], packet[3]])) - 1);
+            assert_eq!(packet[4..], content[first..(first + 8).min(40)]);
+        }
+    };
+    sent(0, &[1, 2, 3, 4]);
+    sent(2, &[3, 4, 5, 6]); // the sixth block is empty: the last one
+    sent(1, &[]);
+    sent(2, &[3, 4, 5, 6]);
+    sent(2, &[]);
+    sent(5, &[6]);
+    sent(6, &[]);
+    sent(6, &[]);
+
+    let request = b"\0\x02other\0octet\0blksize\x008\0windowsize\x004\0";
+    assert_eq!(isolated.answers(SERVER_PORT, request), [&agreement[..]]);
+    let port = isolated.port;
+    let mut received = |number: u16, expected: &[u16]| {
+        let part = &content[8 * (usize::from(number) - 1)..][..if number == 5 { 3 } else { 8 }];
+        let packets = isolated.answers(port, &block(number, part));
+        assert_eq!(numbers(&packets, 4), expected, "after block {number}");
+    };
+    received(2, &[0]);
+    for number in [3, 4, 2] {
+        received(number, &[]);
+    }
+    received(1, &[]);
+    received(1, &[]);
+    received(3, &[1]);
+    for number in [4, 2, 3, 4] {
+        received(number, &[]);
+    }
+    received(5, &[5]);
+    assert_eq!(isolated.server.files["other"], content[..35]);
+}
