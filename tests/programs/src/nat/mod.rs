@@ -118,6 +118,35 @@ fn ping_curl_and_nc_reach_hosts_outside() {
     }
 }
 
+/// Packets of two to fourteen fragments, in order, and duplicated and out of order.
+#[test]
+fn fragments_are_translated_in_any_order() {
+    if !tools_are_there() {
+        return;
+    }
+    let folder = folder(&[1, 4_000]);
+    for engine in engines() {
+        for faults in ["", "--fault tap:reorder=30%,dup=10%,seed=3"] {
+            // A neighbour that is being resolved receives one packet only: it is resolved before.
+            let script = "
+                inside ping -q -c 1 -W 20 198.51.100.1 | grep -o '1 received'
+                for size in 1473 4000 20000; do
+                    inside ping -q -c 5 -i 0.01 -W 20 -s $size 198.51.100.1 | grep -o '5 received'
+                done
+                # Datagrams of two hosts, with one identification.
+                outside nc -u -l -W 1 198.51.100.1 9000 > first & all=$!
+                outside nc -u -l -W 1 198.51.100.1 9001 > second & all=\"$all $!\"
+                for i in $(seq 600); do [ $(outside ss -lun | grep -c ':900[01]') = 2 ] && break; sleep 0.05; done
+                inside nc -u -w 1 -s 10.78.0.2 198.51.100.1 9000 < 4000
+                inside nc -u -w 1 -s 10.78.0.3 198.51.100.1 9001 < 4000
+                wait $all; cmp first 4000; cmp second 4000
+            ";
+            let output = between(engine, faults, folder.path(), script);
+            assert_output(&output, "1 received\n5 received\n5 received\n5 received\n", &format!("{engine} {faults}"));
+        }
+    }
+}
+
 #[test]
 fn connections_complete_on_bad_networks() {
     if !tools_are_there() {
