@@ -184,7 +184,7 @@ impl Timer {
             Ok(Driver::Timer { period, .. }) => {
                 Some(Timer { period_ns: period.as_nanos() as i64, tick: 0, message: None })
             }
-            Ok(Driver::Text(_) | Driver::Bytes(_) | Driver::Device(_)) | Err(_) => None,
+            Ok(Driver::Text(_) | Driver::Bytes(_) | Driver::Hex(_) | Driver::Device(_)) | Err(_) => None,
         }
     }
 

@@ -25,7 +25,7 @@ pub struct Binding {
 pub enum Choice {
     /// This driver.
     Driver(Driver),
-    /// The declared driver, `text` or `bytes`, at this endpoint.
+    /// The declared driver, `text`, `bytes` or `hex`, at this endpoint.
     Data(StreamEndpoint),
 }
 
@@ -36,6 +36,8 @@ pub enum Driver {
     Text(StreamEndpoint),
     /// One message per byte.
     Bytes(StreamEndpoint),
+    /// One message of bytes per line, in hexadecimal digits.
+    Hex(StreamEndpoint),
     /// A message per period.
     Timer {
         /// The time between two messages.
@@ -145,6 +147,7 @@ impl Driver {
             Driver::Bytes(StreamEndpoint::Serial(..)) => "serial",
             Driver::Bytes(StreamEndpoint::Pty(_)) => "pty",
             Driver::Bytes(StreamEndpoint::Standard | StreamEndpoint::Path(_)) => "bytes",
+            Driver::Hex(_) => "hex",
             Driver::Timer { .. } => "timer",
             Driver::Device(device) => match device {
                 DeviceEndpoint::Udp(_) => "udp",
@@ -161,7 +164,7 @@ impl Driver {
     /// Its endpoint, if it carries a byte stream.
     pub(crate) fn endpoint(&self) -> Option<&StreamEndpoint> {
         match self {
-            Driver::Text(endpoint) | Driver::Bytes(endpoint) => Some(endpoint),
+            Driver::Text(endpoint) | Driver::Bytes(endpoint) | Driver::Hex(endpoint) => Some(endpoint),
             Driver::Timer { .. } | Driver::Device(_) => None,
         }
     }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// The drivers, for the help of an error.
-pub(super) const DRIVERS: &str = "drivers are `text:PATH`, `bytes:PATH`, `timer:10ms`, `udp:PORT`, `tcp:PORT`, `file:FOLDER`, \
+pub(super) const DRIVERS: &str = "drivers are `text:PATH`, `bytes:PATH`, `hex:PATH`, `timer:10ms`, `udp:PORT`, `tcp:PORT`, `file:FOLDER`, \
                        `tap:NAME`, `packet:NAME`, `can:NAME`, `ring:PATH`, `exec:COMMAND`, `serial:PATH` and `pty:PATH`; `qj run --help` tells \
                        more";
 
@@ -40,6 +40,7 @@ impl std::str::FromStr for Driver {
         match name {
             "text" => Ok(Driver::Text(endpoint()?)),
             "bytes" => Ok(Driver::Bytes(endpoint()?)),
+            "hex" => Ok(Driver::Hex(endpoint()?)),
             "timer" => timer(argument),
             "exec" => Ok(Driver::Bytes(StreamEndpoint::Command(named(text, argument, "a command")?))),
             "serial" => serial(argument),
@@ -147,7 +148,7 @@ fn serial(argument: &str) -> Result<Driver, HostError> {
     }
 }
 
-/// The argument of `text:`, `bytes:` and `data:`.
+/// The argument of `text:`, `bytes:`, `hex:` and `data:`.
 fn parse_endpoint(text: &str, driver: &str, argument: &str) -> Result<StreamEndpoint, HostError> {
     match argument {
         "" => Err(HostError::usage(HostCode::Driver, format!("driver `{text}` names no file"))
@@ -194,6 +195,7 @@ mod tests {
         let bind = |driver| Ok(Binding { channel: "c".to_string(), choice: Choice::Driver(driver) });
         assert_eq!(parse("c=text:-"), bind(Driver::Text(StreamEndpoint::Standard)));
         assert_eq!(parse("c=bytes:a=b:c"), bind(Driver::Bytes(StreamEndpoint::Path("a=b:c".into()))));
+        assert_eq!(parse("c=hex:-"), bind(Driver::Hex(StreamEndpoint::Standard)));
         assert_eq!(parse("c=timer:10ms"), bind(Driver::Timer { period: Duration::from_millis(10), limit: None }));
         let endpoint = |port| super::SocketEndpoint((std::net::Ipv4Addr::LOCALHOST, port).into());
         assert_eq!(parse("c=udp:69"), bind(Driver::Device(super::DeviceEndpoint::Udp(endpoint(69)))));

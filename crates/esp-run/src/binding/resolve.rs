@@ -35,6 +35,7 @@ pub(crate) fn resolve(program: &Program, bindings: &[Binding]) -> Result<Vec<Opt
         drivers[index] = Some(match (&binding.choice, &drivers[index]) {
             (Choice::Driver(driver), _) => driver.clone(),
             (Choice::Data(endpoint), Some(Driver::Bytes(_))) => Driver::Bytes(endpoint.clone()),
+            (Choice::Data(endpoint), Some(Driver::Hex(_))) => Driver::Hex(endpoint.clone()),
             (Choice::Data(endpoint), Some(Driver::Text(_) | Driver::Timer { .. } | Driver::Device(_)) | None) => {
                 Driver::Text(endpoint.clone())
             }
@@ -46,7 +47,7 @@ pub(crate) fn resolve(program: &Program, bindings: &[Binding]) -> Result<Vec<Opt
                 HostCode::Binding,
                 format!("channel `{}`: a timer cannot take messages", channel.name),
             )
-            .help("the program writes this channel: bind it to `text:PATH` or `bytes:PATH`"));
+            .help("the program writes this channel: bind it to `text:PATH`, `bytes:PATH` or `hex:PATH`"));
         }
     }
     copy_rules(program, &mut drivers);

@@ -2,6 +2,7 @@
 
 use super::bytes::Shape;
 use super::endpoints::{Directions, OpenEndpoints};
+use super::hex::HexLines;
 use super::stream::{Filled, Reader};
 use crate::binding::Driver;
 use crate::drivers::type_name;
@@ -45,8 +46,15 @@ struct Text {
     line: u64,
     /// Pending bytes known to hold no line end.
     scanned: usize,
-    /// The types of a line's values, for messages: `` `int` `bool` ``.
-    expected: String,
+    form: LineForm,
+}
+
+/// How a line is read.
+enum LineForm {
+    /// The values of a message, as in ESP; their types, for errors: `` `int` `bool` ``.
+    Values(String),
+    /// Hexadecimal digits.
+    Hex(HexLines),
 }
 
 struct Timer {
@@ -72,12 +80,13 @@ impl Input {
                 let types: Vec<String> =
                     channel.payload.iter().map(|ty| format!("`{}`", type_name(program, *ty))).collect();
                 let expected = types.join(" ");
-                MessageSource::Text(Text {
-                    reader: Reader::open(endpoint, directions, endpoints)?,
-                    line: 0,
-                    scanned: 0,
-                    expected,
-                })
+                let reader = Reader::open(endpoint, directions, endpoints)?;
+                MessageSource::Text(Text { reader, line: 0, scanned: 0, form: LineForm::Values(expected) })
+            }
+            Driver::Hex(endpoint) => {
+                let form = LineForm::Hex(HexLines::new(Shape::of(program, channel, "hex")?));
+                let reader = Reader::open(endpoint, directions, endpoints)?;
+                MessageSource::Text(Text { reader, line: 0, scanned: 0, form })
             }
             Driver::Bytes(endpoint) => {
                 let shape = Shape::of(program, channel, "bytes")?;
@@ -164,6 +173,12 @@ impl Text {
         channel: &Channel,
         message: &mut Vec<Datum>,
     ) -> Result<InputState, HostError> {
+        if let LineForm::Hex(lines) = &mut self.form
+            && let Some(byte) = lines.next_byte()
+        {
+            *message = vec![byte];
+            return Ok(InputState::Offered);
+        }
         loop {
             let pending = self.reader.pending();
             let end = pending[self.scanned..].iter().position(|byte| *byte == b'\n').map(|at| self.scanned + at);
@@ -184,7 +199,13 @@ impl Text {
                     // The last line may lack its end.
                     let pending = self.reader.pending();
                     if pending.is_empty() {
-                        return Ok(InputState::Closed);
+                        let end = match &mut self.form {
+                            LineForm::Values(_) => None,
+                            LineForm::Hex(lines) => lines.end(),
+                        };
+                        let Some(end) = end else { return Ok(InputState::Closed) };
+                        *message = vec![end];
+                        return Ok(InputState::Offered);
                     }
                     (pending, pending.len())
                 }
@@ -192,7 +213,11 @@ impl Text {
             self.line += 1;
             // As in a program, a byte order mark before the first line is ignored.
             let line = if self.line == 1 { line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line) } else { line };
-            match read_line(program, channel, line) {
+            let found = text_of(line).and_then(|line| match &mut self.form {
+                LineForm::Values(_) => read_values(program, channel, line),
+                LineForm::Hex(lines) => Ok(lines.read(line)?.map(|value| vec![value])),
+            });
+            match found {
                 Ok(found) => {
                     self.reader.consume(taken);
                     self.scanned = 0;
@@ -202,12 +227,18 @@ impl Text {
                     }
                 }
                 Err((column, cause)) => {
-                    let wanted = if self.expected.is_empty() { "nothing" } else { &self.expected };
-                    return Err(self.error(column, cause).help(format!(
-                        "a line is one message of channel `{}`: {wanted}; values are written as in ESP, separated by \
-                         blanks",
-                        channel.name
-                    )));
+                    let help = match &self.form {
+                        LineForm::Values(expected) => {
+                            let wanted = if expected.is_empty() { "nothing" } else { expected };
+                            format!(
+                                "a line is one message of channel `{}`: {wanted}; values are written as in ESP, \
+                                 separated by blanks",
+                                channel.name
+                            )
+                        }
+                        LineForm::Hex(lines) => lines.help(&channel.name),
+                    };
+                    return Err(self.error(column, cause).help(help));
                 }
             }
         }
@@ -218,16 +249,17 @@ impl Text {
     }
 }
 
+/// The text of a line; an error is its column and cause.
+fn text_of(line: &[u8]) -> Result<&str, (u32, String)> {
+    std::str::from_utf8(line).map_err(|error| {
+        let before = String::from_utf8_lossy(&line[..error.valid_up_to()]).chars().count();
+        (before as u32 + 1, "the text is not UTF-8".to_string())
+    })
+}
+
 /// The message of a line, if it has one: blank lines and comments are skipped, but a blank line is a message of a
 /// channel without values. An error is its column and cause.
-fn read_line(program: &Program, channel: &Channel, line: &[u8]) -> Result<Option<Vec<Datum>>, (u32, String)> {
-    let line = match std::str::from_utf8(line) {
-        Ok(line) => line,
-        Err(error) => {
-            let before = String::from_utf8_lossy(&line[..error.valid_up_to()]).chars().count();
-            return Err((before as u32 + 1, "the text is not UTF-8".to_string()));
-        }
-    };
+fn read_values(program: &Program, channel: &Channel, line: &str) -> Result<Option<Vec<Datum>>, (u32, String)> {
     let text = line.trim_ascii();
     if text.starts_with("//") || (text.is_empty() && !channel.payload.is_empty()) {
         return Ok(None);

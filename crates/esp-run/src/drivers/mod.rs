@@ -5,6 +5,7 @@ pub(crate) mod bytes;
 pub(crate) mod devices;
 pub(crate) mod endpoints;
 pub(crate) mod failure;
+pub(crate) mod hex;
 pub(crate) mod input;
 pub(crate) mod message_codec;
 pub(crate) mod output;

@@ -2,6 +2,7 @@
 
 use super::bytes::{Outcome, Shape};
 use super::endpoints::{Directions, OpenEndpoints};
+use super::hex;
 use super::stream::Writer;
 use crate::binding::{Driver, StreamEndpoint};
 use crate::error::{HostCode, HostError};
@@ -17,7 +18,25 @@ pub(crate) struct Output {
 
 enum Format {
     Text,
-    Bytes { shape: Shape, ended: bool },
+    Bytes { shape: Shape, ended: bool, form: ByteForm },
+}
+
+/// How bytes are written.
+#[derive(Clone, Copy)]
+enum ByteForm {
+    /// As they are.
+    Raw,
+    /// A line of hexadecimal digits for each message.
+    Hex,
+}
+
+impl ByteForm {
+    fn driver(self) -> &'static str {
+        match self {
+            ByteForm::Raw => "bytes",
+            ByteForm::Hex => "hex",
+        }
+    }
 }
 
 impl Output {
@@ -34,7 +53,12 @@ impl Output {
         let (endpoint, format) = match driver {
             Driver::Text(endpoint) => (endpoint, Format::Text),
             Driver::Bytes(endpoint) => {
-                (endpoint, Format::Bytes { shape: Shape::of(program, channel, "bytes")?, ended: false })
+                let shape = Shape::of(program, channel, "bytes")?;
+                (endpoint, Format::Bytes { shape, ended: false, form: ByteForm::Raw })
+            }
+            Driver::Hex(endpoint) => {
+                let shape = Shape::of(program, channel, "hex")?;
+                (endpoint, Format::Bytes { shape, ended: false, form: ByteForm::Hex })
             }
             Driver::Timer { .. } => unreachable!("`binding::resolve` refuses timers here"),
             Driver::Device(_) => unreachable!("`Ports::open` opens devices"),
@@ -70,8 +94,19 @@ impl Output {
                 writer.buffer().extend_from_slice(line.as_bytes());
                 Ok(())
             }
-            Format::Bytes { shape, ended } => {
-                let outcome = if *ended { Outcome::NotBytes } else { shape.write(message, writer.buffer()) };
+            Format::Bytes { shape, ended, form } => {
+                let outcome = match form {
+                    _ if *ended => Outcome::NotBytes,
+                    ByteForm::Raw => shape.write(message, writer.buffer()),
+                    ByteForm::Hex => {
+                        let mut bytes = Vec::new();
+                        let outcome = shape.write(message, &mut bytes);
+                        if outcome == Outcome::Written {
+                            hex::write_line(&bytes, writer.buffer());
+                        }
+                        outcome
+                    }
+                };
                 match outcome {
                     Outcome::Written => Ok(()),
                     Outcome::End => {
@@ -85,10 +120,11 @@ impl Output {
                             HostCode::Message,
                             format!("`{text}` on channel `{}` {cause}", channel.name),
                         )
-                        .help(
-                            "the `bytes` driver writes 0 to 255, then once -1 or `eos`, as it reads them; \
+                        .help(format!(
+                            "the `{}` driver writes 0 to 255, then once -1 or `eos`, as it reads them; \
                              `text:` writes any message",
-                        ))
+                            form.driver()
+                        )))
                     }
                 }
             }

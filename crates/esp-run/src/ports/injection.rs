@@ -182,6 +182,8 @@ pub(super) fn injectors(
 fn order_of(driver: &Driver) -> DeliveryOrder {
     match driver {
         Driver::Device(DeviceEndpoint::Tcp(_)) => DeliveryOrder::PerConnection,
-        Driver::Device(_) | Driver::Text(_) | Driver::Bytes(_) | Driver::Timer { .. } => DeliveryOrder::Free,
+        Driver::Device(_) | Driver::Text(_) | Driver::Bytes(_) | Driver::Hex(_) | Driver::Timer { .. } => {
+            DeliveryOrder::Free
+        }
     }
 }
