@@ -3,6 +3,7 @@
 
 mod arguments;
 mod commands;
+mod coverage;
 mod terminal;
 
 use arguments::{Arguments, ColorChoice, Command, MessageForm};

@@ -51,6 +51,74 @@ fn text_is_one_message_per_line() {
 }
 
 #[test]
+fn hex_is_bytes_in_digits() {
+    let bytes = "channel i: bytes[<=4] external out = \"hex:-\";\nchannel o: bytes[<=4] external in = \"hex:-\";\n\
+                 process p { while { in(i, $m); out(o, m); } }\n";
+    let byte = "channel i: u8 external out = \"hex:-\";\nchannel o: bytes[<=3] external in = \"hex:-\";\n\
+                process p { var m: #bytes[<=3] = #\"\";\n\
+                while { idle in(i, $b); m += \"x\"; m[m.len - 1] = b; if (m.len == 3) { out(o, freeze(m)); m.len = 0; } } }\n";
+    let ended = "channel i: union { data: bytes[<=4], eos } external out = \"hex:-\";\n\
+                 channel o: int external in = \"hex:-\";\nprocess p { var more = true; while (more) { in(i, $m);\n\
+                 match m { data |> $d => out(o, d.len); eos |> {} => more = false; } } out(o, -1); }\n";
+    for (program, input, status, output, error) in [
+        (bytes, "7e 01 0A\n\n// none\n00:ff // two\n 12345678 \r\nc0", 0, "7e 01 0a\n00 ff\n12 34 56 78\nc0\n", ""),
+        (byte, "01 02\n03\n\n040506 07\n", 0, "01 02 03\n04 05 06\n", ""),
+        (ended, "01 02\n01\n", 0, "02\n01\n", ""),
+        (bytes, "01\n1 2\n", 3, "01\n", "error[H0406]: standard input:2:1: a byte has two hexadecimal digits\nhelp: "),
+        (bytes, "0g\n", 3, "", "error[H0406]: standard input:1:1: a byte has two hexadecimal digits\nhelp: "),
+        (
+            bytes,
+            "01 -\n",
+            3,
+            "",
+            "error[H0406]: standard input:1:4: expected two hexadecimal digits, found `-`\nhelp: ",
+        ),
+        (
+            bytes,
+            "0102030405\n",
+            3,
+            "",
+            "error[H0406]: standard input:1:1: the line has 5 bytes, a message at most 4\nhelp: ",
+        ),
+        (
+            ADD,
+            "",
+            2,
+            "",
+            "error[H0403]: driver `hex` cannot serve channel `pairC`: its messages, `(int, int)`, are not bytes\nhelp: ",
+        ),
+    ] {
+        let folder = Folder::with(&[("a.esp", program)]);
+        for engine in ENGINES {
+            let bind = if program == ADD { "--bind pairC=hex:-" } else { "" };
+            let run = folder.qj(&format!("run --engine {engine} a.esp {bind}")).stdin(input).output().expect("qj runs");
+            let said = String::from_utf8_lossy(&run.stderr);
+            let produced = (run.status.code(), String::from_utf8_lossy(&run.stdout));
+            assert_eq!(produced, (Some(status), output.into()), "{engine}, {input:?}: {said}");
+            assert!(said.starts_with(error) && said.is_empty() == error.is_empty(), "{engine}, {input:?}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_capture_needs_frames_of_one_kind() {
+    let mixed = "channel a: bytes[<=64] external out = \"tap:none0\";\nchannel b(u32, bytes[<=8]) external out = \"can:none0\";\n\
+                 process p { while { alt { in(a, _) { } in(b, _, _) { } } } }\n";
+    let folder = Folder::with(&[("a.esp", ADD), ("b.esp", mixed)]);
+    folder.qj("run a.esp --pcap a.pcap").assert().code(2).stderr_eq(str![[r#"
+error[H0103]: `--pcap` has no effect: no channel carries frames
+help: it is for the drivers `tap`, `packet` and `can`; `tcpdump` captures what sockets carry
+
+"#]]);
+    folder.qj("run b.esp --pcap b.pcap").assert().code(2).stderr_eq(str![[r#"
+error[H0103]: `--pcap` has one file for frames of two kinds, Ethernet and CAN
+help: a capture has one link type: bind the channels of one kind to another driver
+
+"#]]);
+    assert!(!folder.path("a.pcap").exists() && !folder.path("b.pcap").exists());
+}
+
+#[test]
 fn text_holds_values_of_every_type() {
     let program = "type r = record { a: u8, b: bytes[<=6] };\ntype u = union { some: r, none };\n\
                    channel i(u, array[2] of bool, pid(p, q), i64) external out;\n\
@@ -484,6 +552,81 @@ made first.esp with its test; now
     assert_eq!(qj(&["fmt", "--check", "first.esp"]).status.code(), Some(0));
     assert_eq!(qj(&["test", "--engine", "interp", "--engine", "c"]).status.code(), Some(0));
     folder.qj("init first").assert().code(2).stderr_eq("error[H0105]: `first/first.esp` exists already\n...\n");
+}
+
+/// A program of which one test executes one branch, and another one the other.
+const SIGN: &str = "import \"twice.esp\";\nchannel numberC: int external out;\nchannel signC: int external in;\n\
+                    process sign {\n  while {\n    in(numberC, $n);\n    if (n < 0) {\n      out(signC, -1);\n    } else {\n      \
+                    out(signC, twice(n));\n    }\n    if (n == 7)\n      exit(7);\n  }\n}\n";
+
+#[test]
+fn tests_are_selected_and_reported_to_tools() {
+    let folder = Folder::with(&[
+        ("twice.esp", "fn twice(n: int) -> int {\n  return 2 * n;\n}\n"),
+        ("plus.esp", SIGN),
+        ("plus.in", "1\n"),
+        ("plus.out", "2\n"),
+        ("plus & minus.esp", SIGN),
+        ("plus & minus.in", "1\n-3\n"),
+        ("plus & minus.out", "2\n<-3>\n"),
+        ("third.esp", "process p { }\n"),
+        ("third.out", ""),
+    ]);
+    folder.qj("test --filter third --filter s.esp").assert().code(1).stdout_eq(str![[r#"
+FAILED  ./plus & minus.esp
+        standard output differs (- expected, + produced):
+        @@ -1,2 +1,2 @@
+         2
+        -<-3>
+        +-1
+ok      ./plus.esp
+ok      ./third.esp
+2 passed, 1 failed
+
+"#]]);
+    folder.qj("test --filter none").assert().code(2).stderr_eq(str![[r#"
+error[H0204]: none of 3 tests has `none` in its path
+help: `qj test` without `--filter` lists all
+
+"#]]);
+    folder.qj("test --times --filter third").assert().success().stdout_eq(str![[r#"
+ok      [..] s  ./third.esp
+1 passed, 0 failed
+
+"#]]);
+
+    let output = folder.qj("test --json --junit report.xml --engine interp --engine jit").output().expect("qj runs");
+    assert_eq!(output.status.code(), Some(1));
+    let lines: Vec<serde_json::Value> = String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("each line is JSON"))
+        .collect();
+    assert_eq!(lines.len(), 7);
+    assert_eq!((&lines[6]["passed"], &lines[6]["failed"]), (&4.into(), &2.into()));
+    assert_eq!((&lines[1]["test"], &lines[1]["engine"]), (&"./plus & minus.esp".into(), &"jit".into()));
+    assert_eq!((&lines[0]["passed"], &lines[2]["passed"]), (&false.into(), &true.into()));
+    assert!(lines[0]["report"][3] == "-<-3>" && lines[0]["seconds"].as_f64().is_some_and(|seconds| seconds > 0.0));
+    let xml = std::fs::read_to_string(folder.path("report.xml")).expect("it was written");
+    let case = "<testcase classname=\".\" name=\"plus &amp; minus.esp (interp)\" time=\"";
+    for part in ["<testsuites tests=\"6\" failures=\"2\" errors=\"0\" time=\"", case, "\n-&lt;-3&gt;\n+-1</failure>"] {
+        assert!(xml.contains(part), "{part}: {xml}");
+    }
+
+    folder.qj("test --coverage lines.info --filter plus").assert().code(1).stdout_eq(str![[r#"
+...
+6 of 7 lines  plus & minus.esp, never executed: 13
+5 of 7 lines  plus.esp, never executed: 8, 13
+1 of 1 lines  twice.esp
+coverage: 80.0 % of 15 lines with code
+
+"#]]);
+    let lines = std::fs::read_to_string(folder.path("lines.info")).expect("it was written");
+    assert!(lines.contains("twice.esp\nDA:2,2\nLF:1\nLH:1\nend_of_record\n"), "{lines}");
+    folder.qj("test --coverage lines.info --engine jit").assert().code(2).stderr_eq(str![[r#"
+error[H0103]: `--coverage` needs the interpreter
+help: leave out `--engine`: all engines have the same semantics
+
+"#]]);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Coverage: the instructions of processes and functions that a machine has executed. A machine that does not record it
 //! pays nothing.
 
-use quaject_esp_ir::ir::{Body, FnId, ProcessId, Program};
+use quaject_esp_ir::ir::{Body, FnId, ProcessId, Program, Terminator};
+use std::collections::BTreeMap;
 
 /// Called by the interpreter before each instruction.
 pub(crate) trait ExecutionHook {
@@ -80,6 +81,28 @@ impl Coverage {
         for (own, other) in pairs.chain(self.functions.iter_mut().zip(&other.functions)) {
             own.0.iter_mut().zip(&other.0).for_each(|(own, other)| *own |= other);
         }
+    }
+
+    /// Each line of a file, by its number in [`Program::files`], that has code of a process or function, and whether
+    /// any of that was executed. Code that only faults does not count: a bounds check that never fails is no dead code.
+    pub fn lines(&self, program: &Program) -> BTreeMap<(u16, u32), bool> {
+        let processes = program.processes.iter().map(|process| &process.body).zip(&self.processes);
+        let functions = program.functions.iter().map(|function| &function.body).zip(&self.functions);
+        let mut lines = BTreeMap::new();
+        for (body, executed) in processes.chain(functions) {
+            let mut position = 0;
+            for block in &body.blocks {
+                let only_faults = block.instructions.is_empty() && matches!(block.terminator, Terminator::Fault(_));
+                let locations = block.instructions.iter().map(|instruction| instruction.location);
+                for location in locations.chain([block.location]) {
+                    if location.line > 0 && !only_faults {
+                        *lines.entry((location.file, location.line)).or_default() |= executed.has(position);
+                    }
+                    position += 1;
+                }
+            }
+        }
+        lines
     }
 
     /// Resets to empty coverage.

@@ -17,6 +17,7 @@ mod osr;
 pub use osr::{OsrDirection, OsrMap};
 
 use crate::code::{BranchCode, GuardCode, OperationCode, WaitCode};
+use crate::coverage::Coverage;
 use crate::environment::Environment;
 use crate::native::Native;
 use crate::path_counters::PathCounters;
@@ -140,6 +141,16 @@ impl<'p> Interpreter<'p> {
     /// The profile since [`Interpreter::profile`]; none if none is recorded.
     pub fn take_profile(&mut self) -> Option<Profile> {
         self.schedule.profile.take().map(|profile| *profile)
+    }
+
+    /// Records coverage from now on. Processes then run without machine code.
+    pub fn record_coverage(&mut self) {
+        self.machine.record_coverage();
+    }
+
+    /// The coverage since [`Interpreter::record_coverage`]; none if none is recorded.
+    pub fn coverage(&mut self) -> Option<&mut Coverage> {
+        self.machine.coverage()
     }
 
     /// The counters of each fast path.

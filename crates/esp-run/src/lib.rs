@@ -24,6 +24,7 @@ mod fault;
 mod fault_injection;
 mod fault_tables;
 pub mod files;
+mod frame_log;
 #[cfg(target_os = "linux")]
 mod link_monitor;
 mod machine_code;
@@ -56,6 +57,6 @@ pub use machine_code::MachineCode;
 pub use outcome::{RunOutcome, RunReport};
 pub use ports::Ports;
 pub use record::{Header, Recording};
-pub use run::{c_options, profile, record, replay, run};
+pub use run::{LineCoverage, c_options, cover, profile, record, replay, run};
 pub use settings::{Engine, Memory, Settings};
 pub use signals::{Interrupts, Signals, die_of};

@@ -21,7 +21,11 @@ use quaject_esp_gen::RUNTIME_HEADER;
 use quaject_esp_gen::c;
 use quaject_esp_ir::ir::Program;
 use quaject_esp_ir::text::fault_name;
+use std::collections::BTreeMap;
 use std::io::Write;
+
+/// Each line with code, by the number of its file, and whether a run has executed it.
+pub type LineCoverage = BTreeMap<(u16, u32), bool>;
 
 /// IR steps of the interpreter between two polls of signals and pending output: some ten milliseconds.
 pub(crate) const BUDGET: u64 = 200_000;
@@ -46,7 +50,14 @@ pub fn run(program: &Program, settings: &Settings) -> Result<RunReport, HostErro
             }
             let generated = c::generate(program, &c_options(settings.checks));
             let library = Library::build(program, &generated, &settings.externs)?;
-            let mut ports = Ports::open(program, &settings.bindings, &settings.faults, Externs::none(), settings.time)?;
+            let mut ports = Ports::open(
+                program,
+                &settings.bindings,
+                &settings.faults,
+                Externs::none(),
+                settings.time,
+                settings.pcap.as_deref(),
+            )?;
             let signals = Signals::listen()?;
             let outcome = library.run(program, &mut ports, &signals);
             Ok(close(ports, outcome))
@@ -73,6 +84,25 @@ pub fn profile(program: &Program, settings: &Settings) -> Result<(RunReport, Pro
         Scheduler::Random(_) => None,
     };
     Ok((close(ports, outcome), profile.expect("it was asked for")))
+}
+
+/// Runs a program on the interpreter and records which lines of its files it executes.
+///
+/// # Errors
+/// The reason why the run could not begin.
+pub fn cover(program: &Program, settings: &Settings) -> Result<(RunReport, LineCoverage), HostError> {
+    reserve(program, settings)?;
+    let mut interpreter = Interpreter::new(program, settings.checks).map_err(too_large)?;
+    interpreter.record_coverage();
+    let mut scheduler = Scheduler::Reference(Box::new(interpreter));
+    let mut ports = open(program, settings)?;
+    let signals = Signals::listen()?;
+    let outcome = drive(&mut scheduler, &mut ports, &signals);
+    let lines = match &mut scheduler {
+        Scheduler::Reference(interpreter) => interpreter.coverage().map(|coverage| coverage.lines(program)),
+        Scheduler::Random(_) => None,
+    };
+    Ok((close(ports, outcome), lines.expect("it was asked for")))
 }
 
 /// Runs a program on the interpreter and records its inputs and outputs.
@@ -129,7 +159,7 @@ pub(crate) fn open<'p>(program: &'p Program, settings: &Settings) -> Result<Port
         vec![("quaject/esp.h".to_string(), RUNTIME_HEADER.to_string()), (HEADER_NAME.to_string(), generated.header)]
     };
     let externs = Externs::new(program, &settings.externs, headers)?;
-    Ports::open(program, &settings.bindings, &settings.faults, externs, settings.time)
+    Ports::open(program, &settings.bindings, &settings.faults, externs, settings.time, settings.pcap.as_deref())
 }
 
 /// The options of C that is generated for a run.

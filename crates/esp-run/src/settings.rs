@@ -36,6 +36,8 @@ pub struct Settings {
     pub faults: Vec<FaultPlan>,
     /// C sources, objects and libraries.
     pub externs: Vec<PathBuf>,
+    /// The capture of the frames that drivers carry.
+    pub pcap: Option<PathBuf>,
     /// A random scheduler's seed; none: the reference schedule. For the interpreter.
     pub seed: Option<u64>,
     /// Whether arithmetic that loses bits is a fault.

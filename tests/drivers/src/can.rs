@@ -48,10 +48,19 @@ fn frames_cross_a_bus_of_this_machine() {
         let (socket, port) = socket_and_port();
         let binds = ["--bind", &format!("inC=can:{port}"), "--bind", &format!("outC=can:{port}")];
         let running = Running::start(&mut qj(echo.path(), engine, ECHO, &binds));
-        let output = qj(asker.path(), engine, ASKER, &binds).output().expect("cargo built qj");
+        let capture = asker.path().join("bus.pcap").display().to_string();
+        let arguments = [&binds[..], &["--pcap", &capture]].concat();
+        let output = qj(asker.path(), engine, ASKER, &arguments).output().expect("cargo built qj");
         let expected = format!("{} \"\"\n{} \"12345678\"\n{} \"\\0\\0\\0\"\n", 0x7ff, 0x9fff_ffff_u32, 0x4000_0101);
         assert_eq!(text(&output.stdout), expected, "{engine}: {}", text(&output.stderr));
         assert!(text(&output.stderr).contains("1 message"), "{engine}: {}", text(&output.stderr));
+        // The capture has the frames in both directions: SocketCAN's, with the identifier in network byte order.
+        let captured = std::fs::read(&capture).expect("it was written");
+        assert_eq!(captured[20..24], 227_u32.to_ne_bytes(), "{engine}: link type");
+        let frames: Vec<&[u8]> = captured[24..].chunks(16 + 16).map(|record| &record[16..]).collect();
+        for frame in [b"\x9f\xff\xff\xfe\x08\x00\x00\x0012345678", b"\x9f\xff\xff\xff\x08\x00\x00\x0012345678"] {
+            assert!(frames.contains(&&frame[..]), "{engine}: {frames:x?}");
+        }
         // Invalid datagrams are counted.
         let group = ("239.74.163.2", port);
         for garbage in [&b""[..], b"\x80", b"\x81\xaearbitration_id\x01", b"\xdf\xff\xff\xff\xff\x01"] {

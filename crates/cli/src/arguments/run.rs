@@ -15,6 +15,8 @@ use std::path::PathBuf;
 ///   bytes:PATH     one message per byte; an int reads -1 once at the end, a union
 ///                  its case `eos`;
 ///                  a channel of bytes[<=N] receives what is available, at most N
+///   hex:PATH       as bytes, in hexadecimal digits: a line `7e 01 0a` is a message of a
+///                  channel of bytes[<=N], or three of a channel of one byte
 ///   timer:PERIOD   a tick every 10ms, 2s ...: an empty message, or an integer, the
 ///                  number of the tick;
 ///                  `timer:10ms,5` closes the channel after 5 ticks
@@ -56,6 +58,8 @@ use std::path::PathBuf;
     qj run words.esp --bind inputC=bytes:README.md --bind totalC=text:totals.txt\n  \
     qj run clock.esp --bind tickC=timer:500ms,10\n  \
     qj run echo.esp --bind inC=udp:7 --bind outC=udp:7 --fault udp:loss=5%,seed=7\n  \
+    qj run framer.esp --bind lineC=hex:-   then: 7e 01 0a\n  \
+    qj run host.esp --pcap host.pcap       then: tcpdump -r host.pcap\n  \
     qj run sender.esp --extern help.c --engine c\n  \
     qj run race.esp --seed 7               another schedule\n  \
     qj run server.esp --adaptive --report  fast paths found while it runs\n  \
@@ -85,6 +89,9 @@ pub(crate) struct Run {
     /// Record every input of the program in FILE, for `qj replay` (engines interp, jit; mode process)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) record: Option<PathBuf>,
+    /// Write to FILE which lines of the program were executed, in the format of lcov (engine interp, mode process)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) coverage: Option<PathBuf>,
     /// Emit debug information that maps machine code to processes and lines of the program (engine jit)
     #[arg(long, value_name = "TOOL")]
     pub(crate) debug_info: Option<DebugTool>,
@@ -110,6 +117,9 @@ pub(crate) struct RunOptions {
     /// C source, object or shared library with extern functions
     #[arg(long = "extern", value_name = "FILE.c|LIB.so", value_hint = ValueHint::FilePath)]
     pub(crate) externs: Vec<PathBuf>,
+    /// Write the frames that `tap`, `packet` and `can` carry to a capture
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) pcap: Option<PathBuf>,
     /// Choose the schedule at random, reproducibly for each N (engines interp, jit)
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,

@@ -29,6 +29,8 @@ use std::path::PathBuf;
     qj test                       every test in this folder and its subfolders\n  \
     qj test examples sieve.esp\n  \
     qj test --engine interp --engine c\n  \
+    qj test --filter crc --times\n  \
+    qj test --junit report.xml --coverage lines.info   for a build server\n  \
     qj test --bless               write the output of the programs as the expected output"
 )]
 pub(crate) struct Test {
@@ -38,6 +40,21 @@ pub(crate) struct Test {
     /// What executes the programs; may be repeated
     #[arg(long, value_name = "ENGINE", default_value = "interp")]
     pub(crate) engine: Vec<Engine>,
+    /// Run the tests whose path contains TEXT; may be repeated, for those with any of the texts
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) filter: Vec<String>,
+    /// Print the time of each test
+    #[arg(long)]
+    pub(crate) times: bool,
+    /// Print the results as lines of JSON instead of text
+    #[arg(long, conflicts_with = "times")]
+    pub(crate) json: bool,
+    /// Write the results to FILE, as JUnit does
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) junit: Option<PathBuf>,
+    /// Count how many tests execute each line of the programs; written to FILE in the format of lcov (engine interp)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) coverage: Option<PathBuf>,
     /// Replace the expected output by the actual output
     #[arg(long)]
     pub(crate) bless: bool,

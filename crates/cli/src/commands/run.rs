@@ -2,13 +2,14 @@
 
 use super::{compile, compile_error, reject_aliased_files};
 use crate::arguments::{self, Coding, DebugTool, ModeChoice, Run, RunOptions};
+use crate::coverage::LineCounts;
 use crate::terminal::{CliError, Status, Terminal};
 use clap::ValueEnum;
 use quaject_esp::{CodeGrowth, Compiled, Emit, Limits, ManualPaths, Mode, Optimiser, Options, Outputs, PathAttempt};
 use quaject_esp_exec::step::Checks;
 use quaject_esp_ir::ir::{Location, Program};
 use quaject_esp_run::disk::open_program;
-use quaject_esp_run::files::NewFile;
+use quaject_esp_run::files::{NewFile, write_file};
 use quaject_esp_run::{
     DebugInfo, Engine, Header, HostCode, HostError, RunOutcome, RunReport, Settings, fault_diagnostic, render_fault,
 };
@@ -36,12 +37,14 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, CliErro
             .help("leave out `--mode`"),
         ));
     }
+    reject_coverage(&arguments, settings.engine, mode)?;
     reject_aliased_files(&arguments.file, arguments.record.as_deref())?;
+    reject_aliased_files(&arguments.file, arguments.coverage.as_deref())?;
     let manual = manual(&arguments.options.externs);
     let optimiser = match (settings.engine, mode) {
         // The reference, which also replays recordings.
         (Engine::Interpreter, ModeChoice::Process) => Optimiser::Off,
-        _ if arguments.record.is_some() => Optimiser::Off,
+        _ if arguments.record.is_some() || arguments.coverage.is_some() => Optimiser::Off,
         (Engine::Interpreter | Engine::C | Engine::Jit | Engine::Best, _) => Optimiser::On,
     };
     let compilation = options(Emit::Ir, mode, &arguments.coding, arguments.options.checked)?;
@@ -51,9 +54,14 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, CliErro
     if arguments.report {
         report(mode, why, &outputs, settings.engine).into_iter().for_each(|item| terminal.print_status(item));
     }
-    let report = match &arguments.record {
-        None => quaject_esp_run::run(program, &settings)?,
-        Some(path) => {
+    let report = match (&arguments.record, &arguments.coverage) {
+        (None, None) => quaject_esp_run::run(program, &settings)?,
+        (None, Some(path)) => {
+            let (report, lines) = quaject_esp_run::cover(program, &settings)?;
+            write_file(path, LineCounts::of_run(&sources, &lines).lcov().as_bytes())?;
+            report
+        }
+        (Some(path), _) => {
             let mut file = NewFile::create(path)?;
             let header = Header {
                 files: sources.files().iter().map(|file| (file.name.clone(), file.text.clone())).collect(),
@@ -73,6 +81,31 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, CliErro
     Ok(report_outcome(terminal, program, &sources, report.outcome))
 }
 
+/// Rejects options that contradict `--coverage`.
+fn reject_coverage(arguments: &Run, engine: Engine, mode: ModeChoice) -> Result<(), HostError> {
+    if arguments.coverage.is_none() {
+        return Ok(());
+    }
+    let refusals = [
+        (
+            engine == Engine::C,
+            "`--coverage` needs the interpreter",
+            "leave out `--engine c`: all engines have the same semantics",
+        ),
+        (
+            mode != ModeChoice::Process,
+            "`--coverage` needs `--mode process`: it is of processes as written",
+            "leave out `--mode`",
+        ),
+        (arguments.record.is_some(), "`--coverage` and `--record` are incompatible", "leave out one of them"),
+        (arguments.options.seed.is_some(), "`--coverage` records the reference schedule", "leave out `--seed`"),
+    ];
+    match refusals.iter().find(|(is_given, ..)| *is_given) {
+        Some((_, cause, help)) => Err(HostError::usage(HostCode::Conflict, *cause).help(*help)),
+        None => Ok(()),
+    }
+}
+
 /// The mode of a run, with the reason if the command line does not name it. Options that concern the processes as
 /// written select `process`.
 fn mode(arguments: &Run) -> (ModeChoice, Option<&'static str>) {
@@ -81,6 +114,7 @@ fn mode(arguments: &Run) -> (ModeChoice, Option<&'static str>) {
     }
     let requested = [
         (arguments.record.is_some(), ModeChoice::Process, "as `--record` records the processes as written"),
+        (arguments.coverage.is_some(), ModeChoice::Process, "as `--coverage` is of the processes as written"),
         (arguments.options.seed.is_some(), ModeChoice::Process, "as `--seed` schedules the processes as written"),
         (!arguments.coding.fast_paths.is_empty(), ModeChoice::Fastpath, FAST_PATHS),
         (
@@ -170,6 +204,11 @@ fn only_adaptive(arguments: &Run) -> Result<(), HostError> {
             "leave out `--fast-paths`, or replace `--adaptive` by `--mode fastpath`",
         ),
         (
+            arguments.coverage.is_some(),
+            "`--adaptive` and `--coverage` are incompatible: coverage is of processes as written",
+            "leave out one of them",
+        ),
+        (
             arguments.record.is_some(),
             "`--adaptive` and `--record` are incompatible: a recording counts the requests of processes to the environment",
             "leave out one of them",
@@ -250,6 +289,7 @@ pub(super) fn settings(options: &RunOptions, engine: Option<arguments::Engine>) 
         bindings: options.bind.clone(),
         faults: options.fault.clone(),
         externs: options.externs.clone(),
+        pcap: options.pcap.clone(),
         seed: options.seed,
         checks: checks(options.checked),
         time: options.clock.time(),

@@ -2,11 +2,13 @@
 //! output with the expected output.
 
 use crate::arguments::{Engine, Test};
+use crate::coverage::LineCounts;
 use crate::terminal::{CliError, Status, Terminal, print_verdict};
-use quaject_esp_run::files::{read_bytes, write_file};
+use quaject_esp_run::files::{read_bytes, read_text, write_file};
 use quaject_esp_run::{HostCode, HostError};
 use similar::TextDiff;
 use std::ffi::OsStr;
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -31,8 +33,20 @@ struct Case {
     outputs: Vec<(String, PathBuf)>,
 }
 
-/// The lines of a report on a failed test, none if it passed; or the reason why the test could not be run.
-type Outcome = Result<Vec<String>, HostError>;
+/// The lines of a report on a failed test, none if it passed, and the executed lines; or the reason why the test could
+/// not be run.
+type Outcome = Result<(Vec<String>, LineCounts), HostError>;
+
+/// What is known of a test after its run.
+struct TestResult {
+    /// The path of the program, and the engine if there are several.
+    name: String,
+    engine: Engine,
+    program: PathBuf,
+    /// The lines of its report, none if it passed.
+    report: Vec<String>,
+    elapsed: Duration,
+}
 
 /// The output of a run.
 struct RunOutput {
@@ -40,10 +54,24 @@ struct RunOutput {
     output: Vec<u8>,
     error: Vec<u8>,
     channels: Vec<(PathBuf, Vec<u8>)>,
+    /// The executed lines, if they were asked for.
+    coverage: LineCounts,
 }
 
 pub(crate) fn test(terminal: &Terminal, arguments: Test) -> Result<Status, CliError> {
-    let cases = selected_cases(&arguments)?;
+    reject_coverage(&arguments)?;
+    let mut cases = selected_cases(&arguments)?;
+    let is_selected = |case: &Case| {
+        let path = case.program.to_string_lossy();
+        arguments.filter.is_empty() || arguments.filter.iter().any(|text| path.contains(text.as_str()))
+    };
+    let found = cases.len();
+    cases.retain(is_selected);
+    if cases.is_empty() && found > 0 {
+        let cause = format!("none of {found} tests has `{}` in its path", arguments.filter.join("` or `"));
+        let error = HostError::usage(HostCode::Empty, cause).help("`qj test` without `--filter` lists all");
+        return Err(CliError::from(error));
+    }
     let mut engines: Vec<Engine> = Vec::new();
     for engine in &arguments.engine {
         if !engines.contains(engine) {
@@ -58,33 +86,139 @@ pub(crate) fn test(terminal: &Terminal, arguments: Test) -> Result<Status, CliEr
                 .help("a test is a NAME.esp with a NAME.out in the same folder; see `qj test --help`"),
         ));
     }
-    let outcomes = run_in_parallel(&jobs, &arguments)?;
-    let (mut passed, mut failed) = (0, 0);
-    let mut report = String::new();
-    for ((case, engine), outcome) in jobs.iter().zip(outcomes) {
-        let name = if engines.len() > 1 {
-            format!("{} ({})", case.program.display(), engine_name(*engine))
-        } else {
-            case.program.display().to_string()
-        };
-        let lines = match outcome {
-            Ok(lines) => lines,
+    let mut coverage = LineCounts::default();
+    let mut results = Vec::new();
+    for ((case, engine), (outcome, elapsed)) in jobs.iter().zip(run_in_parallel(&jobs, &arguments)?) {
+        let path = case.program.display();
+        let name = if engines.len() > 1 { format!("{path} ({})", engine_name(*engine)) } else { path.to_string() };
+        let report = match outcome {
+            Ok((lines, counts)) => {
+                coverage.add(counts);
+                lines
+            }
             Err(error) => error.to_string().lines().map(str::to_string).collect(),
         };
-        if lines.is_empty() {
-            passed += 1;
-            report.push_str(&format!("ok      {name}\n"));
-            continue;
-        }
-        failed += 1;
-        report.push_str(&format!("{}  {name}\n", terminal.bold_red("FAILED")));
-        for line in lines {
-            report.push_str(&format!("        {}\n", terminal.difference(&line)));
+        results.push(TestResult { name, engine: *engine, program: case.program.clone(), report, elapsed });
+    }
+    if let Some(path) = &arguments.junit {
+        write_file(path, junit(&results).as_bytes())?;
+    }
+    let mut report = if arguments.json { json_lines(&results) } else { text(terminal, &results, &arguments) };
+    if let Some(path) = &arguments.coverage {
+        write_file(path, coverage.lcov().as_bytes())?;
+        if !arguments.json {
+            report.push_str(&coverage.summary(&std::env::current_dir().unwrap_or_default()));
         }
     }
-    report.push_str(&format!("{passed} passed, {failed} failed\n"));
     print_verdict(report.as_bytes())?;
-    Ok(if failed == 0 { Status::Done } else { Status::Failed })
+    Ok(if results.iter().all(TestResult::passed) { Status::Done } else { Status::Failed })
+}
+
+/// Rejects options that contradict `--coverage`.
+fn reject_coverage(arguments: &Test) -> Result<(), HostError> {
+    let other = arguments.engine.iter().any(|engine| *engine != Engine::Interp);
+    if arguments.coverage.is_some() && other {
+        return Err(HostError::usage(HostCode::Conflict, "`--coverage` needs the interpreter")
+            .help("leave out `--engine`: all engines have the same semantics"));
+    }
+    Ok(())
+}
+
+impl TestResult {
+    fn passed(&self) -> bool {
+        self.report.is_empty()
+    }
+}
+
+fn counts(results: &[TestResult]) -> (usize, usize) {
+    let passed = results.iter().filter(|result| result.passed()).count();
+    (passed, results.len() - passed)
+}
+
+/// The results for readers.
+fn text(terminal: &Terminal, results: &[TestResult], arguments: &Test) -> String {
+    let mut report = String::new();
+    for result in results {
+        let time = if arguments.times { format!("{:>8.3} s  ", result.elapsed.as_secs_f64()) } else { String::new() };
+        // Writing to a string does not fail.
+        let verdict = if result.passed() { "ok    ".to_string() } else { terminal.bold_red("FAILED") };
+        let _ = writeln!(report, "{verdict}  {time}{}", result.name);
+        for line in &result.report {
+            let _ = writeln!(report, "        {}", terminal.difference(line));
+        }
+    }
+    let (passed, failed) = counts(results);
+    let _ = writeln!(report, "{passed} passed, {failed} failed");
+    report
+}
+
+/// A line of JSON for each result, and one for all.
+fn json_lines(results: &[TestResult]) -> String {
+    let mut report = String::new();
+    for result in results {
+        let line = serde_json::json!({
+            "test": result.program.display().to_string(),
+            "engine": engine_name(result.engine),
+            "passed": result.passed(),
+            "seconds": result.elapsed.as_secs_f64(),
+            "report": result.report,
+        });
+        // Writing to a string does not fail.
+        let _ = writeln!(report, "{line}");
+    }
+    let (passed, failed) = counts(results);
+    let _ = writeln!(report, "{}", serde_json::json!({ "passed": passed, "failed": failed }));
+    report
+}
+
+/// The results in the form of JUnit: a test suite with a test case for each result. A class is a folder.
+fn junit(results: &[TestResult]) -> String {
+    let seconds: f64 = results.iter().map(|result| result.elapsed.as_secs_f64()).sum();
+    let (_, failed) = counts(results);
+    let head = format!("tests=\"{}\" failures=\"{failed}\" errors=\"0\" time=\"{seconds:.3}\"", results.len());
+    let mut xml = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {head}>\n<testsuite name=\"qj test\" {head}>\n"
+    );
+    for result in results {
+        let class = result.program.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let class = class.map_or_else(|| ".".to_string(), |folder| folder.display().to_string());
+        let name = result.name.rsplit('/').next().unwrap_or_default();
+        // Writing to a string does not fail.
+        let _ = write!(
+            xml,
+            "<testcase classname=\"{}\" name=\"{}\" time=\"{:.3}\"",
+            escaped(&class),
+            escaped(name),
+            result.elapsed.as_secs_f64()
+        );
+        let _ = match result.report.first() {
+            None => writeln!(xml, "/>"),
+            Some(first) => writeln!(
+                xml,
+                "><failure message=\"{}\">{}</failure></testcase>",
+                escaped(first),
+                escaped(&result.report.join("\n"))
+            ),
+        };
+    }
+    xml + "</testsuite>\n</testsuites>\n"
+}
+
+/// Text in XML 1.0. Characters that it cannot hold are replaced.
+fn escaped(text: &str) -> String {
+    let mut xml = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => xml.push_str("&amp;"),
+            '<' => xml.push_str("&lt;"),
+            '>' => xml.push_str("&gt;"),
+            '"' => xml.push_str("&quot;"),
+            '\t' | '\n' => xml.push(c),
+            '\0'..' ' | '\u{fffe}' | '\u{ffff}' => xml.push(char::REPLACEMENT_CHARACTER),
+            _ => xml.push(c),
+        }
+    }
+    xml
 }
 
 /// The tests that the command line selects. With `--bless` a program that is named becomes a test.
@@ -113,22 +247,26 @@ fn selected_cases(arguments: &Test) -> Result<Vec<Case>, CliError> {
     Ok(cases)
 }
 
-/// Runs tests in parallel, each worker taking the next job; the outcomes in the order of the jobs.
-fn run_in_parallel(jobs: &[(&Case, Engine)], arguments: &Test) -> Result<Vec<Outcome>, CliError> {
+/// Runs tests in parallel, each worker taking the next job; the outcomes in the order of the jobs, with their times.
+fn run_in_parallel(jobs: &[(&Case, Engine)], arguments: &Test) -> Result<Vec<(Outcome, Duration)>, CliError> {
     let qj = std::env::current_exe()
         .map_err(|error| CliError::from(HostError::new(HostCode::System, format!("cannot find qj itself: {error}"))))?;
-    let limit = Duration::from_secs(arguments.timeout);
     let next = AtomicUsize::new(0);
-    let outcomes: Mutex<Vec<Option<Outcome>>> = Mutex::new(jobs.iter().map(|_| None).collect());
+    let outcomes: Mutex<Vec<Option<(Outcome, Duration)>>> = Mutex::new(jobs.iter().map(|_| None).collect());
     let work = || {
         loop {
             // Relaxed: the number alone matters; outcomes are handed over by the mutex and the end of the scope.
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some((case, engine)) = jobs.get(index) else { return };
-            let outcome = case
-                .run(&qj, *engine, limit)
-                .and_then(|output| if arguments.bless { case.bless(output) } else { case.compare(&output) });
-            outcomes.lock().expect("no worker panics while it holds the lock")[index] = Some(outcome);
+            let begun = Instant::now();
+            let run = case.run(&qj, *engine, arguments);
+            let elapsed = begun.elapsed();
+            let outcome = run.and_then(|mut output| {
+                let coverage = std::mem::take(&mut output.coverage);
+                let lines = if arguments.bless { case.bless(output) } else { case.compare(&output) };
+                lines.map(|lines| (lines, coverage))
+            });
+            outcomes.lock().expect("no worker panics while it holds the lock")[index] = Some((outcome, elapsed));
         }
     };
     std::thread::scope(|scope| {
@@ -210,7 +348,8 @@ impl Case {
     }
 
     /// Runs the program by `qj run`.
-    fn run(&self, qj: &Path, engine: Engine, limit: Duration) -> Result<RunOutput, HostError> {
+    fn run(&self, qj: &Path, engine: Engine, options: &Test) -> Result<RunOutput, HostError> {
+        let limit = Duration::from_secs(options.timeout);
         let failed = |error: io::Error| HostError::new(HostCode::System, format!("cannot run the program: {error}"));
         let folder = match self.program.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -225,6 +364,10 @@ impl Case {
         }
         for (channel, _) in &self.outputs {
             command.arg("--bind").arg(format!("{channel}=data:{}", scratch.path().join(channel).display()));
+        }
+        let lines = scratch.path().join(".lines");
+        if options.coverage.is_some() {
+            command.arg("--coverage").arg(&lines);
         }
         if let Some(arguments) = self.text("args")? {
             command.args(arguments.lines().filter(|line| !line.is_empty()));
@@ -246,16 +389,20 @@ impl Case {
             }
             channels.push((path.clone(), produced));
         }
+        // A program that cannot be run has none.
+        let coverage =
+            if lines.is_file() { LineCounts::parse(&read_text(&lines)?, folder) } else { LineCounts::default() };
         Ok(RunOutput {
             status: status_text(status),
             output: read_bytes(&output)?,
             error: read_bytes(&error)?,
             channels,
+            coverage,
         })
     }
 
     /// Compares a run with the expected output.
-    fn compare(&self, produced: &RunOutput) -> Outcome {
+    fn compare(&self, produced: &RunOutput) -> Result<Vec<String>, HostError> {
         let mut lines = Vec::new();
         let status = self.text("status")?.unwrap_or_else(|| "0".to_string());
         if status.trim() != produced.status {
@@ -279,7 +426,7 @@ impl Case {
     }
 
     /// Writes the output of a run as the expected output.
-    fn bless(&self, produced: RunOutput) -> Outcome {
+    fn bless(&self, produced: RunOutput) -> Result<Vec<String>, HostError> {
         // Status 2 is an error of `qj run` only with its message: a program may `exit(2)`.
         if produced.status == "2" && [&b"error: "[..], b"error["].iter().any(|title| produced.error.starts_with(title))
         {

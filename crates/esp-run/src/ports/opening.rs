@@ -2,18 +2,20 @@
 
 use super::injection::injectors;
 use super::{Incoming, Port, Ports};
-use crate::binding::{self, Binding, Driver};
+use crate::binding::{self, Binding, DeviceEndpoint, Driver};
 use crate::clock::{Clock, Time};
 use crate::drivers::devices::{self, Device, Ends, PollThrottle};
 use crate::drivers::endpoints::{Directions, OpenEndpoints, reject_aliased_files};
 use crate::drivers::input::Input;
 use crate::drivers::output::Output;
 use crate::drivers::stream::Writer;
-use crate::error::HostError;
+use crate::error::{HostCode, HostError};
 use crate::externs::Externs;
 use crate::fault_injection::FaultPlan;
+use crate::frame_log::{FrameKind, FrameLog};
 use crate::poller::Poller;
 use quaject_esp_ir::ir::{Boundary, Channel, Program};
+use std::path::Path;
 
 /// The drivers of a program while they are opened.
 struct Opening<'p, 'd> {
@@ -24,6 +26,37 @@ struct Opening<'p, 'd> {
     /// By device; its driver.
     device_drivers: Vec<&'d Driver>,
     endpoints: OpenEndpoints,
+    log: Option<FrameLog>,
+}
+
+/// Creates the capture of the frames that these drivers carry.
+fn open_log(drivers: &[Option<Driver>], path: &Path) -> Result<FrameLog, HostError> {
+    let kind_of = |driver: &Driver| match driver {
+        Driver::Device(DeviceEndpoint::Tap(_) | DeviceEndpoint::Packet(_)) => Some(FrameKind::Ethernet),
+        Driver::Device(DeviceEndpoint::Can(_)) => Some(FrameKind::Can),
+        Driver::Device(
+            DeviceEndpoint::Udp(_) | DeviceEndpoint::Tcp(_) | DeviceEndpoint::Files(_) | DeviceEndpoint::Ring(_),
+        )
+        | Driver::Text(_)
+        | Driver::Bytes(_)
+        | Driver::Hex(_)
+        | Driver::Timer { .. } => None,
+    };
+    let mut kinds: Vec<FrameKind> = Vec::new();
+    for kind in drivers.iter().flatten().filter_map(kind_of) {
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    match kinds[..] {
+        [kind] => FrameLog::create(path, kind),
+        [] => Err(HostError::usage(HostCode::Conflict, "`--pcap` has no effect: no channel carries frames")
+            .help("it is for the drivers `tap`, `packet` and `can`; `tcpdump` captures what sockets carry")),
+        _ => {
+            Err(HostError::usage(HostCode::Conflict, "`--pcap` has one file for frames of two kinds, Ethernet and CAN")
+                .help("a capture has one link type: bind the channels of one kind to another driver"))
+        }
+    }
 }
 
 impl<'d> Opening<'_, 'd> {
@@ -60,7 +93,8 @@ impl<'d> Opening<'_, 'd> {
             let mut ends = channels.filter(|(channel, at)| channel.boundary == boundary && at.as_ref() == Some(driver));
             ends.next().map(|(channel, _)| channel)
         };
-        let ends = Ends { input: end(Boundary::FromEnvironment), output: end(Boundary::ToEnvironment) };
+        let (input, output) = (end(Boundary::FromEnvironment), end(Boundary::ToEnvironment));
+        let ends = Ends { input, output, log: self.log.as_ref() };
         self.devices.push(devices::open(self.program, name, ends)?);
         self.device_drivers.push(driver);
         Ok(self.devices.len() - 1)
@@ -79,13 +113,15 @@ impl<'d> Opening<'_, 'd> {
 }
 
 impl<'p> Ports<'p> {
-    /// Opens the drivers of a program: those of `bindings`, else the declared ones, else `text:-`.
+    /// Opens the drivers of a program: those of `bindings`, else the declared ones, else `text:-`. Frames are written
+    /// to the capture `pcap`.
     pub fn open(
         program: &'p Program,
         bindings: &[Binding],
         faults: &[FaultPlan],
         externs: Externs,
         time: Time,
+        pcap: Option<&Path>,
     ) -> Result<Ports<'p>, HostError> {
         let drivers = binding::resolve(program, bindings)?;
         reject_aliased_files(program, &drivers)?;
@@ -97,6 +133,7 @@ impl<'p> Ports<'p> {
             devices: Vec::new(),
             device_drivers: Vec::new(),
             endpoints: OpenEndpoints::default(),
+            log: pcap.map(|path| open_log(&drivers, path)).transpose()?,
         };
         let mut channels = Vec::with_capacity(drivers.len());
         for (channel, driver) in program.channels.iter().zip(&drivers) {

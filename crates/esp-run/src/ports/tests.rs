@@ -56,7 +56,7 @@ fn at_pipe<'p>(program: &'p Program, folder: &Path) -> (Ports<'p>, File) {
     options.read(true).write(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
     let other = options.open(&pipe).expect("the pipe can be opened");
     let binding = format!("a=bytes:{}", pipe.display()).parse().expect("the binding is right");
-    let ports = Ports::open(program, &[binding], &[], Externs::none(), Time::Real).expect("the pipe is there");
+    let ports = Ports::open(program, &[binding], &[], Externs::none(), Time::Real, None).expect("the pipe is there");
     (ports, other)
 }
 

@@ -21,6 +21,7 @@ use unsupported as platform;
 
 use crate::binding::DeviceEndpoint;
 use crate::error::HostError;
+use crate::frame_log::FrameLog;
 use crate::poller::{Interest, Lifetime};
 use crate::system::timespec;
 use quaject_esp_exec::datum::Datum;
@@ -36,6 +37,8 @@ pub(crate) struct Ends<'c> {
     pub(crate) input: Option<&'c Channel>,
     /// The one that the program writes.
     pub(crate) output: Option<&'c Channel>,
+    /// The capture of its frames.
+    pub(crate) log: Option<&'c FrameLog>,
 }
 
 /// The result of polling a device for a message.

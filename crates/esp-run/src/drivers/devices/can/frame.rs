@@ -39,6 +39,13 @@ impl CanFrame {
         bytes
     }
 
+    /// The encoding in captures: the kernel's, with the identifier in network byte order (LINKTYPE_CAN_SOCKETCAN).
+    pub(super) fn to_capture(&self) -> [u8; KERNEL_FRAME_BYTES] {
+        let mut bytes = self.to_kernel();
+        bytes[..4].copy_from_slice(&self.id.to_be_bytes());
+        bytes
+    }
+
     /// Decodes the kernel's encoding; `None` if it is not a data or remote frame.
     pub(super) fn from_kernel(bytes: &[u8]) -> Option<CanFrame> {
         let frame: &[u8; KERNEL_FRAME_BYTES] = bytes.try_into().ok()?;

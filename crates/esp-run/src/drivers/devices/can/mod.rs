@@ -12,6 +12,7 @@ use super::{Device, Ends, Received};
 use crate::binding::CanEndpoint;
 use crate::drivers::message_codec::{FieldKind, MessageCodec, Value};
 use crate::error::{HostCode, HostError, reason};
+use crate::frame_log::FrameLog;
 use crate::poller::Interest;
 use crate::system;
 use frame::{CAN_EFF_FLAG, CAN_EFF_MASK, CAN_ERR_FLAG, CAN_SFF_MASK, CanFrame, MAX_DATA_BYTES};
@@ -33,6 +34,7 @@ pub(super) struct Can {
     bus: Bus,
     input: Option<MessageCodec>,
     output: Option<MessageCodec>,
+    log: Option<FrameLog>,
     held: VecDeque<CanFrame>,
     buffer: Vec<u8>,
     too_long: u64,
@@ -79,6 +81,7 @@ impl Can {
             bus,
             input,
             output,
+            log: ends.log.cloned(),
             held: VecDeque::new(),
             buffer: vec![0; 4096],
             too_long: 0,
@@ -88,19 +91,22 @@ impl Can {
     }
 
     /// Sends one frame; whether there was room for it.
-    fn transmit(&mut self, frame: &CanFrame) -> bool {
+    fn transmit(&mut self, frame: &CanFrame) -> Result<bool, HostError> {
         loop {
             let sent = match &mut self.bus {
                 Bus::Interface(interface) => interface.write(&frame.to_kernel()),
                 Bus::Loopback { sender, to, .. } => sender.send_to(&frame.to_message_pack(), *to),
             };
             match sent {
-                Ok(_) => return true,
+                Ok(_) => {
+                    self.log.as_ref().map_or(Ok(()), |log| log.add(&frame.to_capture()))?;
+                    return Ok(true);
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
                 Err(_) => {
                     self.refused += 1;
-                    return true;
+                    return Ok(true);
                 }
             }
         }
@@ -159,6 +165,7 @@ impl Device for Can {
                 HostError::new(HostCode::Device, format!("cannot read from the bus: {}", reason(&error)))
             })?;
             let Some(frame) = frame else { return Ok(Received::Nothing) };
+            self.log.as_ref().map_or(Ok(()), |log| log.add(&frame.to_capture()))?;
             let Some(codec) = &self.input else { continue };
             match codec.encode(vec![Value::Number(i128::from(frame.id)), Value::Bytes(frame.data)]) {
                 Ok(message) => return Ok(Received::Message(message)),
@@ -182,7 +189,7 @@ impl Device for Can {
             return Ok(());
         }
         let frame = CanFrame { id, data };
-        if !self.held.is_empty() || !self.transmit(&frame) {
+        if !self.held.is_empty() || !self.transmit(&frame)? {
             self.held.push_back(frame);
         }
         Ok(())
@@ -190,7 +197,7 @@ impl Device for Can {
 
     fn flush(&mut self) -> Result<(), HostError> {
         while let Some(frame) = self.held.pop_front() {
-            if !self.transmit(&frame) {
+            if !self.transmit(&frame)? {
                 self.held.push_front(frame);
                 break;
             }

@@ -16,6 +16,7 @@ use crate::binding::Interface;
 use crate::drivers::devices::{Device, Ends, Received};
 use crate::drivers::message_codec::{FieldKind, MessageCodec, Value};
 use crate::error::{HostCode, HostError, reason};
+use crate::frame_log::FrameLog;
 use crate::link_monitor::LinkMonitor;
 use crate::poller::Interest;
 use quaject_esp_exec::datum::Datum;
@@ -48,6 +49,7 @@ pub(super) struct Frames {
     input: Option<MessageCodec>,
     sorting: Option<Sorting>,
     output: Option<MessageCodec>,
+    log: Option<FrameLog>,
     held: VecDeque<Vec<u8>>,
     buffer: Vec<u8>,
     /// Losses that the kernel counts for a `packet:` socket; reading its counter clears it.
@@ -64,7 +66,7 @@ impl Frames {
             HostError::new(HostCode::Device, format!("cannot open the TAP interface `{interface}`: {}", reason(&error)))
                 .help(format!("make one that you own: `ip tuntap add mode tap user $USER name {interface}`, as root"))
         })?;
-        Ok(Frames::of(interface, opened, None, codecs))
+        Ok(Frames::of(interface, opened, None, codecs, ends.log))
     }
 
     pub(super) fn packet(program: &Program, interface: &Interface, ends: Ends<'_>) -> Result<Frames, HostError> {
@@ -74,10 +76,16 @@ impl Frames {
             HostError::new(HostCode::Device, format!("cannot open the interface `{interface}`: {}", reason(&error)))
                 .help("this needs the capability CAP_NET_RAW; `ip link` names the interfaces")
         })?;
-        Ok(Frames::of(interface, opened, Some(shared), codecs))
+        Ok(Frames::of(interface, opened, Some(shared), codecs, ends.log))
     }
 
-    fn of(name: &str, opened: OwnedFd, shared: Option<(PacketRing, LinkMonitor)>, codecs: Codecs) -> Frames {
+    fn of(
+        name: &str,
+        opened: OwnedFd,
+        shared: Option<(PacketRing, LinkMonitor)>,
+        codecs: Codecs,
+        log: Option<&FrameLog>,
+    ) -> Frames {
         let (ring, link) = shared.unzip();
         let Codecs { input, sorting, output } = codecs;
         Frames {
@@ -89,6 +97,7 @@ impl Frames {
             input,
             sorting,
             output,
+            log: log.cloned(),
             held: VecDeque::new(),
             buffer: vec![0; MAX_FRAME_BYTES],
             overrun: std::cell::Cell::new(0),
@@ -117,7 +126,10 @@ impl Frames {
         loop {
             // A frame is written completely or not at all.
             match rustix::io::write(&self.file, frame) {
-                Ok(_) => return Ok(true),
+                Ok(_) => {
+                    self.log.as_ref().map_or(Ok(()), |log| log.add(frame))?;
+                    return Ok(true);
+                }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Ok(false),
                 Err(error) if INTERFACE_REMOVED.contains(&error) => return Err(self.removed()),
@@ -244,6 +256,7 @@ impl Device for Frames {
             })?;
             let (Some(length), Some(codec)) = (read, &self.input) else { return Ok(Received::Nothing) };
             let frame = &self.buffer[..length];
+            self.log.as_ref().map_or(Ok(()), |log| log.add(frame))?;
             let value = match &mut self.sorting {
                 None if length <= codec.bytes_bound() => Value::Bytes(frame.to_vec()),
                 None => {
