@@ -111,6 +111,106 @@ fn transfers_complete_on_a_bad_network() {
     }
 }
 
+/// A network beyond the kernel forwards packets of at most 600 bytes: the host adapts its segments to the kernel's
+/// reports, and the kernel fragments replies to pings, which allow it.
+#[test]
+fn a_path_of_small_packets_is_used() {
+    if !tools_are_there() {
+        return;
+    }
+    let folder = folder(&[1, 65_536]);
+    for engine in &engines()[..Effort::wanted().pick(1, engines().len(), engines().len())] {
+        let script = "
+            unshare --net sleep 1000 & far=$!
+            trap 'kill -TERM $host; wait $host; test $? = 143 || echo the host has ended; kill $far' EXIT
+            for i in $(seq 2400); do
+                [ $(readlink /proc/$far/ns/net) != $(readlink /proc/self/ns/net) ] && break; sleep 0.05
+            done
+            far() { nsenter --net=/proc/$far/ns/net \"$@\"; }
+            ip link add near0 type veth peer name far0 && ip link set far0 netns $far || exit 1
+            ip address add 192.0.2.1/24 dev near0 && ip link set near0 up || exit 1
+            far ip address add 192.0.2.2/24 dev far0 && far ip link set far0 up || exit 1
+            far ip route add default via 192.0.2.1 && echo 1 > /proc/sys/net/ipv4/ip_forward || exit 1
+            ip route replace 192.0.2.0/24 dev near0 mtu lock 600 || exit 1
+            for size in 1 65536; do far curl -sS -m 600 http://10.77.0.2/$size | cmp - $size || echo $size differs; done
+            far ping -q -c 2 -i 0.1 -W 20 -s 1400 10.77.0.2 | grep -o '2 received'
+            tcpdump -nn -r host.pcap 'icmp[icmptype] = 3 and icmp[icmpcode] = 4' 2>/dev/null | grep -q 'mtu 600' && echo reported
+        ";
+        let output = run_with_host(engine, "--pcap host.pcap", folder.path(), script);
+        assert_output(&output, "2 received\nreported\n", engine);
+    }
+}
+
+/// Runs the host on these frames, the last of which is a ping; returns the frames that it sends.
+fn answers(engine: &str, frames: &[Vec<u8>]) -> Vec<String> {
+    let input: String = frames.iter().map(|frame| super::literal(frame)).collect();
+    let binds = ["--bind", "inC=text:-", "--bind", "outC=text:-", "--bind", "secretC=bytes:/dev/zero"];
+    let output = run(engine, HOST, &binds, input.as_bytes());
+    assert_eq!(output.status.code(), Some(0), "{engine}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text").lines().map(str::to_owned).collect()
+}
+
+/// A packet with these ends, undamaged.
+fn datagram(from: [u8; 4], to: [u8; 4], protocol: u8, content: &[u8]) -> Vec<u8> {
+    let length = (20 + content.len()) as u16;
+    let mut header = [&[0x45, 0][..], &length.to_be_bytes(), &[0, 0, 0, 0, 64, protocol, 0, 0], &from, &to].concat();
+    let sum = checksum(&[&header]);
+    header[10..12].copy_from_slice(&sum);
+    [&header, content].concat()
+}
+
+/// No ICMP error answers a broadcast, in the frame, the packet or its source, nor another error (RFC 1122, 3.2.2), and
+/// the echo service no other one (RFC 862 services would answer each other forever).
+#[test]
+fn nothing_answers_broadcasts_errors_and_other_echo_services() {
+    let peer = [10, 77, 0, 1];
+    let everywhere = [[10, 77, 0, 255], [10, 77, 0, 0], [255, 255, 255, 255], [0, 0, 0, 0], [224, 0, 0, 1]];
+    let udp = |from: u8, to: u8| vec![0, from, 0, to, 0, 9, 0, 0, b'x'];
+    let to_closed_port = datagram(peer, ADDRESS, 17, &udp(9, 9));
+    let mut error = [&[3, 3, 0, 0, 0, 0, 0, 0][..], &datagram(ADDRESS, peer, 17, &udp(9, 9))].concat();
+    let sum = checksum(&[&error]);
+    error[2..4].copy_from_slice(&sum);
+
+    let mut silent = vec![
+        datagram(peer, ADDRESS, 17, &udp(7, 7)), // from echo to echo
+        datagram(peer, ADDRESS, 1, &error),
+        datagram([127, 0, 0, 1], ADDRESS, 17, &udp(9, 9)),
+        datagram(ADDRESS, ADDRESS, 17, &udp(9, 7)), // from itself
+    ];
+    for address in everywhere {
+        silent.push(datagram(address, ADDRESS, 17, &udp(9, 9)));
+        silent.push(datagram(address, ADDRESS, 17, &udp(9, 7)));
+        silent.push(datagram(address, ADDRESS, 1, &ping(b"all")));
+        silent.push(datagram(peer, address, 17, &udp(9, 9)));
+        silent.push(datagram(peer, address, 99, b"anything"));
+        silent.push(datagram(peer, address, 1, &ping(b"all")));
+    }
+    let mut frames: Vec<Vec<u8>> = silent.iter().map(|packet| ethernet(0x0800, packet)).collect();
+    for packet in [&to_closed_port, &datagram(peer, ADDRESS, 99, b"anything"), &datagram(peer, ADDRESS, 1, &ping(b"x"))]
+    {
+        let mut frame = ethernet(0x0800, packet);
+        frame[..6].fill(0xff);
+        frames.push(frame);
+    }
+    let known = {
+        let start = [0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 0, 1];
+        ethernet(0x0806, &[&start[..], &peer, &[0; 6], &ADDRESS].concat())
+    };
+    let last = ethernet(0x0800, &datagram(peer, ADDRESS, 1, &ping(b"still there?")));
+    for engine in engines() {
+        let said = answers(engine, &[std::slice::from_ref(&known), &frames[..], std::slice::from_ref(&last)].concat());
+        assert!(said.len() == 2 && said[1].contains("still there?"), "{engine}: {said:#?}");
+        // What is sent to this host alone is answered.
+        let few = [
+            known.clone(),
+            ethernet(0x0800, &to_closed_port),
+            ethernet(0x0800, &datagram(peer, ADDRESS, 17, &udp(9, 7))),
+            last.clone(),
+        ];
+        assert_eq!(answers(engine, &few).len(), 4, "{engine}");
+    }
+}
+
 /// Regressions: each program of the folder shows an error of an earlier version.
 #[test]
 fn a_connection_respects_the_window_and_releases_its_application() {

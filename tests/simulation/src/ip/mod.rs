@@ -14,6 +14,7 @@ mod host;
 mod nat;
 mod network;
 mod packets;
+mod path;
 mod plans;
 mod scenario;
 mod service;

@@ -1,8 +1,9 @@
 //! A program on Ethernets with fault injection, and the hosts on them: the event loop, and a digest of all frames. Does
-//! not interpret frames.
+//! not interpret frames; `path.rs` does for paths with a smaller MTU.
 
 use super::disk::Disk;
 use super::host::Host;
+use super::path;
 use super::wire::{Carried, Wire};
 use crate::node::Node;
 use quaject_esp_exec::datum::Datum;
@@ -16,6 +17,10 @@ pub(crate) struct Station {
     pub(crate) host: Host,
     up: Wire,
     down: Wire,
+    /// The largest packet that the path to the host forwards, if it is smaller than the host's.
+    pub(crate) path_mtu: Option<u16>,
+    /// Packets of the program that were discarded on the path, and reported.
+    pub(crate) reported: u64,
 }
 
 /// An Ethernet of the program.
@@ -42,7 +47,7 @@ impl<'p> Network<'p> {
             let numbers = stations.len()..stations.len() + hosts.len();
             for (number, host) in numbers.clone().zip(hosts) {
                 let wire = |direction: &str| Wire::new(faults, &format!("{direction}{number}"));
-                stations.push(Station { host, up: wire("up"), down: wire("down") });
+                stations.push(Station { host, up: wire("up"), down: wire("down"), path_mtu: None, reported: 0 });
             }
             Link { to: node.channel(to), from: node.channel(from), stations: numbers.collect() }
         });
@@ -85,7 +90,7 @@ impl<'p> Network<'p> {
         let (now_ns, link) = (self.now_ns, &self.links[number]);
         let mut moved = false;
         for station in &link.stations {
-            let Station { host, up, down } = &mut self.stations[*station];
+            let Station { host, up, down, .. } = &mut self.stations[*station];
             while let Some(frame) = down.leave(now_ns) {
                 host.receive(frame);
             }
@@ -110,9 +115,15 @@ impl<'p> Network<'p> {
         let [Datum::Bytes(frame)] = message else { panic!("{message:?}") };
         note(&mut self.digest, self.now_ns, self.stations.len() + link, frame);
         for station in &self.links[link].stations {
-            let Station { host, down, .. } = &mut self.stations[*station];
+            let Station { host, up, down, path_mtu, reported } = &mut self.stations[*station];
             if host.takes(frame) {
-                down.enter(frame.clone(), self.now_ns);
+                match path_mtu.and_then(|mtu| path::report_of_discarded(frame, mtu)) {
+                    Some(report) => {
+                        *reported += 1;
+                        up.enter(report, self.now_ns);
+                    }
+                    None => down.enter(frame.clone(), self.now_ns),
+                }
             }
         }
     }
@@ -122,7 +133,7 @@ impl<'p> Network<'p> {
         let stations = self
             .stations
             .iter()
-            .flat_map(|Station { host, up, down }| [host.due_ns, up.due_ns(), down.due_ns()].into_iter().flatten());
+            .flat_map(|Station { host, up, down, .. }| [host.due_ns, up.due_ns(), down.due_ns()].into_iter().flatten());
         stations.chain(self.node.deadline_ns).min()
     }
 
@@ -141,6 +152,11 @@ impl<'p> Network<'p> {
             station.down.count(&mut carried);
         }
         carried
+    }
+
+    /// The number of packets that were discarded on the path and reported.
+    pub(crate) fn reported(&self) -> u64 {
+        self.stations.iter().map(|station| station.reported).sum()
     }
 
     /// A digest of all frames with their times.

@@ -31,6 +31,8 @@ pub(crate) trait Workload {
 pub(crate) struct Outcome {
     pub(crate) tallies: Tallies,
     pub(crate) carried: Carried,
+    /// Packets that were discarded on a path with a smaller MTU, and reported.
+    pub(crate) reported: u64,
     pub(crate) checks: u64,
     pub(crate) digest: u64,
 }
@@ -94,7 +96,8 @@ pub(crate) fn simulate(mut network: Network<'_>, workload: impl Workload, seed: 
             *sum = merged(*sum, *tally);
         }
     }
-    Outcome { tallies, carried: network.carried(), checks, digest: network.digest() }
+    let (carried, reported) = (network.carried(), network.reported());
+    Outcome { tallies, carried, reported, checks, digest: network.digest() }
 }
 
 fn merged(a: Tally, b: Tally) -> Tally {

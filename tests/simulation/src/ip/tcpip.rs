@@ -112,6 +112,11 @@ impl Workload for Hosts {
 
 /// Runs the simulation with these faults.
 fn run(engine: Engine, faults: &str, seed: u64, length_ns: i64) -> Outcome {
+    run_on_path(engine, faults, None, seed, length_ns)
+}
+
+/// Likewise; the path to the second host forwards packets of this size only.
+fn run_on_path(engine: Engine, faults: &str, path_mtu: Option<u16>, seed: u64, length_ns: i64) -> Outcome {
     let program = compile_for(engine, PROGRAM);
     let mut node = Node::on(engine, &program);
     node.offer(node.channel("secretC"), vec![Datum::Bytes((0..16).collect())]);
@@ -123,7 +128,8 @@ fn run(engine: Engine, faults: &str, seed: u64, length_ns: i64) -> Outcome {
         Host::new(settings, seed + number as u64)
     });
     let links = vec![(("inC", "outC"), hosts.collect())];
-    let network = Network::new(node, links, &faults.parse().expect("they are faults"));
+    let mut network = Network::new(node, links, &faults.parse().expect("they are faults"));
+    network.stations[1].path_mtu = path_mtu;
     simulate(network, Hosts, seed, length_ns)
 }
 
@@ -140,6 +146,18 @@ fn run_and_report(name: &str, faults: &str, seed: u64) -> Outcome {
 fn a_good_network() {
     let outcome = run_and_report("a good network", "tap:delay=2ms", 1);
     assert_eq!(outcome.failed(), 0);
+}
+
+/// Reports of packets that are too large for their path (RFC 1191), also delayed, duplicated and lost ones.
+#[test]
+fn a_path_with_a_smaller_mtu() {
+    for (name, faults) in
+        [("a narrow path", "tap:delay=2ms"), ("a bad one", "tap:loss=1%,dup=1%,delay=1ms..30ms,seed=3")]
+    {
+        let outcome = report("tcpip", name, |length_ns| run_on_path(Engine::Best, faults, Some(400), 4, length_ns));
+        assert!(outcome.reported > 0, "{name}: no packet was too large");
+        assert!(outcome.failed() * 20 < outcome.all().done, "{name}: {} failed", outcome.failed());
+    }
 }
 
 #[test]
