@@ -1,6 +1,7 @@
 //! Futures inside tasks: a task polls a future, and the other tasks of its thread run while the future is pending. Any
 //! thread may wake it.
 
+use std::cell::Cell;
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::pin;
@@ -8,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-use crate::scope::Canceled;
+use crate::scope::{Canceled, UnwindingWait, unwinds};
 use crate::sys;
 
 /// The task that waits; null after its wait. A waker may outlive the wait and the thread.
@@ -34,11 +35,22 @@ impl Wake for Sleeper {
     }
 }
 
+thread_local! {
+    /// Futures that tasks of the thread wait for.
+    static DRIVEN: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Whether a future refers to a task of the thread.
+pub(crate) fn is_driving() -> bool {
+    DRIVEN.get() != 0
+}
+
 /// Clears the pointer on every exit of `drive`.
 struct Forget<'a>(&'a Sleeper);
 
 impl Drop for Forget<'_> {
     fn drop(&mut self) {
+        DRIVEN.set(DRIVEN.get() - 1);
         *self.0.task.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
@@ -58,8 +70,12 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
 /// Waits for the future, or drops it as soon as the enclosing scope is cancelled.
 ///
 /// # Errors
-/// When the scope was cancelled before the future was ready.
+/// When the scope was cancelled before the future was ready; and, without a wait, in a destructor that runs because of a
+/// panic.
 pub fn block_on_or_cancel<F: Future>(future: F) -> Result<F::Output, Canceled> {
+    if unwinds() {
+        return Err(Canceled);
+    }
     // SAFETY: this code runs in the task that waits.
     drive(future, || if unsafe { sys::qj_ac_ffi_wait_remote_x() } == 0 { Ok(()) } else { Err(Canceled) })
 }
@@ -68,7 +84,9 @@ fn drive<F: Future, E>(future: F, wait: impl Fn() -> Result<(), E>) -> Result<F:
     // SAFETY: the function has no preconditions.
     let task = unsafe { sys::qj_ac_ffi_current() };
     let sleeper = Arc::new(Sleeper { woken: AtomicBool::new(false), task: Mutex::new(Some(task)) });
+    DRIVEN.set(DRIVEN.get() + 1);
     let _forget = Forget(&sleeper);
+    let _waits = UnwindingWait::begin();
     let waker = Waker::from(Arc::clone(&sleeper));
     let mut context = Context::from_waker(&waker);
     let mut future = pin!(future);

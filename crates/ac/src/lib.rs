@@ -7,8 +7,10 @@
 //! leave their thread, so they may borrow values that are not `Send`:
 //!
 //! ```
+//! // SAFETY: no task of this program waits while a scoped thread-local is set.
+//! let tasks = unsafe { quaject_ac::Tasks::new() };
 //! let mut log = std::cell::RefCell::new(Vec::new());
-//! quaject_ac::scope(|scope| {
+//! tasks.scope(|scope| {
 //!     scope.spawn(|| {
 //!         log.borrow_mut().push("first, until it waits");
 //!         let _ = quaject_ac::yield_now();
@@ -21,12 +23,16 @@
 //!
 //! # What tasks share
 //!
-//! The tasks of a thread share its thread-locals, and a wait ([`yield_now`], [`sleep`], [`block_on`], [`Task::join`],
-//! the end of a [`scope`]) lets others run. Do not wait while a value is installed in a thread-local for the time of a
-//! call (scoped thread-locals, `LocalKey::set` with a restore): restores would run in another order than last in, first
-//! out, and code that relies on that order to hand out references is unsound under tasks. Neither wait while a
-//! destructor runs because of a panic: `std::thread::panicking()` is then true for the other tasks too, and a `Mutex`
-//! that one of them unlocks is poisoned.
+//! The tasks of a thread share its thread-locals, and a wait lets others run. So no task may wait while a value is
+//! installed in a thread-local for the time of a call: restores would run in another order than last in, first out. Some
+//! crates hand out references in safe code by relying on that order. That is the promise of [`Tasks::new`], the only
+//! `unsafe` of the interface.
+//!
+//! They also share the count of panics behind [`std::thread::panicking`], by which a `Mutex` decides that it is poisoned.
+//! In a destructor that runs because of a panic [`yield_now`], [`sleep`] and [`block_on_or_cancel`] therefore return
+//! [`Canceled`] at once, without letting other tasks run. [`block_on`], [`Task::join`] and the end of a scope with tasks
+//! do wait there: meanwhile `panicking()` is true for the other tasks too, and a `Mutex` that one of them unlocks is
+//! poisoned. So a destructor should not wait by them while it `panicking()`.
 
 /// The examples of the README are tests.
 #[cfg(doctest)]
@@ -39,8 +45,10 @@ struct Readme;
 struct Chapter;
 
 mod future;
+mod memory;
 mod scope;
 mod sys;
 
 pub use future::{block_on, block_on_or_cancel};
-pub use scope::{Canceled, Scope, Task, is_canceled, scope, shield, sleep, yield_now};
+pub use memory::{stop, trim};
+pub use scope::{Canceled, Scope, Task, Tasks, is_canceled, sleep, yield_now};

@@ -1,5 +1,5 @@
 //! Scopes: finish blocks with lifetimes. A scope joins its tasks on every exit, so a task may borrow values that
-//! outlive the scope.
+//! outlive the scope. [`Tasks`] holds the promise that makes them sound.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell, UnsafeCell};
@@ -60,30 +60,58 @@ impl Failures {
     }
 }
 
-/// A block of tasks; made by [`scope`].
+/// The right to run tasks on a thread, which needs a promise that the compiler cannot check.
+///
+/// A scope is opened by its methods; everything else is safe.
+#[derive(Clone, Copy, Debug)]
+pub struct Tasks {
+    not_send: PhantomData<*mut ()>,
+}
+
+impl Tasks {
+    /// Promises that tasks do not wait where other code relies on the order of calls and returns of the thread.
+    ///
+    /// # Safety
+    /// While a scope is open, no code that runs in it (its body, its tasks and what they call) waits between the
+    /// installation of a value in a thread-local and its restoration, where unsafe code relies on their being last in,
+    /// first out. Waits are [`yield_now`], [`sleep`], [`block_on`](crate::block_on),
+    /// [`block_on_or_cancel`](crate::block_on_or_cancel), [`Task::join`] and the end of a scope.
+    ///
+    /// An example of what must not be done is a wait inside of `scoped_tls::ScopedKey::set`. Two tasks `a` and `b` each
+    /// set the key to a local variable, wait, and restore what was there before: `a` saves nothing, `b` saves the
+    /// address of `a`'s variable; `a` ends; `b` restores that address, and `ScopedKey::with` then hands out a reference
+    /// to a variable that does not exist any more, without `unsafe` in the program. Thread-locals that only hand out
+    /// owned values, as [`std::thread::LocalKey`] does, are not concerned.
+    #[must_use]
+    pub const unsafe fn new() -> Tasks {
+        Tasks { not_send: PhantomData }
+    }
+
+    /// Runs `body` and waits for every task that was spawned in its scope. When the body panics the scope is cancelled
+    /// first. So it is when a task panics whose handle was dropped; that panic is resumed here.
+    pub fn scope<'env, F, T>(self, body: F) -> T
+    where
+        F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
+    {
+        run(body, sys::qj_ac_ffi_finish_begin)
+    }
+
+    /// A scope that outer cancellations do not reach, for work that must be completed.
+    pub fn shield<'env, F, T>(self, body: F) -> T
+    where
+        F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
+    {
+        run(body, sys::qj_ac_ffi_finish_begin_shielded)
+    }
+}
+
+/// A block of tasks; made by [`Tasks::scope`].
 pub struct Scope<'scope, 'env: 'scope> {
     failures: Failures,
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
     /// Tasks belong to their thread.
     not_send: PhantomData<*mut ()>,
-}
-
-/// Runs `body` and waits for every task that was spawned in its scope. When the body panics the scope is cancelled
-/// first. So it is when a task panics whose handle was dropped; that panic is resumed here.
-pub fn scope<'env, F, T>(body: F) -> T
-where
-    F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
-{
-    run(body, sys::qj_ac_ffi_finish_begin)
-}
-
-/// A scope that outer cancellations do not reach, for work that must be completed.
-pub fn shield<'env, F, T>(body: F) -> T
-where
-    F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
-{
-    run(body, sys::qj_ac_ffi_finish_begin_shielded)
 }
 
 fn run<'env, F, T>(body: F, begin: unsafe extern "C" fn(*mut sys::RawBlock)) -> T
@@ -103,8 +131,10 @@ where
     if result.is_err() {
         scope.cancel();
     }
+    let waits = UnwindingWait::begin();
     // SAFETY: begun above by this task; bodies close the blocks they open, so it is the innermost.
     unsafe { sys::qj_ac_ffi_finish_end(scope.failures.block.get()) };
+    drop(waits);
     match result {
         Err(panic) => resume_unwind(panic),
         Ok(value) => match scope.failures.panic.take() {
@@ -179,6 +209,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         });
         let mut start = std::mem::ManuallyDrop::new(Start { function, packet: Rc::clone(&packet), scope: self });
         let argument: *mut Start<'scope, 'env, F, T> = &mut *start;
+        let _waits = UnwindingWait::begin();
         // SAFETY: 1. the block is open: `'scope` ends before `run` closes it. 2. `base` moves the start out before it
         // can wait, and it never unwinds. 3. What the closure borrows outlives `'scope`.
         unsafe { sys::qj_ac_ffi_async_in(self.failures.block.get(), base::<F, T>, argument.cast()) };
@@ -223,6 +254,7 @@ impl<T> Task<'_, T> {
     /// # Errors
     /// When the task panicked.
     pub fn join(self) -> Result<T, Box<dyn Any + Send>> {
+        let _waits = UnwindingWait::begin();
         while !self.packet.ended.get() {
             // SAFETY: the function has no preconditions.
             self.packet.joiner.set(Some(unsafe { sys::qj_ac_ffi_current() }));
@@ -254,11 +286,46 @@ impl<T> Future for Task<'_, T> {
     }
 }
 
+thread_local! {
+    /// Tasks of the thread that wait while they unwind.
+    static UNWINDING_WAITS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// A call in which other tasks may run even if the caller unwinds.
+pub(crate) struct UnwindingWait(bool);
+
+impl UnwindingWait {
+    pub(crate) fn begin() -> UnwindingWait {
+        let unwinds = std::thread::panicking();
+        if unwinds {
+            UNWINDING_WAITS.set(UNWINDING_WAITS.get() + 1);
+        }
+        UnwindingWait(unwinds)
+    }
+}
+
+impl Drop for UnwindingWait {
+    fn drop(&mut self) {
+        if self.0 {
+            UNWINDING_WAITS.set(UNWINDING_WAITS.get() - 1);
+        }
+    }
+}
+
+/// Whether the running task unwinds because of a panic, as far as is known: while another task waits in this state, the
+/// standard library, whose count is the thread's, cannot say whose panic it counts.
+pub(crate) fn unwinds() -> bool {
+    std::thread::panicking() && UNWINDING_WAITS.get() == 0
+}
+
 /// Lets every other runnable task of the thread go first.
 ///
 /// # Errors
-/// When the enclosing scope is cancelled.
+/// When the enclosing scope is cancelled; and, without a wait, in a destructor that runs because of a panic.
 pub fn yield_now() -> Result<(), Canceled> {
+    if unwinds() {
+        return Err(Canceled);
+    }
     // SAFETY: the function has no preconditions.
     canceled_unless_zero(unsafe { sys::qj_ac_ffi_yield() })
 }
@@ -266,8 +333,11 @@ pub fn yield_now() -> Result<(), Canceled> {
 /// Waits; other tasks run.
 ///
 /// # Errors
-/// As soon as the enclosing scope is cancelled.
+/// As soon as the enclosing scope is cancelled; and, without a wait, in a destructor that runs because of a panic.
 pub fn sleep(duration: Duration) -> Result<(), Canceled> {
+    if unwinds() {
+        return Err(Canceled);
+    }
     // SAFETY: the function has no preconditions.
     canceled_unless_zero(unsafe { sys::qj_ac_sleep(nanoseconds(duration)) })
 }

@@ -48,6 +48,9 @@ unsafe extern "C" {
     pub(crate) fn qj_ac_schedule_back(task: *mut RawTask);
     pub(crate) fn qj_ac_cancel(block: *mut RawBlock);
     pub(crate) fn qj_ac_deadline(block: *mut RawBlock, after_ns: u64);
+    pub(crate) fn qj_ac_trim(keep: usize) -> usize;
+    pub(crate) fn qj_ac_ffi_is_idle() -> c_int;
+    pub(crate) fn qj_ac_stop();
 }
 
 #[cfg(test)]

@@ -9,7 +9,26 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use quaject_ac::{Canceled, block_on, block_on_or_cancel, is_canceled, scope, shield, sleep, yield_now};
+use quaject_ac::{Canceled, Scope, Tasks, block_on, block_on_or_cancel, is_canceled, sleep, stop, trim, yield_now};
+
+fn tasks() -> Tasks {
+    // SAFETY: these tests use no scoped thread-locals.
+    unsafe { Tasks::new() }
+}
+
+fn scope<'env, F, T>(body: F) -> T
+where
+    F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
+{
+    tasks().scope(body)
+}
+
+fn shield<'env, F, T>(body: F) -> T
+where
+    F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
+{
+    tasks().shield(body)
+}
 
 fn text_of(panic: Box<dyn std::any::Any + Send>) -> String {
     panic.downcast_ref::<&str>().map(|text| (*text).to_owned()).expect("panics of these tests are literals")
@@ -392,4 +411,88 @@ fn a_task_that_panics_cancels_its_siblings() {
         assert!(failing.join().is_err());
         assert!(yield_now().is_ok(), "a panic that is joined is the caller's");
     });
+}
+
+/// Waits when it is dropped; stores how that ended.
+struct WaitsAtItsEnd<'a, F: Fn() -> Result<(), Canceled>>(F, &'a Cell<Option<Result<(), Canceled>>>);
+
+impl<F: Fn() -> Result<(), Canceled>> Drop for WaitsAtItsEnd<'_, F> {
+    fn drop(&mut self) {
+        self.1.set(Some((self.0)()));
+    }
+}
+
+/// A task that holds a lock over a wait, next to one that panics and has a destructor that waits. Whether the lock is
+/// poisoned, and how the destructor's wait ended.
+fn poisons(wait: impl Fn() -> Result<(), Canceled>) -> (bool, Option<Result<(), Canceled>>) {
+    let (lock, end) = (Mutex::new(0), Cell::new(None));
+    scope(|scope| {
+        let holds = scope.spawn(|| {
+            let mut held = lock.lock().expect("no task has panicked");
+            for _ in 0..2 {
+                yield_now().expect("not cancelled");
+            }
+            *held += 1;
+        });
+        let panics = scope.spawn(|| {
+            let _object = WaitsAtItsEnd(&wait, &end);
+            yield_now().expect("not cancelled");
+            panic!("in the task");
+        });
+        assert_eq!(panics.join().err().map(text_of).as_deref(), Some("in the task"));
+        holds.join().expect("it does not panic");
+        assert!(!std::thread::panicking());
+        assert_eq!(yield_now(), Ok(()));
+    });
+    (lock.is_poisoned(), end.get())
+}
+
+/// The standard library counts panics by thread: a destructor of a task that unwinds lets no other task run.
+#[test]
+fn a_panic_poisons_no_lock_of_another_task() {
+    let at_once = (false, Some(Err(Canceled)));
+    assert_eq!(poisons(yield_now), at_once);
+    assert_eq!(poisons(|| sleep(Duration::from_secs(3600))), at_once);
+    assert_eq!(poisons(|| block_on_or_cancel(std::future::pending::<()>())), at_once);
+    // A scope whose tasks do not wait is no wait.
+    let done = (false, Some(Ok(())));
+    assert_eq!(poisons(|| scope(|scope| scope.spawn(|| ()).join().map_err(|_| Canceled))), done);
+    // What must be waited for is waited for, as the documentation says, and the other tasks do not stop at their waits.
+    let waited = (true, Some(Ok(())));
+    let three_rounds = || {
+        for _ in 0..3 {
+            yield_now()?;
+        }
+        Ok(())
+    };
+    assert_eq!(poisons(|| scope(|scope| scope.spawn(three_rounds).join().expect("it does not panic"))), waited);
+}
+
+#[test]
+fn stacks_are_given_back() {
+    assert_eq!(trim(0), 0);
+    let burst = || {
+        scope(|scope| {
+            for _ in 0..100 {
+                scope.spawn(yield_now);
+            }
+        });
+    };
+    burst();
+    assert_eq!(trim(10), 90);
+    assert_eq!(trim(10), 0);
+    burst();
+    stop();
+    stop();
+    assert_eq!(trim(0), 0);
+    burst();
+    for stops in [
+        (|| scope(|_| stop())) as fn(),
+        || scope(|scope| scope.spawn(stop).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))),
+        || block_on(async { stop() }),
+    ] {
+        let panic = catch_unwind(stops).expect_err("a scope is open, or a future driven");
+        assert!(text_of(panic).starts_with("the tasks of a thread are stopped while"));
+    }
+    stop();
 }

@@ -116,6 +116,52 @@ static void leave_open_channels(struct qj_ac_channel *channel) {
     }
 }
 
+/* ---- what ThreadSanitizer is shown ---- */
+
+__attribute__((weak)) void __tsan_acquire(void *address);
+__attribute__((weak)) void __tsan_release(void *address);
+
+/* Of the memory of a channel; under `open_lock`. */
+struct qj_ac_edges {
+    struct qj_ac_edges *next;
+    dev_t device;
+    ino_t inode;
+    unsigned users;
+    unsigned capacity_log2;
+    uint64_t slots[];
+};
+static struct qj_ac_edges *all_edges;
+
+/* Null without ThreadSanitizer, or without memory. */
+static struct qj_ac_edges *open_edges(const struct stat *status, unsigned capacity_log2) {
+    if (__tsan_acquire == NULL) return NULL;
+    struct qj_ac_edges *edges = all_edges;
+    while (edges != NULL && (edges->device != status->st_dev || edges->inode != status->st_ino)) edges = edges->next;
+    if (edges == NULL) {
+        edges = calloc(1, sizeof *edges + (sizeof *edges->slots << (capacity_log2 + 1)));
+        if (edges == NULL) return NULL;
+        *edges = (struct qj_ac_edges){all_edges, status->st_dev, status->st_ino, 0, capacity_log2};
+        all_edges = edges;
+    }
+    edges->users++;
+    return edges;
+}
+
+static void close_edges(struct qj_ac_edges *edges) {
+    if (edges == NULL || --edges->users != 0) return;
+    struct qj_ac_edges **link = &all_edges;
+    while (*link != edges) link = &(*link)->next;
+    *link = edges->next;
+    free(edges);
+}
+
+void qj_ac__show_message(struct qj_ac_edges *edges, uint32_t from_side, uint64_t position) {
+    uint64_t count = (uint64_t)1 << edges->capacity_log2;
+    uint64_t *slot = &edges->slots[from_side * count + (position & (count - 1))];
+    __tsan_acquire(slot);
+    __tsan_release(slot);
+}
+
 /* A new open file description that holds the lock of our side; or -errno. */
 static int lock_side(int memory, uint32_t side) {
     char path[64];
@@ -145,7 +191,8 @@ static int attach(struct qj_ac_channel *channel, unsigned capacity_log2) {
     return 0;
 }
 
-static int map_and_lock(struct qj_ac_channel *channel, int memory, size_t bytes, uint32_t side) {
+static int map_and_lock(struct qj_ac_channel *channel, int memory, size_t bytes, unsigned capacity_log2,
+                        const struct stat *status, uint32_t side) {
     int lock = lock_side(memory, side);
     if (lock < 0) return lock;
     void *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
@@ -158,6 +205,7 @@ static int map_and_lock(struct qj_ac_channel *channel, int memory, size_t bytes,
     channel->mapped_bytes = bytes;
     channel->side = side;
     channel->lock = lock;
+    channel->edges = open_edges(status, capacity_log2);
     enter_open_channels(channel);
     return 0;
 }
@@ -174,7 +222,7 @@ int qj_ac_channel_open(struct qj_ac_channel *channel, int memory, unsigned capac
     if (status.st_size < (off_t)bytes || seals < 0 || !(seals & F_SEAL_SHRINK)) return -EPROTO;
     pthread_once(&fork_once, install_fork_handlers);
     pthread_mutex_lock(&open_lock);
-    int result = map_and_lock(channel, memory, bytes, side);
+    int result = map_and_lock(channel, memory, bytes, capacity_log2, &status, side);
     pthread_mutex_unlock(&open_lock);
     if (result != 0) return result;
     pthread_once(&barrier_once, register_barrier);
@@ -209,6 +257,7 @@ void qj_ac_channel_close(struct qj_ac_channel *channel) {
     if (channel->shared != NULL) {
         pthread_mutex_lock(&open_lock);
         leave_open_channels(channel);
+        close_edges(channel->edges);
         munmap(channel->shared, channel->mapped_bytes);
         if (channel->lock >= 0) close(channel->lock);
         pthread_mutex_unlock(&open_lock);

@@ -69,6 +69,19 @@ QJ_AC_INLINE void qj_ac__check_no_receiver(const struct qj_ac_channel *channel) 
     if (channel->receiver != NULL) qj_ac__fatal("two tasks wait for requests of one channel");
 }
 
+/* ---- what ThreadSanitizer is shown of the messages between threads of a process ---- */
+/* The two sides map the ring at different addresses, and the library is not instrumented. So both refer to one object of
+ * the process, with a word for each slot of either ring. */
+void qj_ac__show_message(struct qj_ac_edges *edges, uint32_t from_side, uint64_t position);
+/* At `position` a message is about to be published, or was received: what was done before the one is seen after the
+ * other, and what was done before a slot is released is seen when it is written again. */
+QJ_AC_INLINE void show_sent(struct qj_ac_channel *channel, uint64_t position) {
+    if (QJ_AC_UNLIKELY(channel->edges != NULL)) qj_ac__show_message(channel->edges, channel->side, position);
+}
+QJ_AC_INLINE void show_received(struct qj_ac_channel *channel, uint64_t position) {
+    if (QJ_AC_UNLIKELY(channel->edges != NULL)) qj_ac__show_message(channel->edges, !channel->side, position);
+}
+
 /* ---- ipc.c ---- */
 /* Receives a request, or runs the tasks whose responses have arrived: 0, -EWOULDBLOCK, -EPIPE. Runs no other task. */
 int qj_ac__poll_once(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie);

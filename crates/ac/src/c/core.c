@@ -194,6 +194,7 @@ struct qj_ac_task *qj_ac__dequeue(struct qj_ac_runtime *runtime) {
     struct qj_ac_task *next = runtime->queue.next;
     if (QJ_AC_UNLIKELY(next == &runtime->queue)) {
         if (runtime->slow & QJ_AC_SLOW_ROOM) qj_ac__fatal_no_stack(runtime);
+        if (qj_ac__id_waits()) qj_ac__fatal_no_id();
         uint64_t waiting = runtime->statistics.started - runtime->statistics.ended - (runtime->poller != NULL);
         if (waiting == 0) {
             qj_ac__fatal("deadlock: the thread waits outside of all tasks, it has no task, and no timer, I/O or other thread can "
@@ -229,7 +230,7 @@ struct stack_wait {
 };
 static __thread struct stack_wait *stack_waits, **stack_waits_end;
 
-static void wait_for_stack(struct qj_ac_runtime *runtime) {
+void qj_ac__wait_for_stack(struct qj_ac_runtime *runtime) {
     struct stack_wait wait = {NULL, runtime->current, false};
     if (stack_waits == NULL) stack_waits_end = &stack_waits;
     *stack_waits_end = &wait;
@@ -328,12 +329,16 @@ static struct qj_ac_task *target_or_poller(struct qj_ac_runtime *runtime, struct
     return qj_ac__dequeue(runtime);
 }
 
+/* Whether the stack of the task is known to be free. What was given back reads as zeros. */
+static bool has_ended(const struct qj_ac_task *task) { return task->runtime == NULL || (task->flags & QJ_AC_TASK_POOLED) != 0; }
+
 int qj_ac__yield_to_nodispatch_slow(struct qj_ac_task *to) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     if (runtime->current == &qj_ac__no_task) qj_ac_start();
     qj_ac__check_stack(runtime);
+    if (has_ended(to)) return -ESRCH;
     if (to->runtime != runtime) qj_ac__fatal_other_thread("a direct yield", to);
-    if (to == runtime->current || (to->flags & QJ_AC_TASK_POOLED)) return -ESRCH;
+    if (to == runtime->current) return -ESRCH;
     detach_down_to(runtime, to);
     if (!qj_ac__is_suspended(to)) return -ESRCH;
     if (to->prev != NULL) qj_ac__unlink(to);
@@ -346,8 +351,9 @@ int qj_ac__yield_to_slow(struct qj_ac_task *to) {
     if (runtime->current == &qj_ac__no_task) qj_ac_start();
     qj_ac__check_stack(runtime);
     struct qj_ac_task *task = runtime->current;
+    if (has_ended(to)) return -ESRCH;
     if (to->runtime != runtime) qj_ac__fatal_other_thread("a yield", to);
-    if (to == task || (to->flags & QJ_AC_TASK_POOLED)) return -ESRCH;
+    if (to == task) return -ESRCH;
     detach_down_to(runtime, to);
     if (!qj_ac__is_suspended(to)) return -ESRCH;
     /* The original implementation leaves the target in the queue, so that it is dispatched again after its end
@@ -365,7 +371,7 @@ int qj_ac__yield_to_slow(struct qj_ac_task *to) {
 static __thread struct qj_ac_task *suspending;
 
 static void check_suspended(const struct qj_ac_task *task) {
-    if (task->flags & QJ_AC_TASK_POOLED) qj_ac__fatal("a task was scheduled that has ended");
+    if (has_ended(task)) qj_ac__fatal("a task was scheduled that has ended");
     if (task->prev != NULL) qj_ac__fatal("task %u (%s) was scheduled twice", task->number, name_of(task));
     if (waits_for_block_end(task)) {
         qj_ac__fatal("task %u (%s) was scheduled, but it waits for the end of a DO_FINISH block", task->number,
@@ -377,7 +383,7 @@ static void check_suspended(const struct qj_ac_task *task) {
 }
 
 void qj_ac_schedule(struct qj_ac_task *task) {
-    if (task->runtime != &qj_ac__thread) {
+    if (task->runtime != &qj_ac__thread && task->runtime != NULL) {
         qj_ac__schedule_remote(task, QJ_AC_WAKE_SUSPENDED);
         return;
     }
@@ -387,7 +393,7 @@ void qj_ac_schedule(struct qj_ac_task *task) {
 }
 
 void qj_ac_schedule_back(struct qj_ac_task *task) {
-    if (task->runtime != &qj_ac__thread) {
+    if (task->runtime != &qj_ac__thread && task->runtime != NULL) {
         qj_ac__schedule_remote(task, QJ_AC_WAKE_SUSPENDED);
         return;
     }
@@ -433,10 +439,7 @@ static struct qj_ac_task *new_task(struct qj_ac_runtime *runtime) {
     qj_ac__check_stack(runtime);
     if (parent == &qj_ac__no_task || parent->finish == NULL) qj_ac__fatal_outside_block("ASYNC");
     struct qj_ac_task *task;
-    while ((task = free_stack(runtime, parent)) == NULL) {
-        if (qj_ac__poller_starts) qj_ac__fatal_no_stack(runtime);
-        wait_for_stack(runtime);
-    }
+    while ((task = free_stack(runtime, parent)) == NULL) qj_ac__wait_for_stack(runtime);
     parent->sp = NULL;
     task->parent = parent;
     task->home = task->finish = parent->finish;

@@ -48,11 +48,15 @@ struct epoll {
 
 struct epoll *qj_ac__epoll_open(int wake) {
     struct epoll *epoll = calloc(1, sizeof *epoll);
-    if (epoll == NULL) qj_ac__fatal("out of memory for epoll");
+    if (epoll == NULL) return NULL;
     epoll->set = epoll_create1(EPOLL_CLOEXEC);
     struct epoll_event event = {.events = EPOLLIN, .data.fd = wake};
     if (epoll->set < 0 || epoll_ctl(epoll->set, EPOLL_CTL_ADD, wake, &event) != 0) {
-        qj_ac__fatal("no epoll: %s", strerror(errno));
+        int error = errno;
+        if (epoll->set >= 0) close(epoll->set);
+        free(epoll);
+        errno = error;
+        return NULL;
     }
     epoll->wake = wake;
     return epoll;
@@ -77,20 +81,22 @@ static enum direction direction_of(const struct io_operation *operation) {
     return IN;
 }
 
-static struct descriptor_state *descriptor_state_of(struct epoll *epoll, int descriptor) {
-    if ((size_t)descriptor >= epoll->table_count) {
-        size_t count = 2 * (size_t)descriptor + 64;
-        struct descriptor_state *table = realloc(epoll->table, count * sizeof *table);
-        if (table == NULL) qj_ac__fatal("out of memory for epoll");
-        int *doubts = realloc(epoll->doubts, count * sizeof *doubts);
-        if (doubts == NULL) qj_ac__fatal("out of memory for epoll");
-        epoll->doubts = doubts;
-        memset(table + epoll->table_count, 0, (count - epoll->table_count) * sizeof *table);
-        epoll->table = table;
-        epoll->table_count = count;
-    }
-    return &epoll->table[descriptor];
+/* Makes room for the state of a descriptor for which an operation is about to wait; false if there is no memory. */
+static bool reserve(struct epoll *epoll, int descriptor) {
+    if ((size_t)descriptor < epoll->table_count) return true;
+    size_t count = 2 * (size_t)descriptor + 64;
+    int *doubts = realloc(epoll->doubts, count * sizeof *doubts);
+    if (doubts == NULL) return false;
+    epoll->doubts = doubts;
+    struct descriptor_state *table = realloc(epoll->table, count * sizeof *table);
+    if (table == NULL) return false;
+    memset(table + epoll->table_count, 0, (count - epoll->table_count) * sizeof *table);
+    epoll->table = table;
+    epoll->table_count = count;
+    return true;
 }
+
+static struct descriptor_state *descriptor_state_of(struct epoll *epoll, int descriptor) { return &epoll->table[descriptor]; }
 
 static bool register_edges(struct epoll *epoll, int descriptor) {
     struct epoll_event event = {.events = EDGES, .data.fd = descriptor};
@@ -212,6 +218,7 @@ static void remove_waiter(struct epoll *epoll, struct io_operation *operation) {
 static ssize_t start_on_socket(struct epoll *epoll, struct io_operation *operation) {
     ssize_t result = try_socket(operation);
     if (result != -EAGAIN) return result;
+    if (!reserve(epoll, operation->descriptor)) return -ENOMEM;
     if (descriptor_state_of(epoll, operation->descriptor)->events == EDGES) {
         mark_doubtful(epoll, operation->descriptor);
     } else if (!register_edges(epoll, operation->descriptor)) {
@@ -223,6 +230,7 @@ static ssize_t start_on_socket(struct epoll *epoll, struct io_operation *operati
 
 /* Registers the descriptor level-triggered: -EAGAIN if the operation has to wait. */
 static ssize_t start_on_level(struct epoll *epoll, struct io_operation *operation) {
+    if (!reserve(epoll, operation->descriptor)) return -ENOMEM;
     add_waiter(epoll, operation);
     if (update(epoll, operation->descriptor)) return -EAGAIN;
     remove_waiter(epoll, operation);

@@ -14,6 +14,7 @@ struct qj_ac_task *qj_ac_ffi_current(void);
 void qj_ac_ffi_name(const char *name);
 size_t qj_ac_ffi_finish_bytes(void);
 int qj_ac_ffi_expired(const struct qj_ac_finish *block);
+int qj_ac_ffi_is_idle(void);
 void qj_ac_ffi_wake(struct qj_ac_task *task);
 void qj_ac_ffi_wait_remote(void);
 int qj_ac_ffi_wait_remote_x(void);
@@ -35,6 +36,12 @@ struct qj_ac_task *qj_ac_ffi_current(void) { return qj_ac_current(); }
 void qj_ac_ffi_name(const char *name) { qj_ac_name(name); }
 size_t qj_ac_ffi_finish_bytes(void) { return sizeof(struct qj_ac_finish); }
 int qj_ac_ffi_expired(const struct qj_ac_finish *block) { return qj_ac_expired(block); }
+
+/* Whether the thread has no task, and no open block. */
+int qj_ac_ffi_is_idle(void) {
+    const struct qj_ac_runtime *runtime = &qj_ac__thread;
+    return runtime->current == &qj_ac__no_task || (runtime->current == &runtime->root && runtime->root.finish == NULL);
+}
 
 void qj_ac_ffi_wake(struct qj_ac_task *task) { qj_ac__schedule_remote(task, QJ_AC_WAKE_RECHECK); }
 

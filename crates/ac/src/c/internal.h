@@ -30,8 +30,15 @@ extern __thread bool qj_ac__poller_starts;
 __attribute__((noreturn, cold)) void qj_ac__fatal_no_stack(const struct qj_ac_runtime *runtime);
 /* That reason: -EAGAIN, because of `max_stacks`, or -ENOMEM. */
 int qj_ac__no_stack_error(const struct qj_ac_runtime *runtime);
+/* Waits until a task has ended, when there is no stack. */
+void qj_ac__wait_for_stack(struct qj_ac_runtime *runtime);
 void qj_ac__stack_free(struct qj_ac_runtime *runtime, struct qj_ac_task *task);
 void qj_ac__pool_free(struct qj_ac_runtime *runtime);
+/* Whether free stacks are to be given back later. */
+bool qj_ac__stacks_to_release(const struct qj_ac_runtime *runtime);
+/* Gives back some of the stacks that no task has used for a while; `ticks` is the processor's counter. Returns the
+ * nanoseconds until it should be called again, UINT64_MAX if there is nothing to give back. */
+uint64_t qj_ac__trim_step(struct qj_ac_runtime *runtime, uint64_t ticks);
 /* Installs the report of stack overflows of this thread's tasks; to be removed before the pool is freed. */
 void qj_ac__overflow_handler_install(struct qj_ac_runtime *runtime);
 void qj_ac__overflow_handler_remove(struct qj_ac_runtime *runtime);
@@ -91,6 +98,9 @@ bool qj_ac__block_canceled(const struct qj_ac_finish *block);
 /* ---- id.c ---- */
 #define QJ_AC_NO_SLOTS 2u
 extern struct qj_ac_slot qj_ac__no_slots[QJ_AC_NO_SLOTS];
+/* Whether a task waits for a number; and the report that no number can be released any more. */
+bool qj_ac__id_waits(void);
+__attribute__((noreturn, cold)) void qj_ac__fatal_no_id(void);
 /* Gives the thread an empty table of numbers. */
 void qj_ac__ids_init(struct qj_ac_runtime *runtime);
 /* Frees the table of numbers, when the thread stops. */

@@ -36,21 +36,34 @@ static void after_fork_in_child(void) {
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 static void install_fork_handlers(void) { pthread_atfork(NULL, NULL, after_fork_in_child); }
 
-static struct qj_ac_io *io_of(struct qj_ac_runtime *runtime) {
-    if (runtime->io != NULL) return runtime->io;
-    pthread_once(&fork_once, install_fork_handlers);
-    struct qj_ac_io *io = calloc(1, sizeof *io);
-    if (io == NULL) qj_ac__fatal("out of memory for I/O");
-    io->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (io->wake < 0) qj_ac__fatal("no eventfd: %s", strerror(errno));
+/* Opens a back end; false, with `errno`, if there is no descriptor or no memory for it. */
+static bool open_backend(struct qj_ac_io *io) {
     const char *wanted = getenv("QJ_AC_IO");
     if (wanted != NULL && strcmp(wanted, "epoll") != 0 && strcmp(wanted, "io_uring") != 0) {
         qj_ac__fatal("QJ_AC_IO is `%s`; it may be `io_uring` or `epoll`", wanted);
     }
     if (wanted == NULL || strcmp(wanted, "io_uring") == 0) io->uring = qj_ac__uring_open(io->wake);
-    if (io->uring == NULL) {
-        if (wanted != NULL && strcmp(wanted, "io_uring") == 0) qj_ac__fatal("QJ_AC_IO: no io_uring: %s", strerror(errno));
-        io->epoll = qj_ac__epoll_open(io->wake);
+    if (io->uring != NULL) return true;
+    if (wanted != NULL && strcmp(wanted, "io_uring") == 0 && errno != ENOMEM && errno != EMFILE && errno != ENFILE) {
+        qj_ac__fatal("QJ_AC_IO: no io_uring: %s", strerror(errno));
+    }
+    if (wanted == NULL || strcmp(wanted, "epoll") == 0) io->epoll = qj_ac__epoll_open(io->wake);
+    return io->epoll != NULL;
+}
+
+/* The thread's I/O; null, with `errno`, if there is no descriptor or no memory for it. */
+static struct qj_ac_io *io_of(struct qj_ac_runtime *runtime) {
+    if (runtime->io != NULL) return runtime->io;
+    pthread_once(&fork_once, install_fork_handlers);
+    struct qj_ac_io *io = calloc(1, sizeof *io);
+    if (io == NULL) return NULL;
+    io->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (io->wake < 0 || !open_backend(io)) {
+        int error = errno;
+        if (io->wake >= 0) close(io->wake);
+        free(io);
+        errno = error;
+        return NULL;
     }
     faults = seed_of("QJ_AC_IO_FAULTS");
     cancels = seed_of("QJ_AC_IO_CANCELS");
@@ -61,7 +74,8 @@ static struct qj_ac_io *io_of(struct qj_ac_runtime *runtime) {
 
 const char *qj_ac_io_backend(void) {
     if (qj_ac__thread.current == &qj_ac__no_task) qj_ac_start();
-    return io_of(&qj_ac__thread)->uring != NULL ? "io_uring" : "epoll";
+    const struct qj_ac_io *io = io_of(&qj_ac__thread);
+    return io == NULL ? NULL : io->uring != NULL ? "io_uring" : "epoll";
 }
 
 bool qj_ac__io_pending(const struct qj_ac_runtime *runtime) { return runtime->io != NULL && runtime->io->pending != 0; }
@@ -156,13 +170,14 @@ static bool is_recorded(const struct io_operation *operation) {
     return operation->descriptor >= 0 && operation->descriptor <= DESCRIPTORS_MAX;
 }
 
-static void record_call(struct qj_ac_io *io, struct io_operation *operation) {
-    if (!is_recorded(operation)) return;
+/* False if there is no memory for it. */
+static bool record_call(struct qj_ac_io *io, struct io_operation *operation) {
+    if (!is_recorded(operation)) return true;
     size_t index = (size_t)operation->descriptor;
     if (index >= io->calls_count) {
         size_t count = 2 * index + 64;
         struct io_operation **calls = realloc(io->calls, count * sizeof *calls);
-        if (calls == NULL) qj_ac__fatal("out of memory for I/O");
+        if (calls == NULL) return false;
         memset(calls + io->calls_count, 0, (count - io->calls_count) * sizeof *calls);
         io->calls = calls;
         io->calls_count = count;
@@ -172,6 +187,7 @@ static void record_call(struct qj_ac_io *io, struct io_operation *operation) {
     operation->same_next = next;
     if (next != NULL) next->same_prev = operation;
     io->calls[index] = operation;
+    return true;
 }
 
 static void remove_call(const struct io_operation *operation) {
@@ -197,14 +213,18 @@ static ssize_t perform(struct io_operation *operation) {
     if (runtime->current == &qj_ac__no_task) qj_ac_start();
     qj_ac__check_stack(runtime);
     struct qj_ac_io *io = io_of(runtime);
+    if (QJ_AC_UNLIKELY(io == NULL)) return -errno;
     struct qj_ac_cancel_item item;
     operation->task = runtime->current;
     operation->io = io;
     operation->done = operation->canceled = operation->closed = false;
     if (QJ_AC_UNLIKELY(cancels != 0)) cancel_at_random(operation);
     if (qj_ac_cancel_item_add(&item, cancel, operation) != 0) return QJ_AC_CANCELED;
+    if (QJ_AC_UNLIKELY(!record_call(io, operation))) {
+        qj_ac_cancel_item_remove(&item);
+        return -ENOMEM;
+    }
     io->pending++;
-    record_call(io, operation);
     if (io->uring != NULL) {
         qj_ac__uring_start(io->uring, operation);
     } else {

@@ -37,6 +37,7 @@ struct qj_ac_io {
 };
 
 /* ---- uring.c ---- */
+/* Null, with `errno`, if it cannot be opened. */
 struct uring *qj_ac__uring_open(int wake);
 void qj_ac__uring_close(struct uring *uring);
 /* Hands the operation to the kernel; it completes in `qj_ac__uring_poll`. */
@@ -47,6 +48,7 @@ void qj_ac__uring_submit(struct qj_ac_io *io);
 void qj_ac__uring_poll(struct qj_ac_io *io, uint64_t timeout_ns);
 
 /* ---- epoll.c ---- */
+/* Null, with `errno`, if it cannot be opened. */
 struct epoll *qj_ac__epoll_open(int wake);
 void qj_ac__epoll_close(struct epoll *epoll);
 void qj_ac__epoll_start(struct qj_ac_io *io, struct io_operation *operation);

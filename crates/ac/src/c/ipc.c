@@ -118,6 +118,7 @@ void qj_ac__receive_all(struct qj_ac_channel *channel) {
             if (result != QJ_RING_NOT_READY) mark_broken(channel);
             break;
         }
+        show_received(channel, channel->in.position);
         struct qj_ac_task *task = deliver(channel, slot);
         qj_ring_sc_pass(&channel->in);
         qj_ring_sc_give_back(&channel->in, 1);
@@ -189,12 +190,16 @@ QJ_AC_INLINE void receive_and_run(struct qj_ac_channel *channel) {
     channel->in.position = position;
     /* If its slot were released only after the reply, a successor of this process would receive the request again. */
     if (channel->inbox_count != 0) release_slots(channel);
+    bool instrumented = qj_ac__is_instrumented(runtime);
+    if (QJ_AC_UNLIKELY(instrumented)) {
+        for (uint64_t shown = in.position; shown != position; shown++) show_received(channel, shown);
+    }
     if (first == NULL) return;
     last->next = self;
     self->prev = last;
     self->next = rest;
     rest->prev = self;
-    if (QJ_AC_UNLIKELY(qj_ac__is_instrumented(runtime))) {
+    if (QJ_AC_UNLIKELY(instrumented)) {
         qj_ac__switch_to(runtime, first);
         return;
     }
@@ -219,6 +224,7 @@ int qj_ac__poll_once(struct qj_ac_channel *channel, struct qj_ac_message *reques
                 *cookie = (uint32_t)(head >> 32);
                 qj_ring_sc_pass(&channel->in);
                 qj_ring_sc_give_back(&channel->in, 1);
+                show_received(channel, channel->in.position - 1);
                 return 0;
             }
             receive_and_run(channel);
@@ -527,8 +533,12 @@ static __attribute__((noinline)) int prepare_send_slow(struct qj_ac_channel *cha
             place = FIRST;
         }
         int result = wait_for_room(channel);
+        if (result != 0) return result;
         /* Other tasks may have run meanwhile, and taken the last record. */
-        if (result != 0 || channel->free_call != UINT32_MAX) return result;
+        if (channel->free_call != UINT32_MAX) {
+            show_sent(channel, channel->out.position);
+            return 0;
+        }
     }
 }
 
@@ -538,7 +548,7 @@ QJ_AC_INLINE int send(struct qj_ac_channel *channel, const struct qj_ac_message 
                       struct qj_ac_task *task, struct qj_ac_call_record **sent) {
     struct qj_ring_end out = channel->out;
     if (QJ_AC_UNLIKELY(!has_free_slot(&out) || channel->dead || channel->free_call == UINT32_MAX ||
-                       qj_ac__thread.canceled_blocks != 0)) {
+                       channel->edges != NULL || qj_ac__thread.canceled_blocks != 0)) {
         int result = prepare_send_slow(channel);
         if (result != 0) return result;
         out = channel->out;
@@ -633,10 +643,11 @@ int qj_ac_call(struct qj_ac_channel *channel, const struct qj_ac_message *reques
 
 int qj_ac_reply(struct qj_ac_channel *channel, uint32_t cookie, const struct qj_ac_message *response) {
     struct qj_ring_end out = channel->out;
-    if (QJ_AC_UNLIKELY(!has_free_slot(&out) || channel->dead)) {
+    if (QJ_AC_UNLIKELY(!has_free_slot(&out) || channel->dead || channel->edges != NULL)) {
         if (channel->dead && qj_ac_channel_alive(channel) != 1) return -EPIPE;
         int result = wait_for_room(channel);
         if (result != 0) return result;
+        show_sent(channel, channel->out.position);
         out = channel->out;
     }
     write_message(channel, &out, (uint64_t)cookie << 32 | RESPONSE, response);

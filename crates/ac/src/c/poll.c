@@ -44,6 +44,8 @@ static void sleep_until_something(struct qj_ac_runtime *runtime) {
         if (runtime->timers->when_ns <= now) return;
         timeout_ns = runtime->timers->when_ns - now;
     }
+    uint64_t trim_ns = qj_ac__trim_step(runtime, runtime->polled_ticks);
+    if (timeout_ns > trim_ns) timeout_ns = trim_ns;
     /* Pairs with the exchange in `qj_ac__schedule_remote`: either the waker sees that we sleep, or we see its task. */
     __atomic_store_n(&runtime->doorbell, QJ_AC_SLEEPING, __ATOMIC_SEQ_CST);
     if (qj_ac__remote_drain(runtime)) {
@@ -101,6 +103,7 @@ static void poller(void *argument) {
         /* The tasks that it has woken, or whose block it has cancelled, run only if the others let them, which may hand
          * the processor to each other: so it looks once more before it rests. */
         woke |= advance_woken(runtime, first, last);
+        qj_ac__trim_step(runtime, ticks);
         if (!woke && !clocked(runtime)) runtime->slow &= ~(uintptr_t)QJ_AC_SLOW_CLOCK;
         if (!woke && !pending(runtime)) {
             parked = true;
@@ -128,15 +131,23 @@ void qj_ac__poller_to_front(struct qj_ac_runtime *runtime, struct qj_ac_task *ne
     qj_ac__push_front(runtime, poller);
 }
 
-void qj_ac__poller_wanted(struct qj_ac_runtime *runtime) {
-    if (runtime->poller == NULL) {
-        struct qj_ac_task *task = runtime->current;
+/* If there is no memory for its stack, the task waits until another one has ended, which may have started it. */
+static void start_poller(struct qj_ac_runtime *runtime) {
+    struct qj_ac_task *task = runtime->current;
+    while (runtime->poller == NULL) {
         struct qj_ac_finish *around = task->finish;
         task->finish = &home;
         qj_ac__poller_starts = true;
-        qj_ac_async(poller, runtime);
+        int result = qj_ac_try_async(poller, runtime);
         qj_ac__poller_starts = false;
         task->finish = around;
+        if (result != 0) qj_ac__wait_for_stack(runtime);
+    }
+}
+
+void qj_ac__poller_wanted(struct qj_ac_runtime *runtime) {
+    if (runtime->poller == NULL) {
+        start_poller(runtime);
     } else if (parked && runtime->poller->prev == NULL) {
         qj_ac_schedule_back(runtime->poller);
     }

@@ -1,5 +1,5 @@
-/* The pool of stacks: allocated in chunks, with guard pages and cache colouring, reused last in, first out; the report
- * of stack overflows; the check for shadow stacks.
+/* The pool of stacks: allocated in chunks, with guard pages and cache colouring, reused last in, first out, given back
+ * when they have been free for some time; the report of stack overflows; the check for shadow stacks.
  *
  * A chunk is one mapping of many stacks. Guards are installed in the page tables (MADV_GUARD_INSTALL, Linux 6.13),
  * without a mapping of their own. On older kernels each guard is a mapping, and vm.max_map_count limits the number of
@@ -9,7 +9,6 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,18 +36,50 @@ struct chunk {
     size_t bytes;
 };
 
-/* One per thread; grows by chunks and shrinks only when the thread stops. */
+/* Why there is no stack. */
+enum no_stack_cause { NO_STACK_LIMIT, NO_STACK_MEMORY, NO_STACK_MAPPINGS, NO_STACK_GUARD };
+
+/* One per thread. The address space grows by chunks and is freed when the thread stops; the memory of stacks that are
+ * not used is given back earlier.
+ *
+ *     runtime->spare   free, in the order of use: the fast path knows only these
+ *     cold             free, and not among the first `keep_stacks`, since the current interval began; with
+ *                      instrumentation enabled, all free stacks
+ *     old              free during a whole interval: their memory is given back in steps
+ *     released         given back: without memory and without a task
+ *     fresh            never used
+ *
+ * As stacks are reused last in, first out, what is still in `cold` at the end of an interval is below the low watermark
+ * of free stacks in it (the working set of Bonwick and Adams, "Magazines and Vmem", 2001, 3.6, without a counter in the
+ * fast path). */
 struct qj_ac_pool {
     struct chunk *chunks;
     char *fresh, *fresh_end;   /* stacks of the newest chunk that were never used */
     size_t stack_bytes;        /* of one slot, guard included */
     size_t stacks_next;        /* in the next chunk */
+    size_t count;              /* of stacks with a task, free or not */
     bool guard_by_mapping;     /* the kernel has no page-table guards, or QJ_AC_GUARD selects mappings */
-    struct qj_ac_task *cold;   /* free stacks while instrumentation is enabled: the fast path must not see them */
+    struct qj_ac_task *cold, *old;
+    size_t cold_count, old_count;
+    char **released;           /* lowest bytes of the slots, guard included */
+    size_t released_count, released_room;
+    uint64_t step_ticks;       /* of the last step, by the processor's counter */
+    unsigned steps;
     void *signal_stack;
-    int no_stack_error;
-    char no_stack_reason[256];
+    enum no_stack_cause no_stack_cause;
+    int no_stack_errno;
 };
+static __thread struct qj_ac_pool pool_of_thread;
+
+/* Of the free stacks that are kept, what lies below their first bytes is given back too: most tasks use no more. */
+#define KEPT_BYTES ((size_t)16384)
+#define KEEP_STACKS_DEFAULT 64
+/* An interval has so many steps, of some milliseconds each; a step gives back so many stacks at most, so that it takes
+ * less than the poller may be late. */
+#define STEPS_PER_INTERVAL 100
+#define STACKS_PER_STEP 64
+#define TICKS_PER_STEP (100 * (uint64_t)QJ_AC__TICKS_PER_POLL)
+#define STEP_NS 10000000u
 
 static struct qj_ac_options settings;
 
@@ -81,8 +112,8 @@ static size_t stack_bytes(void) {
 
 static struct qj_ac_pool *pool_of(struct qj_ac_runtime *runtime) {
     if (runtime->pool == NULL) {
-        struct qj_ac_pool *pool = calloc(1, sizeof *pool);
-        if (pool == NULL) qj_ac__fatal("out of memory for the pool of stacks");
+        struct qj_ac_pool *pool = &pool_of_thread;
+        memset(pool, 0, sizeof *pool);
         pool->stack_bytes = stack_bytes();
         pool->stacks_next = STACKS_FIRST;
         const char *text = getenv("QJ_AC_GUARD");
@@ -102,51 +133,56 @@ static unsigned long limit_of_mappings(void) {
     return limit;
 }
 
-/* Stores why there is no stack. */
-__attribute__((format(printf, 3, 4))) static void no_stack(struct qj_ac_pool *pool, int error, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(pool->no_stack_reason, sizeof pool->no_stack_reason, format, arguments);
-    va_end(arguments);
-    pool->no_stack_error = error;
+static void no_stack(struct qj_ac_pool *pool, enum no_stack_cause cause) {
+    pool->no_stack_cause = cause;
+    pool->no_stack_errno = errno;
 }
 
-void qj_ac__fatal_no_stack(const struct qj_ac_runtime *runtime) { qj_ac__fatal("%s", runtime->pool->no_stack_reason); }
+void qj_ac__fatal_no_stack(const struct qj_ac_runtime *runtime) {
+    const struct qj_ac_pool *pool = runtime->pool;
+    unsigned long long number = pool->count + 1;
+    const char *reason = strerror(pool->no_stack_errno);
+    switch (pool->no_stack_cause) {
+    case NO_STACK_LIMIT:
+        qj_ac__fatal("out of stacks: %zu tasks wait, and `max_stacks` allows no more", settings.max_stacks);
+    case NO_STACK_MEMORY:
+        qj_ac__fatal("out of memory: no stack for another task, %zu are in use: %s", pool->count, reason);
+    case NO_STACK_MAPPINGS:
+        qj_ac__fatal("cannot guard stack %llu: this kernel allows %lu mappings, and a guarded stack takes two; raise it: "
+                     "sysctl -w vm.max_map_count=%llu",
+                     number, limit_of_mappings(), 4 * number + 65536);
+    case NO_STACK_GUARD:
+        break;
+    }
+    qj_ac__fatal("cannot guard stack %llu: %s", number, reason);
+}
 
-int qj_ac__no_stack_error(const struct qj_ac_runtime *runtime) { return runtime->pool->no_stack_error; }
+int qj_ac__no_stack_error(const struct qj_ac_runtime *runtime) {
+    return runtime->pool->no_stack_cause == NO_STACK_LIMIT ? -EAGAIN : -ENOMEM;
+}
 
 /* Returns whether it could. */
-static bool guard(struct qj_ac_runtime *runtime, char *page) {
-    unsigned long long number = runtime->statistics.stacks + 1;
-    if (!runtime->pool->guard_by_mapping) {
+static bool guard(struct qj_ac_pool *pool, char *page) {
+    if (!pool->guard_by_mapping) {
         if (madvise(page, GUARD_BYTES, MADV_GUARD_INSTALL) == 0) return true;
-        if (errno == EINVAL) {
-            runtime->pool->guard_by_mapping = true;
-        } else {
-            no_stack(runtime->pool, -ENOMEM, "cannot guard stack %llu: %s", number, strerror(errno));
+        if (errno != EINVAL) {
+            no_stack(pool, NO_STACK_GUARD);
             return false;
         }
+        pool->guard_by_mapping = true;
     }
     if (mprotect(page, GUARD_BYTES, PROT_NONE) == 0) return true;
-    if (errno == ENOMEM) {
-        no_stack(runtime->pool, -ENOMEM,
-                 "cannot guard stack %llu: this kernel allows %lu mappings, and a guarded stack takes two; raise it: "
-                 "sysctl -w vm.max_map_count=%llu",
-                 number, limit_of_mappings(), 4 * number + 65536);
-    } else {
-        no_stack(runtime->pool, -ENOMEM, "cannot guard stack %llu: %s", number, strerror(errno));
-    }
+    no_stack(pool, errno == ENOMEM ? NO_STACK_MAPPINGS : NO_STACK_GUARD);
     return false;
 }
 
 /* Returns whether there is memory for it. */
-static bool new_chunk(struct qj_ac_runtime *runtime, struct qj_ac_pool *pool) {
+static bool new_chunk(struct qj_ac_pool *pool) {
     size_t bytes = pool->stacks_next * pool->stack_bytes;
     char *low = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     struct chunk *chunk = malloc(sizeof *chunk);
     if (low == MAP_FAILED || chunk == NULL) {
-        no_stack(pool, -ENOMEM, "out of memory: no stack for another task, %llu are in use: %s",
-                 (unsigned long long)runtime->statistics.stacks, strerror(errno));
+        no_stack(pool, NO_STACK_MEMORY);
         if (low != MAP_FAILED) munmap(low, bytes);
         free(chunk);
         return false;
@@ -161,30 +197,54 @@ static bool new_chunk(struct qj_ac_runtime *runtime, struct qj_ac_pool *pool) {
     return true;
 }
 
+/* Takes the first of a list of free stacks that the fast path does not see; and, so that the next tasks need not come
+ * here, moves some of the others to those that it does see. */
+#define STACKS_AT_ONCE 16
+static struct qj_ac_task *take_free(struct qj_ac_runtime *runtime, struct qj_ac_task **list, size_t *count) {
+    struct qj_ac_task *task = *list;
+    *list = task->next;
+    task->flags &= ~QJ_AC_TASK_POOLED;
+    --*count;
+    if (qj_ac__is_instrumented(runtime)) return task;
+    for (int i = 1; i < STACKS_AT_ONCE && *list != NULL; i++) {
+        struct qj_ac_task *next = *list;
+        *list = next->next;
+        next->flags &= ~QJ_AC_TASK_POOLED;
+        --*count;
+        qj_ac__to_pool(runtime, next);
+    }
+    return task;
+}
+
 struct qj_ac_task *qj_ac__stack_allocate(struct qj_ac_runtime *runtime) {
     struct qj_ac_pool *pool = pool_of(runtime);
-    struct qj_ac_task *task = pool->cold;
-    if (task != NULL) {
-        pool->cold = task->next;
-        return task;
-    }
+    if (pool->cold != NULL) return take_free(runtime, &pool->cold, &pool->cold_count);
+    if (pool->old != NULL) return take_free(runtime, &pool->old, &pool->old_count);
     size_t limit = settings.max_stacks + (runtime->poller != NULL);
-    if (settings.max_stacks != 0 && !qj_ac__poller_starts && runtime->statistics.stacks >= limit) {
-        no_stack(pool, -EAGAIN, "out of stacks: %zu tasks wait, and `max_stacks` allows no more", settings.max_stacks);
+    if (settings.max_stacks != 0 && !qj_ac__poller_starts && pool->count >= limit) {
+        no_stack(pool, NO_STACK_LIMIT);
         return NULL;
     }
-    if (pool->fresh == pool->fresh_end && !new_chunk(runtime, pool)) return NULL;
-    char *low = pool->fresh;
-    if (!guard(runtime, low)) return NULL;
-    pool->fresh += pool->stack_bytes;
+    char *low;
+    if (pool->released_count > 0) {
+        low = pool->released[--pool->released_count];
+    } else {
+        if (pool->fresh == pool->fresh_end && !new_chunk(pool)) return NULL;
+        low = pool->fresh;
+        if (!guard(pool, low)) return NULL;
+        pool->fresh += pool->stack_bytes;
+    }
+    pool->count++;
     uint64_t number = ++runtime->statistics.stacks;
     /* Cache colouring: if all tops had the same offset, all tasks would compete for the same few cache sets. */
     char *high = low + pool->stack_bytes - 64 * (number % 16);
-    task = (struct qj_ac_task *)(high - sizeof *task);
+    struct qj_ac_task *task = (struct qj_ac_task *)(high - sizeof *task);
     task->runtime = runtime;
     task->stack_low = low + GUARD_BYTES;
     task->number = (uint32_t)number;
+    task->all_prev = NULL;
     task->all_next = runtime->all;
+    if (runtime->all != NULL) runtime->all->all_prev = task;
     runtime->all = task;
     qj_ac__instrument_stack(runtime, task);
     return task;
@@ -195,9 +255,130 @@ void qj_ac__stack_free(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
         task->flags |= QJ_AC_TASK_POOLED;
         task->next = runtime->pool->cold;
         runtime->pool->cold = task;
+        runtime->pool->cold_count++;
     } else {
         qj_ac__to_pool(runtime, task);
     }
+}
+
+/* ---- giving back ---- */
+
+/* Whether the memory of a free stack was given back. Its address space is kept: a pointer to its task, which has ended,
+ * may still be used, and reads zeros. */
+static bool release(struct qj_ac_runtime *runtime, struct qj_ac_pool *pool, struct qj_ac_task *task) {
+    if (pool->released_count == pool->released_room) {
+        size_t room = 2 * pool->released_room + 64;
+        char **released = realloc(pool->released, room * sizeof *released);
+        if (released == NULL) return false;
+        pool->released = released;
+        pool->released_room = room;
+    }
+    if (task->all_next != NULL) task->all_next->all_prev = task->all_prev;
+    if (task->all_prev != NULL) {
+        task->all_prev->all_next = task->all_next;
+    } else {
+        runtime->all = task->all_next;
+    }
+    qj_ac__instrument_unstack(runtime, task);
+    char *low = task->stack_low - GUARD_BYTES;
+    madvise(task->stack_low, pool->stack_bytes - GUARD_BYTES, MADV_DONTNEED);
+    pool->released[pool->released_count++] = low;
+    pool->count--;
+    return true;
+}
+
+/* Gives back at most `most` stacks of a list; returns how many. */
+static size_t release_some(struct qj_ac_runtime *runtime, struct qj_ac_task **list, size_t *count, size_t most) {
+    struct qj_ac_pool *pool = runtime->pool;
+    size_t done = 0;
+    while (*list != NULL && done < most) {
+        struct qj_ac_task *task = *list, *next = task->next;
+        if (!release(runtime, pool, task)) break;
+        *list = next;
+        --*count;
+        done++;
+    }
+    return done;
+}
+
+static size_t keep_stacks(void) { return settings.keep_stacks != 0 ? settings.keep_stacks : KEEP_STACKS_DEFAULT; }
+
+/* The free stacks behind the first `keep`, cut off; and how many. */
+static struct qj_ac_task *cut_free(struct qj_ac_runtime *runtime, struct qj_ac_pool *pool, size_t keep, size_t *count) {
+    bool instrumented = qj_ac__is_instrumented(runtime);
+    struct qj_ac_task **link = instrumented ? &pool->cold : &runtime->spare;
+    /* The running task may still be the first of the pool. */
+    if (*link == runtime->current) link = &runtime->current->next;
+    size_t kept = 0;
+    for (; *link != NULL && kept < keep; kept++) {
+        struct qj_ac_task *task = *link;
+        char *rest = (char *)task + sizeof *task - KEPT_BYTES;
+        rest -= (uintptr_t)rest % PAGE_BYTES;
+        if (rest > task->stack_low) madvise(task->stack_low, (size_t)(rest - task->stack_low), MADV_DONTNEED);
+        link = &task->next;
+    }
+    struct qj_ac_task *others = *link;
+    *link = NULL;
+    *count = 0;
+    for (struct qj_ac_task *task = others; task != NULL; task = task->next) {
+        task->flags |= QJ_AC_TASK_POOLED;
+        ++*count;
+    }
+    if (instrumented) pool->cold_count = kept;
+    return others;
+}
+
+/* Another thread that is about to wake a task may touch one that has ended meanwhile; and a task that waits for a stack
+ * needs those that are free. */
+static bool may_release(const struct qj_ac_runtime *runtime) {
+    /* Both pair with the releases in `qj_ac__schedule_remote`: of the list, and of the count behind it. */
+    return !(runtime->slow & QJ_AC_SLOW_ROOM) && __atomic_load_n(&runtime->wakers, __ATOMIC_ACQUIRE) == 0 &&
+           __atomic_load_n(&runtime->remote, __ATOMIC_ACQUIRE) == NULL;
+}
+
+size_t qj_ac_trim(size_t keep) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    struct qj_ac_pool *pool = runtime->pool;
+    if (runtime->current == &qj_ac__no_task || pool == NULL) return 0;
+    qj_ac__remote_drain(runtime);
+    if (!may_release(runtime)) return 0;
+    size_t count, given_back;
+    struct qj_ac_task *others = cut_free(runtime, pool, keep, &count);
+    given_back = release_some(runtime, &others, &count, SIZE_MAX);
+    given_back += release_some(runtime, &pool->old, &pool->old_count, SIZE_MAX);
+    if (!qj_ac__is_instrumented(runtime)) {
+        given_back += release_some(runtime, &pool->cold, &pool->cold_count, SIZE_MAX);
+    }
+    /* Left over only if there was no memory to record them. */
+    while (others != NULL) {
+        struct qj_ac_task *next = others->next;
+        others->flags &= ~QJ_AC_TASK_POOLED;
+        qj_ac__stack_free(runtime, others);
+        others = next;
+    }
+    return given_back;
+}
+
+bool qj_ac__stacks_to_release(const struct qj_ac_runtime *runtime) {
+    const struct qj_ac_pool *pool = runtime->pool;
+    if (pool == NULL || qj_ac__is_instrumented(runtime) || settings.keep_stacks == SIZE_MAX) return false;
+    if (pool->cold != NULL || pool->old != NULL) return true;
+    size_t used = (size_t)(runtime->statistics.started - runtime->statistics.ended);
+    return pool->count > used && pool->count - used > keep_stacks() + 1;
+}
+
+uint64_t qj_ac__trim_step(struct qj_ac_runtime *runtime, uint64_t ticks) {
+    struct qj_ac_pool *pool = runtime->pool;
+    if (!qj_ac__stacks_to_release(runtime)) return UINT64_MAX;
+    if (ticks - pool->step_ticks < TICKS_PER_STEP || !may_release(runtime)) return STEP_NS;
+    pool->step_ticks = ticks;
+    release_some(runtime, &pool->old, &pool->old_count, STACKS_PER_STEP);
+    if (++pool->steps % STEPS_PER_INTERVAL == 0 && pool->old == NULL) {
+        pool->old = pool->cold;
+        pool->old_count = pool->cold_count;
+        pool->cold = cut_free(runtime, pool, keep_stacks(), &pool->cold_count);
+    }
+    return STEP_NS;
 }
 
 bool qj_ac__on_task_stack(const struct qj_ac_runtime *runtime, const void *address) {
@@ -220,7 +401,7 @@ void qj_ac__pool_free(struct qj_ac_runtime *runtime) {
         free(chunk);
     }
     if (pool->signal_stack != NULL) munmap(pool->signal_stack, SIGNAL_STACK_BYTES);
-    free(pool);
+    free(pool->released);
     runtime->pool = NULL;
     runtime->all = NULL;
     runtime->spare = NULL;
@@ -283,10 +464,12 @@ void qj_ac__overflow_handler_install(struct qj_ac_runtime *runtime) {
     if (sigaltstack(NULL, &old) == 0 && (old.ss_flags & SS_DISABLE)) {
         void *memory =
             mmap(NULL, SIGNAL_STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (memory == MAP_FAILED) qj_ac__fatal("out of memory for the stack that reports overflows");
-        stack_t stack = {.ss_sp = memory, .ss_flags = 0, .ss_size = SIGNAL_STACK_BYTES};
-        sigaltstack(&stack, NULL);
-        pool->signal_stack = memory;
+        /* Without it an overflow ends the process by the signal, without the report. */
+        if (memory != MAP_FAILED) {
+            stack_t stack = {.ss_sp = memory, .ss_flags = 0, .ss_size = SIGNAL_STACK_BYTES};
+            sigaltstack(&stack, NULL);
+            pool->signal_stack = memory;
+        }
     }
     pthread_once(&handler_once, install_handler);
 }

@@ -73,7 +73,11 @@ struct uring *qj_ac__uring_open(int wake) {
     int ring = setup(&parameters, &recent);
     if (ring < 0) return NULL;
     struct uring *uring = calloc(1, sizeof *uring);
-    if (uring == NULL) qj_ac__fatal("out of memory for io_uring");
+    if (uring == NULL) {
+        close(ring);
+        errno = ENOMEM;
+        return NULL;
+    }
     size_t sq_bytes = parameters.sq_off.array + parameters.sq_entries * sizeof(unsigned);
     size_t cq_bytes = parameters.cq_off.cqes + parameters.cq_entries * sizeof(struct io_uring_cqe);
     uring->memory_bytes = sq_bytes > cq_bytes ? sq_bytes : cq_bytes;
@@ -170,7 +174,11 @@ static uint8_t *socket_state_of(struct uring *uring, int descriptor) {
     if (index >= uring->found_count) {
         size_t count = 2 * index + 64;
         uint8_t *found = realloc(uring->found, count);
-        if (found == NULL) qj_ac__fatal("out of memory for io_uring");
+        if (found == NULL) {
+            static __thread uint8_t not_recorded;
+            not_recorded = UNKNOWN;
+            return &not_recorded;
+        }
         memset(found + uring->found_count, UNKNOWN, count - uring->found_count);
         uring->found = found;
         uring->found_count = count;

@@ -1,6 +1,6 @@
 /* One of the library's requests for memory or a descriptor fails: the argument 2-th, or none. What argument 1 names
- * must then say what is missing and stop the process, or return the documented error and work when it is asked again;
- * in the end everything has been given back. Linked with --wrap for each of the functions below. */
+ * must then wait, return the documented error and work when it is asked again, or do without; in the end everything has
+ * been given back. Linked with --wrap for each of the functions below. */
 #include <quaject/ac.h>
 #include <quaject/ac/io.h>
 #include <quaject/ac/ipc.h>
@@ -93,7 +93,7 @@ static void channel(void) {
         for (uintptr_t i = 0; i < 40; i++) {
             struct qj_ac_message message;
             uint32_t cookie;
-            qj_ac_async(calls, (void *)i);
+            AGAIN(qj_ac_try_async(calls, (void *)i));
             if (qj_ac_poll_recv(&server, &message, &cookie) != 0) wrong("a request");
             message.words[0]++;
             if (qj_ac_reply(&server, cookie, &message) != 0) wrong("a reply");
@@ -112,7 +112,7 @@ static int ends[4][2], heard;
 static void reads(void *a) {
     int *pair = a;
     char text[8] = "";
-    if (qj_ac_read(pair[0], text, sizeof text) != 3 || memcmp(text, "abc", 3) != 0) wrong("a read");
+    if (AGAIN(qj_ac_read(pair[0], text, sizeof text)) != 3 || memcmp(text, "abc", 3) != 0) wrong("a read");
     heard++;
 }
 static void io(void) {
@@ -124,11 +124,9 @@ static void io(void) {
         ends[i][0] = far;
     }
     DO_FINISH({
-        for (int i = 0; i < 4; i++) qj_ac_async(reads, ends[i]);
+        for (int i = 0; i < 4; i++) AGAIN(qj_ac_try_async(reads, ends[i]));
         qj_ac_yield();
-        for (int i = 0; i < 4; i++) {
-            if (qj_ac_write_all(ends[i][1], "abc", 3) != 0) wrong("a write");
-        }
+        for (int i = 0; i < 4; i++) AGAIN(qj_ac_write_all(ends[i][1], "abc", 3));
     });
     if (heard != 4) wrong("a read that did not end");
     for (int i = 0; i < 4; i++) close(ends[i][0]), close(ends[i][1]);
@@ -145,8 +143,9 @@ static void numbers(void) {
     uint32_t all[40];
     DO_FINISH({
         for (int i = 0; i < 40; i++) {
-            all[i] = qj_ac_id_create();
-            qj_ac_async(saves, &all[i]);
+            all[i] = qj_ac_try_id_create();
+            if (all[i] == 0 && (refused++ != 0 || (all[i] = qj_ac_try_id_create()) == 0)) wrong("no number");
+            AGAIN(qj_ac_try_async(saves, &all[i]));
         }
         for (int i = 40; i-- > 0;) {
             if (qj_ac_yield_to_id(all[i]) != 0 || qj_ac_id_remove(all[i]) != 0) wrong("a number");

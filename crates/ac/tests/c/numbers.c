@@ -24,6 +24,29 @@ static void find_nothing(void) {
     }
 }
 
+/* Tasks that want a number get one, in their order, as soon as others are removed. */
+static uint32_t got[3];
+static int waiting;
+static void wants(void *index) {
+    waiting++;
+    got[(uintptr_t)index] = qj_ac_id_create();
+    waiting--;
+}
+static void wait_for_room(const uint32_t *all) {
+    CHECK(qj_ac_try_id_create() == 0);
+    DO_FINISH({
+        for (uintptr_t i = 0; i < 3; i++) qj_ac_async(wants, (void *)i);
+        qj_ac_yield();
+        CHECK(waiting == 3);
+        for (int i = 0; i < 3; i++) {
+            CHECK(qj_ac_id_remove(all[i]) == 0);
+            qj_ac_yield();
+            CHECK(waiting == 2 - i && got[i] != 0 && got[i] != all[i]);
+        }
+    });
+    CHECK(qj_ac_try_id_create() == 0);
+}
+
 int main(void) {
     static uint32_t all[ALL];
     find_nothing();
@@ -45,6 +68,7 @@ int main(void) {
         CHECK(qj_ac_id_task(number) == NULL && qj_ac_id_remove(number) == -EINVAL);
         number = next;
     }
+    wait_for_room(all);
     qj_ac_stop();
     find_nothing();
     printf("all numbers are numbers\n");

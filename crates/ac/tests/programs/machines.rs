@@ -79,6 +79,9 @@ fn sanitizers_follow_the_switches() {
             let cpp = if compiler == "gcc" { "g++" } else { "clang++" };
             let flags = ["-O1", "-std=c++17", sanitizer, "-fno-sanitize-recover=all", NO_NULL];
             Program::new(cpp, "handlers").flags(&flags).check();
+            if sanitizer.contains("address") {
+                Program::new(cpp, "guard").flags(&flags).check();
+            }
         }
     }
 }
@@ -132,6 +135,46 @@ fn gdb_lists_the_tasks() {
         for line in expected {
             assert!(text.contains(line), "{compiler} {trace}: gdb does not print {line:?}:\n{text}{errors}");
         }
+    }
+}
+
+/// A block of FINISH_BEGIN is no argument of a macro: a debugger stops at each of its lines, in order.
+#[test]
+fn gdb_steps_through_a_block_line_by_line() {
+    if quick_run("a program under gdb") || tool(&["gdb"]).is_none() {
+        return;
+    }
+    let commands = std::iter::once("break body").chain(["run"]).chain(["next"; 12]);
+    let mut runner = vec!["gdb", "-batch", "-nx"];
+    runner.extend(commands.flat_map(|command| ["-ex", command]));
+    for compiler in ["gcc", "clang"] {
+        let program = Program::new(compiler, "stepped").flags(&["-O0"]).under(&runner);
+        let Some(output) = program.output(&[]) else { continue };
+        let text = String::from_utf8_lossy(&output.stdout);
+        let mut seen: Vec<u32> = Vec::new();
+        for mark in text.split("/* step ").skip(1) {
+            let step = mark.split(' ').next().and_then(|number| number.parse().ok()).expect("`/* step N */`");
+            // The clean-up at the end belongs to the line of the beginning.
+            if !seen.contains(&step) {
+                seen.push(step);
+            }
+        }
+        assert_eq!(seen, (1..=11).collect::<Vec<_>>(), "{compiler}: {text}");
+    }
+}
+
+/// What orders threads are the messages between them, which ThreadSanitizer is shown; and a race is still reported.
+#[test]
+fn messages_order_threads_for_thread_sanitizer() {
+    if quick_run("programs under ThreadSanitizer") {
+        return;
+    }
+    for compiler in ["gcc", "clang"] {
+        let program = Program::new(compiler, "edges_channel").flags(&["-O1", "-fsanitize=thread"]);
+        program.check();
+        let Some(output) = program.output(&["races"]) else { continue };
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(text.contains("WARNING: ThreadSanitizer: data race"), "{compiler}: {text}");
     }
 }
 

@@ -78,6 +78,7 @@ fn cpp_tasks_and_exceptions() {
         for level in Effort::wanted().pick(&LEVELS[1..], LEVELS, LEVELS) {
             Program::new(compiler, "exceptions").flags(&[level, "-std=c++17"]).check();
             Program::new(compiler, "handlers").flags(&[level, "-std=c++17"]).check();
+            Program::new(compiler, "guard").flags(&[level, "-std=c++17"]).check();
         }
     }
 }
@@ -291,6 +292,12 @@ fn a_peer_may_die_at_every_store() {
     Program::new("gcc", "ipc").flags(&["-O2", "-include", steps]).with_sources("x86_64").check();
 }
 
+/// The memory of free stacks goes back to the system, when asked for and after a while.
+#[test]
+fn free_stacks_are_given_back() {
+    Program::new("gcc", "given_back").flags(&["-O2"]).check();
+}
+
 #[test]
 fn a_contested_connection_stops_no_thread() {
     let program = Program::new("gcc", "contested").flags(&["-O2", "-Wl,--wrap=accept4"]);
@@ -307,6 +314,14 @@ fn rounding_modes_are_tasks_own_if_asked_for() {
         return;
     };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A write without a reader raises a signal only where no call can avoid it.
+#[test]
+fn writes_to_sockets_raise_no_signal() {
+    for backend in ["io_uring", "epoll"] {
+        Program::new("gcc", "sigpipe").flags(&["-O2"]).environment("QJ_AC_IO", backend).check();
+    }
 }
 
 /// `qj_ac_close` under calls in progress.

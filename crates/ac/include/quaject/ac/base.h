@@ -83,7 +83,8 @@ struct qj_ac_task {
     struct qj_ac_exceptions exceptions;
     uint64_t float_control; /* of a task that waits, with `own_float_control` */
     struct qj_ac_callee callee; /* what ASYNC_CALL is about to start in this task */
-    uint64_t unused[3];
+    struct qj_ac_task *all_prev;
+    uint64_t unused[2];
 };
 
 #define QJ_AC_TASK_POOLED 1u      /* the stack is free */
@@ -133,7 +134,7 @@ struct qj_ac_slot {
 };
 
 struct qj_ac_statistics {
-    uint64_t stacks;   /* ever allocated */
+    uint64_t stacks;   /* ever allocated; one that was given back and is used again counts again */
     uint64_t started;  /* tasks that waited at least once */
     uint64_t ended;    /* of those */
     uint64_t switches; /* through the dispatch queue */
@@ -192,6 +193,10 @@ extern struct qj_ac_task qj_ac__no_task; /* `current` of a thread that has not s
 void qj_ac_start(void);
 /* Frees the thread's stacks. Every block must be closed. */
 void qj_ac_stop(void);
+/* Gives the memory of the thread's free stacks back to the system, except for the first 16 KiB of `keep` of them; their
+ * address space is kept. Returns the number of stacks given back, 0 while a task waits for a stack. While timers, I/O
+ * or other threads are waited for, the library itself gives back what was free for a second or so: see `keep_stacks`. */
+size_t qj_ac_trim(size_t keep);
 
 /* Settings of the process, for threads that start later: every thread's stacks are of one size. Environment:
  * QJ_AC_STACK_KIB, QJ_AC_TRACE=FILE, QJ_AC_FLOAT=own. */
@@ -207,6 +212,9 @@ struct qj_ac_options {
      * effect in the others, so a task that changes it restores it before it waits. `errno` is the thread's in any
      * case. */
     int own_float_control;
+    /* Per thread: as many free stacks keep their memory; 0: 64; SIZE_MAX: all. The others give it back when no task has
+     * used them for one to two seconds or so (the low watermark of free stacks), some thousand stacks a second. */
+    size_t keep_stacks;
 };
 void qj_ac_configure(const struct qj_ac_options *options);
 

@@ -4,6 +4,9 @@
  *     FINISH_BEGIN(name)            a block up to FINISH_END(name), which waits for its tasks: variables declared
  *         ...                       between the two exist until then. `return`, `break`, `continue` and `goto` out of
  *     FINISH_END(name)              it wait too, and in C before the variables end. FINISH_BEGIN_NX(name) is a shield
+ *     FINISH_GUARD(name)            in C++, below the variables of the block: an early exit or an exception waits before
+ *                                   they are destroyed. Without it destructors run first, as the language has it. In C
+ *                                   it does nothing
  *     DO_FINISH({ ... })            the paper's form. Variables declared in its braces end BEFORE it waits for the
  *                                   tasks, so a task must not have a pointer to one: declare them before DO_FINISH.
  *                                   gcc warns; clang keeps them. `return` out of it waits, and so do `break` and
@@ -52,6 +55,8 @@
 #define QJ_AC__FINISH_END(name)                                                                                        \
         QJ_AC__PASTE(name, __guard).join();                                                                            \
     }
+#define QJ_AC__FINISH_GUARD(name)                                                                                      \
+    ::qj::ac::guard QJ_AC__PASTE(QJ_AC__PASTE(name, __early), __COUNTER__)(QJ_AC__PASTE(name, __guard))
 #define QJ_AC__OPEN ordinary
 #define QJ_AC__SHIELDED shielded
 
@@ -95,6 +100,7 @@ QJ_AC_INLINE void qj_ac__close(struct qj_ac_finish *block) { qj_ac_finish_end(bl
 #define QJ_AC__FINISH_END(name)                                                                                        \
         qj_ac_join(name);                                                                                              \
     }
+#define QJ_AC__FINISH_GUARD(name) (void)name
 #define QJ_AC__OPEN qj_ac_finish_begin
 #define QJ_AC__SHIELDED qj_ac_finish_begin_shielded
 
@@ -318,6 +324,7 @@ void qj_ac__run_block(void *block);
 #define FINISH_BEGIN(name) QJ_AC__FINISH_BEGIN(name, QJ_AC__OPEN)
 #define FINISH_BEGIN_NX(name) QJ_AC__FINISH_BEGIN(name, QJ_AC__SHIELDED)
 #define FINISH_END(name) QJ_AC__FINISH_END(name)
+#define FINISH_GUARD(name) QJ_AC__FINISH_GUARD(name)
 #define DO_FINISH(...) QJ_AC__DO_FINISH(QJ_AC__PASTE(qj_ac__block_, __COUNTER__), QJ_AC__OPEN, __VA_ARGS__)
 #define DO_FINISH_(name, ...) QJ_AC__DO_FINISH(name, QJ_AC__OPEN, __VA_ARGS__)
 #define DO_FINISH_NX(...) QJ_AC__DO_FINISH(QJ_AC__PASTE(qj_ac__block_, __COUNTER__), QJ_AC__SHIELDED, __VA_ARGS__)

@@ -96,8 +96,30 @@ class block {
     }
 
   private:
+    friend class guard;
+
     struct qj_ac_finish block_;
     bool open_ = true;
+    int exceptions_;
+};
+
+/* Waits for the tasks of a block where its scope is left early: before the variables that are declared above it are
+ * destroyed, which would otherwise happen before the block's own destructor runs. An exception cancels the block
+ * first. */
+class guard {
+  public:
+    explicit guard(block &guarded) : block_(guarded), exceptions_(std::uncaught_exceptions()) {}
+    guard(const guard &) = delete;
+    guard &operator=(const guard &) = delete;
+
+    ~guard() {
+        if (!block_.open_) return;
+        if (std::uncaught_exceptions() != exceptions_) qj_ac_cancel(&block_.block_);
+        qj_ac_join(&block_.block_);
+    }
+
+  private:
+    block &block_;
     int exceptions_;
 };
 

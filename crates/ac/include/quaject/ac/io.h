@@ -4,7 +4,7 @@
  * Buffers may lie on the task's stack: a call returns only when the kernel no longer uses them, cancelled or not. A
  * cancelled call that has transferred bytes returns their number, and the next call returns QJ_AC_CANCELED. Each
  * returns the result of the system call of its name, -errno for an error, or QJ_AC_CANCELED if the enclosing block is
- * cancelled.
+ * cancelled. Without a descriptor or memory of the library's own for the call the error is -EMFILE, -ENFILE or -ENOMEM.
  *
  * A write to a socket whose peer has closed returns -EPIPE and raises no signal. To a pipe without a reader it raises
  * SIGPIPE as write() does: a program that ignores the signal gets -EPIPE.
@@ -37,7 +37,7 @@ int qj_ac_connect(int socket, const struct sockaddr *address, socklen_t length);
  * on the next file of the same number. So close with close() only what no task of the thread waits for. What tasks of
  * other threads wait for ends with shutdown(). */
 int qj_ac_close(int descriptor);
-/* The back end of this thread: "io_uring" or "epoll". */
+/* The back end of this thread: "io_uring" or "epoll"; null if there is no descriptor or no memory for either. */
 const char *qj_ac_io_backend(void);
 
 #ifdef __cplusplus

@@ -31,6 +31,7 @@ struct qj_ac_message {
 struct qj_ac_call_record;
 struct qj_ac_room_wait;
 struct qj_ac_shared_channel;
+struct qj_ac_edges;
 
 struct qj_ac_channel {
     struct qj_ring_end out, in;
@@ -41,6 +42,7 @@ struct qj_ac_channel {
     uint32_t peer_epoch;     /* the incarnation of the peer; 0: no peer has attached yet */
     int dead;                /* the peer has died */
     uint32_t refused;        /* messages that belong to no request */
+    struct qj_ac_edges *edges; /* for ThreadSanitizer; null without it */
     struct qj_ac_call_record *calls;
     uint32_t free_call;      /* first free record, or UINT32_MAX */
     struct qj_ac_room_wait *room_first, *room_last; /* tasks that wait for a free record */
