@@ -1,5 +1,5 @@
 //! Compiles the loops in C twice: as compilers do by default, without vectors, and as well as gcc can for this machine;
-//! and those by hand.
+//! and those by hand. Links ISA-L (package libisal-dev) where it is installed.
 
 fn main() {
     println!("cargo::rerun-if-changed=c");
@@ -13,5 +13,11 @@ fn main() {
     };
     build("o2", 2, &["-fno-tree-vectorize"]);
     build("o3", 3, &["-march=native"]);
+    println!("cargo::rustc-check-cfg=cfg(isal)");
+    println!("cargo::rerun-if-changed=/usr/include/isa-l.h");
+    if std::path::Path::new("/usr/include/isa-l.h").exists() {
+        println!("cargo::rustc-cfg=isal");
+        println!("cargo::rustc-link-lib=isal");
+    }
     cc::Build::new().compiler("gcc").opt_level(3).flag("-march=native").file("c/hand.c").compile("loops_by_hand");
 }

@@ -1,8 +1,9 @@
 //! `cargo xtask bench pipe`: composed pipes, loops in C, integrated and one per step, and memcpy; the paper's
 //! Table 4; and what composing costs. Everything is compared byte for byte before it is timed.
-//! `pipe STEPS BYTES ROUNDS` runs one pipe, for counting instructions.
+//! `pipe STEPS BYTES ROUNDS` runs one pipe, for counting instructions; `pipe packets` compares small packets only.
 
 mod contenders;
+mod packets;
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -183,6 +184,10 @@ fn main() {
         for _ in 0..rounds.parse().expect("a number of rounds") {
             black_box((pipe.run)(&mut buffers));
         }
+        return;
+    }
+    packets::packets();
+    if arguments.iter().any(|word| word == "packets") {
         return;
     }
     composing();

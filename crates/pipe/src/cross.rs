@@ -8,7 +8,7 @@ use crate::crc32c;
 use crate::error::Error;
 use crate::frame;
 use crate::pipe::{Composer, Pipe, Registers};
-use crate::plan::{Plan, WordSum};
+use crate::plan::Plan;
 use crate::policy::Store;
 use crate::report::Report;
 use crate::step::Step;
@@ -106,7 +106,7 @@ pub fn tables(layout: Layout) -> Vec<u8> {
 }
 
 /// The frame, which the first argument of a composed function points to, aligned to 64 bytes. The other arguments are
-/// source, target and length.
+/// source, target and length, and `u32::MAX`, which code with a CRC as its only result takes.
 ///
 /// # Errors
 /// Those of [`Composer::compose`](crate::Composer::compose).
@@ -118,6 +118,8 @@ pub fn frame(steps: &[Step], layout: Layout, addresses: Addresses) -> Result<Vec
     plan.open(&mut slots[frame::ACCUMULATORS..]);
     let mut bytes: Vec<u8> = slots.into_iter().flat_map(|slot| layout.bytes(slot)).collect();
     bytes.extend(plan.keys().iter().flatten());
+    bytes.extend(frame::first_word());
+    bytes.extend(frame::lanes());
     bytes.resize(frame::shuffle_offset(2), 0);
     bytes.extend(frame::shuffle_masks().iter().flatten());
     Ok(bytes)
@@ -131,10 +133,10 @@ pub fn report(steps: &[Step], layout: Layout, frame: &[u8], returned: u64, lengt
     let plan = Plan::new(steps)?;
     let slots = frame.as_chunks::<8>().0;
     let value = |slot: &[u8; 8]| if layout.little { u64::from_le_bytes(*slot) } else { u64::from_be_bytes(*slot) };
-    let slots: Vec<u64> = slots.iter().take(frame::KEYS).map(value).collect();
-    let accumulators = &slots[frame::ACCUMULATORS..];
+    let mut slots: Vec<u64> = slots.iter().take(frame::KEYS).map(value).collect();
+    let accumulators = &mut slots[frame::ACCUMULATORS..];
     let mut report = plan.blank();
-    plan.accumulate_piece(accumulators, WordSum(returned), &mut report, layout.bits / 2);
+    plan.accumulate_piece(accumulators, returned, &mut report, layout.bits / 2);
     plan.complete(accumulators, &mut report, length, layout.little);
     Ok(report)
 }

@@ -136,8 +136,9 @@ impl Composer {
     }
 }
 
-/// The type of a composed function. Its result is defined if the plan has a returned sum.
-pub(crate) type Call = unsafe extern "C" fn(*mut Frame, *const u8, *mut u8, usize) -> u64;
+/// The type of a composed function: of frame, source, target, length and remainder. The last argument is used, and the
+/// result is defined, as [`InRegister`](crate::plan::InRegister) says.
+pub(crate) type Call = unsafe extern "C" fn(*mut Frame, *const u8, *mut u8, usize, u32) -> u64;
 
 /// A composed function and where it is installed.
 #[derive(Debug, Clone, Copy)]
@@ -287,8 +288,8 @@ impl Generator {
             Registers::Integer => compose::compose_integer(region, &mut space, plan, self.features)?,
         };
         let installed = self.memory.install(&buffer, &composed.code)?;
-        // SAFETY: the code is a function that takes three pointers and a number of bytes; whatever the register for
-        // results holds after it is a number.
+        // SAFETY: the code is a function that takes three pointers, a number of bytes and perhaps a remainder; another
+        // argument in a register is not looked at, and whatever the register for results holds after it is a number.
         let call = unsafe { std::mem::transmute::<usize, Call>(installed.entry) };
         Ok(Function { call, installed, composed })
     }

@@ -41,14 +41,23 @@ pub(crate) struct Plan {
     readouts: [Readout; MAX_STEPS],
     readout_count: usize,
     /// Whether accumulators hold sums only, so that none has to be initialised before a run.
-    pub(crate) sums_only: bool,
-    /// The step whose sum 64-bit code returns in a register, see [`WordSum`]: the only checksum. With key streams there
-    /// may be no registers for that.
-    returned_sum: Option<usize>,
+    sums_only: bool,
+    in_register: Option<InRegister>,
     /// Whether any step counts bytes.
     counts: bool,
     /// The report of a run without results.
     blank: Report,
+}
+
+/// The result of the only step that has one, if 64-bit code keeps it in registers and not in the frame: so that a run
+/// of a few bytes does not wait for stores and loads. With key streams there may be no registers for that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InRegister {
+    /// The code returns the sum of this step, see [`WordSum`].
+    Sum { step: usize },
+    /// The code takes the remainder as its fifth argument, and returns it. In the frame, between pieces, it is the
+    /// first accumulator.
+    Remainder { step: usize },
 }
 
 /// The location of the result of one step after a run.
@@ -118,7 +127,7 @@ impl Plan {
             readouts: [Readout { kind: OutcomeKind::Nothing, step: 0, accumulator: 0 }; MAX_STEPS],
             readout_count: 0,
             sums_only: true,
-            returned_sum: None,
+            in_register: None,
             counts: steps.contains(&Step::Count),
             blank: Report::new(),
         };
@@ -126,13 +135,7 @@ impl Plan {
         for (index, step) in steps.iter().enumerate() {
             plan.add(index, step, &mut keys);
         }
-        let mut checksums = (0..steps.len()).filter(|step| steps[*step] == Step::Checksum);
-        if let (Some(step), None) = (checksums.next(), checksums.next())
-            && plan.sums_only
-            && plan.streams == 0
-        {
-            plan.returned_sum = Some(step);
-        }
+        plan.in_register = plan.find_in_register();
         let length = |step: &Step| match step {
             Step::User(step) => step.program().instructions.len(),
             _ => 0,
@@ -145,6 +148,17 @@ impl Plan {
             return Err(Error::TooManyStreams(plan.streams));
         }
         Ok(plan)
+    }
+
+    fn find_in_register(&self) -> Option<InRegister> {
+        let readouts = &self.readouts[..self.readout_count];
+        let mut results = readouts.iter().filter(|readout| readout.kind != OutcomeKind::Count);
+        let (Some(only), None, 0) = (results.next(), results.next(), self.streams) else { return None };
+        match only.kind {
+            OutcomeKind::Checksum => Some(InRegister::Sum { step: only.step }),
+            OutcomeKind::Crc32c => Some(InRegister::Remainder { step: only.step }),
+            OutcomeKind::Total | OutcomeKind::Nothing | OutcomeKind::Count => None,
+        }
     }
 
     /// Assigns accumulators, a key or a stream to the step at `index`.
@@ -254,19 +268,33 @@ impl Plan {
         }
     }
 
-    /// The step whose sum the code returns, which is then not in the accumulators, on a machine whose words have two
+    /// The result that is not in the accumulators, on a machine whose words have two times `half` bits.
+    #[inline(always)]
+    pub(crate) fn in_register(&self, half: u32) -> Option<InRegister> {
+        self.in_register.filter(|_| half == 32)
+    }
+
+    /// Whether a run at once starts without an initialised accumulator in the frame, on a machine whose words have two
     /// times `half` bits.
     #[inline(always)]
-    pub(crate) fn returned_sum(&self, half: u32) -> Option<usize> {
-        self.returned_sum.filter(|_| half == 32)
+    pub(crate) fn starts_blank(&self, half: u32) -> bool {
+        self.sums_only || matches!(self.in_register(half), Some(InRegister::Remainder { .. }))
     }
 
     /// Adds sums from the accumulators, or the one that the code has returned, to those carried, after a piece of data
-    /// of a machine whose words have two times `half` bits. The code starts them at zero in each piece.
-    pub(crate) fn accumulate_piece(&self, accumulators: &[u64], returned: WordSum, report: &mut Report, half: u32) {
-        if let Some(step) = self.returned_sum(half) {
-            *report.number(step) += u64::from(returned.fold() >> 16);
-            return;
+    /// of a machine whose words have two times `half` bits; stores a returned remainder. The code starts sums at zero
+    /// in each piece.
+    pub(crate) fn accumulate_piece(&self, accumulators: &mut [u64], returned: u64, report: &mut Report, half: u32) {
+        match self.in_register(half) {
+            Some(InRegister::Sum { step }) => {
+                *report.number(step) += u64::from(WordSum(returned).fold() >> 16);
+                return;
+            }
+            Some(InRegister::Remainder { .. }) => {
+                accumulators[0] = u64::from(returned as u32);
+                return;
+            }
+            None => {}
         }
         for readout in &self.readouts[..self.readout_count] {
             if readout.kind == OutcomeKind::Checksum {

@@ -115,7 +115,7 @@ impl Report {
     }
 }
 
-/// The result of a run: the report, which its runner keeps, and the first checksum in a register.
+/// The result of a run: the report, which its runner keeps, and the first checksum or CRC in a register.
 //
 // A run of a few kilobytes takes as long as its stores need to leave the store buffer, in order. A caller that uses the
 // checksum right after it would wait for the report's store and load.
@@ -124,13 +124,21 @@ pub struct RunReport<'r> {
     report: &'r Report,
     /// Not complemented; 0 if there is none.
     checksum: u16,
+    /// If it is known without the report.
+    crc32c: Option<u32>,
 }
 
 impl<'r> RunReport<'r> {
     /// Of a report whose first checksum is known, not complemented.
     #[inline(always)]
     pub(crate) fn with_checksum(report: &'r Report, sum: u64) -> RunReport<'r> {
-        RunReport { report, checksum: sum as u16 }
+        RunReport { report, checksum: sum as u16, crc32c: None }
+    }
+
+    /// Of a report whose first CRC is known, and that has no checksum.
+    #[inline(always)]
+    pub(crate) fn with_crc32c(report: &'r Report, crc: u32) -> RunReport<'r> {
+        RunReport { report, checksum: 0, crc32c: Some(crc) }
     }
 
     /// The report, as long as the runner is not used again.
@@ -145,12 +153,18 @@ impl<'r> RunReport<'r> {
         let sum = self.checksum;
         if self.report.first_checksum == NO_STEP { None } else { Some(!sum) }
     }
+
+    /// The CRC-32C of the first step that makes one.
+    #[inline(always)]
+    pub fn crc32c(&self) -> Option<u32> {
+        self.crc32c.or_else(|| self.report.crc32c())
+    }
 }
 
 impl<'r> From<&'r Report> for RunReport<'r> {
     #[inline(always)]
     fn from(report: &'r Report) -> RunReport<'r> {
-        RunReport { report, checksum: report.checksum().map_or(0, |complement| !complement) }
+        RunReport { report, checksum: report.checksum().map_or(0, |complement| !complement), crc32c: None }
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::error::Error;
 use crate::frame::{self, Frame};
 use crate::pipe::{Call, Engine, Options, Pipe};
-use crate::plan::{MAX_MEAN_SUM_BYTES, Plan, WordSum};
+use crate::plan::{InRegister, MAX_MEAN_SUM_BYTES, Plan, WordSum};
 use crate::policy::{Store, Temperature};
 use crate::reference;
 use crate::report::{Report, RunReport};
@@ -149,20 +149,29 @@ impl<'p> Runner<'p> {
     ) -> Result<RunReport<'_>, Error> {
         let Options { temperature, store, streams } = options;
         if Store::is_plain(bytes, temperature, store)
-            && self.pipe.plan().sums_only
+            && self.pipe.plan().starts_blank(HALF)
             && let Some(code) = self.pipe.composed_call(Store::Cached)
         {
             self.pipe.plan().complete_counts(&mut self.report, bytes as u64);
             // SAFETY: the caller's promise.
-            let returned = unsafe { self.call_code(code, source, target, bytes, streams) };
+            let returned = unsafe { self.call_code(code, source, target, bytes, streams, u32::MAX) };
             let plan = self.pipe.plan();
-            if let Some(step) = plan.returned_sum(HALF) {
-                let sum = returned.in_network_order(LITTLE);
-                *self.report.number(step) = sum;
-                return Ok(RunReport::with_checksum(&self.report, sum));
-            }
-            plan.complete_sums(&self.frame.slots[frame::ACCUMULATORS..], &mut self.report, HALF, LITTLE);
-            return Ok(RunReport::from(&self.report));
+            return Ok(match plan.in_register(HALF) {
+                Some(InRegister::Sum { step }) => {
+                    let sum = WordSum(returned).in_network_order(LITTLE);
+                    *self.report.number(step) = sum;
+                    RunReport::with_checksum(&self.report, sum)
+                }
+                Some(InRegister::Remainder { step }) => {
+                    let crc = !(returned as u32);
+                    *self.report.number(step) = crc.into();
+                    RunReport::with_crc32c(&self.report, crc)
+                }
+                None => {
+                    plan.complete_sums(&self.frame.slots[frame::ACCUMULATORS..], &mut self.report, HALF, LITTLE);
+                    RunReport::from(&self.report)
+                }
+            });
         }
         // SAFETY: the caller's promise.
         unsafe { self.run_in_pieces(source, target, bytes, temperature, store, streams)? };
@@ -221,9 +230,11 @@ impl<'p> Runner<'p> {
             }
             let (from, to) = (source.wrapping_add(done), target.wrapping_add(done));
             if let Some(code) = code {
+                // Of code that keeps the remainder in a register; otherwise it is any accumulator, and not used.
+                let remainder = self.frame.slots[frame::ACCUMULATORS] as u32;
                 // SAFETY: the caller's promise.
-                let returned = unsafe { self.call_code(code, from, to, length, &streams) };
-                let accumulators = &self.frame.slots[frame::ACCUMULATORS..];
+                let returned = unsafe { self.call_code(code, from, to, length, &streams, remainder) };
+                let accumulators = &mut self.frame.slots[frame::ACCUMULATORS..];
                 self.pipe.plan().accumulate_piece(accumulators, returned, &mut self.report, HALF);
             } else {
                 // SAFETY: the caller's promise.
@@ -256,13 +267,14 @@ impl<'p> Runner<'p> {
         target: *mut u8,
         bytes: usize,
         streams: &[&[u8]],
-    ) -> WordSum {
+        remainder: u32,
+    ) -> u64 {
         let slots = &mut self.frame.slots[frame::STREAMS..frame::ACCUMULATORS];
         for (slot, stream) in slots.iter_mut().zip(streams) {
             *slot = stream.as_ptr() as u64;
         }
         // SAFETY: the caller's promise; the frame is that of the plan which the function was composed for.
-        WordSum(unsafe { code(&mut self.frame, source, target, bytes) })
+        unsafe { code(&mut self.frame, source, target, bytes, remainder) }
     }
 
     /// Passes over data by the reference implementation.

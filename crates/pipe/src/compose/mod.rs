@@ -7,11 +7,11 @@ mod user;
 mod vector;
 
 use quaject_vcode::{
-    Asm, Code, Core, Error, Extension, Features, Kind, Machine, Native, Param, Region, VectorMachine, Vectors,
+    Asm, Code, Core, Error, Extension, Features, Kind, Machine, Native, Param, Region, Type, VectorMachine, Vectors,
     Workspace, aarch64, signature, x86_64,
 };
 
-use crate::plan::Plan;
+use crate::plan::{InRegister, Plan};
 use crate::policy::Store;
 use scalar::Scalar;
 
@@ -62,6 +62,14 @@ impl Processor {
     }
 }
 
+/// The parameters of a pipe's function: frame, source, target and length, and perhaps the remainder.
+fn parameters<M: Machine>(plan: &Plan) -> &'static [Type] {
+    match plan.in_register(M::LONG_BITS / 2) {
+        Some(InRegister::Remainder { .. }) => signature!("%p%p%p%ul%u"),
+        Some(InRegister::Sum { .. }) | None => signature!("%p%p%p%ul"),
+    }
+}
+
 /// Writes a pipe in integer registers: for every machine.
 pub(crate) fn compose<M: Machine>(
     region: Region<'_>,
@@ -72,10 +80,12 @@ pub(crate) fn compose<M: Machine>(
 where
     for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let mut params = [Param::NONE; 4];
-    let mut asm = Asm::begin(region, space, signature!("%p%p%p%ul"), &mut params, Kind::Leaf)?;
+    let types = parameters::<M>(plan);
+    let mut params = [Param::NONE; 5];
+    let params = &mut params[..types.len()];
+    let mut asm = Asm::begin(region, space, types, params, Kind::Leaf)?;
     asm.use_features(features);
-    let scalar = Scalar::open(&mut asm, plan, Processor::of::<M>(features), params.map(|param| param.reg()))?;
+    let scalar = Scalar::open(&mut asm, plan, Processor::of::<M>(features), params)?;
     scalar.finish(&mut asm);
     asm.end()
 }
@@ -92,13 +102,15 @@ pub(crate) fn compose_vectors<M: VectorMachine>(
 where
     for<'a> Asm<'a, M>: Extension + Vectors<Vector = M::Vector> + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let mut params = [Param::NONE; 4];
-    let mut asm = Asm::begin(region, space, signature!("%p%p%p%ul"), &mut params, Kind::Leaf)?;
+    let types = parameters::<M>(plan);
+    let mut params = [Param::NONE; 5];
+    let params = &mut params[..types.len()];
+    let mut asm = Asm::begin(region, space, types, params, Kind::Leaf)?;
     asm.use_features(features);
     let mut processor = Processor::of::<M>(features);
     let shape = vector::Shape::choose(&mut asm, plan, &processor, store);
     processor.vectors = shape.is_some();
-    let scalar = Scalar::open(&mut asm, plan, processor, params.map(|param| param.reg()))?;
+    let scalar = Scalar::open(&mut asm, plan, processor, params)?;
     if let Some(shape) = shape {
         vector::write(&mut asm, &scalar, shape, store)?;
     }

@@ -4,11 +4,11 @@
 //! Data pass in *units* of 8, 4, 2 and 1 bytes, never more than one of the last three kinds; so a complete element of a
 //! swap always lies within a unit, and an incomplete one is never changed.
 
-use quaject_vcode::{Asm, Class, Core, Error, Extension, Label, Machine};
+use quaject_vcode::{Asm, Class, Core, Error, Extension, Label, Machine, Param};
 
 use super::Processor;
 use crate::frame;
-use crate::plan::{Action, Plan};
+use crate::plan::{Action, InRegister, Plan};
 
 /// The maximum number of registers for accumulators and streams; the others stay in the frame.
 const MAX_STORAGE_REGISTERS: usize = 6;
@@ -73,8 +73,10 @@ where
         asm: &mut Asm<'_, M>,
         plan: &'p Plan,
         processor: Processor,
-        [frame, source, target, left]: [M::Reg; 4],
+        params: &[Param<M>],
     ) -> Result<Self, Error> {
+        let [frame, source, target, left] = std::array::from_fn(|index| params[index].reg());
+        let remainder = params.get(4).map(|param| param.reg());
         let mut take = || asm.getreg(Class::Temporary);
         let (x, a) = (take()?, take()?);
         // Without a second temporary, one register less has to be saved.
@@ -102,7 +104,10 @@ where
             }
         };
         let streams = std::array::from_fn(|index| (index < plan.streams).then(|| storage_class(asm)));
-        let accumulators = std::array::from_fn(|index| (index < plan.accumulators).then(|| storage_class(asm)));
+        let accumulators = std::array::from_fn(|index| {
+            let in_frame = || storage_class(asm);
+            (index < plan.accumulators).then(|| remainder.map_or_else(in_frame, StorageClass::Register))
+        });
         debug_assert!(
             !frugal || accumulators.iter().flatten().all(|class| matches!(class, StorageClass::Register(_))),
             "no machine has so few registers"
@@ -129,6 +134,7 @@ where
         }
         for (index, accumulator) in this.accumulators.into_iter().flatten().enumerate() {
             match accumulator {
+                StorageClass::Register(register) if remainder == Some(register) => {}
                 StorageClass::Register(register) if this.is_sum(index) => asm.setul(register, 0),
                 StorageClass::Register(register) => this.load_accumulator(asm, index, register),
                 StorageClass::Frame if this.is_sum(index) => {
@@ -169,16 +175,22 @@ where
         asm.bind(tail);
         self.tail(asm, end);
         asm.bind(end);
-        if self.plan.returned_sum(4 * Self::WORD as u32).is_some() {
-            let [Some(StorageClass::Register(words)), Some(StorageClass::Register(high)), ..] = self.accumulators
-            else {
-                unreachable!("every machine has registers for two accumulators when there are no key streams");
-            };
-            // The sum of the vectors comes last, so that nothing else waits for it.
-            asm.lshuli(self.a, high, 32);
-            asm.subul(high, high, self.a);
-            asm.addul(words, words, high);
-            return asm.retul(words);
+        match (self.plan.in_register(4 * Self::WORD as u32), self.accumulators) {
+            (
+                Some(InRegister::Sum { .. }),
+                [Some(StorageClass::Register(words)), Some(StorageClass::Register(high)), ..],
+            ) => {
+                // The sum of the vectors comes last, so that nothing else waits for it.
+                asm.lshuli(self.a, high, 32);
+                asm.subul(high, high, self.a);
+                asm.addul(words, words, high);
+                return asm.retul(words);
+            }
+            (Some(InRegister::Remainder { .. }), [Some(StorageClass::Register(remainder)), ..]) => {
+                return asm.retu(remainder);
+            }
+            (Some(_), _) => unreachable!("every machine has registers for two accumulators without key streams"),
+            (None, _) => {}
         }
         for (index, accumulator) in self.accumulators.into_iter().flatten().enumerate() {
             if let StorageClass::Register(register) = accumulator {
@@ -484,7 +496,7 @@ where
     }
 
     /// Where the 32 bits of a remainder are.
-    pub(super) fn crc_slot(&self, accumulator: usize) -> i32 {
+    fn crc_slot(&self, accumulator: usize) -> i32 {
         let low = if M::LITTLE_ENDIAN { 0 } else { 4 };
         (8 * (frame::ACCUMULATORS + accumulator) + low) as i32
     }
@@ -516,10 +528,14 @@ where
         }
     }
 
-    /// Copies the remainder to the frame.
-    pub(super) fn remainder_to_frame(&self, asm: &mut Asm<'_, M>, at: usize) {
-        if let Some(StorageClass::Register(register)) = self.accumulators[at] {
-            self.store_accumulator(asm, at, register);
+    /// Copies a remainder to the low half of `to`, whose high half is then zero.
+    pub(super) fn copy_remainder(&self, asm: &mut Asm<'_, M>, at: usize, to: M::Reg) {
+        match self.accumulators[at] {
+            Some(StorageClass::Register(register)) => asm.cvu2ul(to, register),
+            Some(StorageClass::Frame) | None => {
+                asm.ldui(to, self.frame, self.crc_slot(at));
+                asm.cvu2ul(to, to);
+            }
         }
     }
 

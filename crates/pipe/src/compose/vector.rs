@@ -18,9 +18,15 @@
 //!
 //! Sums are kept in vectors and added to the accumulators after the loops. A CRC is kept as `U` vectors that are
 //! congruent to the data so far: each block multiplies them, without carries, by a constant that advances them by a
-//! block, and adds its data ("Fast CRC computation for generic polynomials using PCLMULQDQ", Gopal et al. 2009; we fold
-//! all vectors by the same distance, and reduces the rest with the processor's CRC instruction, so that only the
-//! constants of this distance are needed).
+//! block, and adds its data ("Fast CRC computation for generic polynomials using PCLMULQDQ", Gopal et al. 2009):
+//!
+//! ```text
+//! |  vector  |  U-1 vectors  |  block  |  ...  |  block  |  vector  | vector | eight bytes ... 4 2 1 |
+//!    1 part     U parts         fold by a block    U parts: 1   fold by a vector   CRC instruction
+//! ```
+//!
+//! Data of less than two blocks skip the parts and blocks. After the loops the lanes of the one part left, of sixteen
+//! bytes each, are folded to one lane, whose remainder the processor's CRC instruction computes.
 
 use quaject_vcode::{Asm, Core, Error, Extension, VectorMachine, Vectors};
 
@@ -42,6 +48,10 @@ const LINE_BYTES: usize = 64;
 /// too: otherwise every store would cross a line. If loads would cross lines instead, alignment gains nothing below
 /// many kilobytes.
 const ALIGNING_BYTES: u64 = 1024;
+
+/// The minimum length for which a CRC is folded. Below it, a chain of the processor's CRC instructions is as fast as
+/// setting up and reducing vectors.
+const FOLDED_BYTES: usize = 128;
 
 /// The number of vectors that are transformed before the first of a block is stored, if blocks overlap.
 const CHANGED_AHEAD: usize = 3;
@@ -121,7 +131,7 @@ impl Shape {
                 Action::Checksum { first } => (2 + self.others(*first), self.sums.temporaries(self.unroll)),
                 Action::Crc32c { .. } => {
                     folds = true;
-                    (self.unroll + 1, 2)
+                    (self.unroll, 2)
                 }
                 Action::XorKey { .. } => (1, 0),
                 Action::Swap { .. } => (1, 0),
@@ -170,19 +180,27 @@ enum Kept<V> {
         total: Option<usize>,
         vectors: UserVectors<V>,
     },
-    /// The vectors congruent to the data so far, and the earlier remainder, which is still to be added to the first.
+    /// The vectors congruent to the data so far, with the remainder before them.
     Fold {
         at: usize,
         parts: [V; 4],
-        seed: V,
     },
+}
+
+/// What a step that folds does with vectors of data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Folding {
+    /// One vector is this part. The first part has the remainder so far.
+    Begin { part: usize },
+    /// They are added to the parts, advanced by the distance in `Shared`.
+    Advance,
 }
 
 /// Registers that steps share.
 #[derive(Debug, Clone, Copy)]
 struct Shared<V> {
     temporaries: [Option<V>; 3],
-    /// The constants that advance a CRC by a block.
+    /// The constants that advance a CRC by a block, or by a vector.
     distance: Option<V>,
 }
 
@@ -210,9 +228,8 @@ where
     let store = if scalar.plan.writes || store == Store::Cached { store } else { Store::Prefetching };
     asm.vector_width(shape.bits)?;
     let width = asm.vector_bytes() as usize;
-    let block = width * shape.unroll;
     let folds = scalar.plan.actions().iter().any(|action| matches!(action, Action::Crc32c { .. }));
-    let least = if folds { block } else { width };
+    let least = if folds { width.max(FOLDED_BYTES) } else { width };
     let rest = asm.label();
     match store {
         Store::Cached | Store::Prefetching => {
@@ -240,14 +257,15 @@ where
     let loops = Loops::open(asm, scalar, shape, store)?;
     if shape.timing == Timing::Later && shape.unroll > 1 {
         loops.overlap(asm, width);
+    } else if folds {
+        loops.fold(asm, width);
+        loops.close(asm, width);
     } else {
         if shape.unroll > 1 {
             loops.repeat(asm, shape.unroll, width);
         }
-        if !folds || shape.unroll == 1 {
-            loops.repeat(asm, 1, width);
-        }
-        loops.close(asm, block);
+        loops.repeat(asm, 1, width);
+        loops.close(asm, width);
     }
     if store == Store::Streaming {
         asm.vfence();
@@ -302,18 +320,14 @@ where
                 Action::Crc32c { at } => {
                     shared.temporary(asm, 0)?;
                     shared.temporary(asm, 1)?;
-                    let distance = asm.vector_bytes() as usize * shape.unroll;
-                    shared.fold(asm, scalar.a, distance)?;
-                    let mut parts = [zero(asm)?; 4];
-                    for part in parts.iter_mut().take(shape.unroll).skip(1) {
-                        *part = zero(asm)?;
+                    if shared.distance.is_none() {
+                        shared.distance = Some(asm.getvector()?);
                     }
-                    let seed = asm.getvector()?;
-                    scalar.remainder_to_frame(asm, at);
-                    asm.ldui(scalar.a, scalar.frame, scalar.crc_slot(at));
-                    asm.stui(scalar.a, scalar.frame, frame::SEED as i32);
-                    asm.vlda(seed, scalar.frame, frame::SEED as i32);
-                    Kept::Fold { at, parts, seed }
+                    let mut parts = [asm.getvector()?; 4];
+                    for part in parts.iter_mut().take(shape.unroll).skip(1) {
+                        *part = asm.getvector()?;
+                    }
+                    Kept::Fold { at, parts }
                 }
             };
         }
@@ -326,19 +340,72 @@ where
         let (again, done) = (asm.label(), asm.label());
         asm.bltuli(self.scalar.left, bytes, done);
         asm.bind(again);
+        self.block(asm, unroll, width, Folding::Advance);
+        asm.bgeuli(self.scalar.left, bytes, again);
+        asm.bind(done);
+    }
+
+    /// A block of `unroll` vectors.
+    fn block(&self, asm: &mut Asm<'_, M>, unroll: usize, width: usize, folding: Folding) {
         let data = &self.data[..unroll];
         self.prefetch(asm, unroll * width);
         for (index, x) in data.iter().enumerate() {
             asm.vld(*x, self.scalar.source, (index * width) as i32);
         }
         for kept in &self.kept {
-            self.step(asm, kept, data, width as i32);
+            self.step(asm, kept, data, width as i32, folding);
         }
         self.store(asm, data, 0, width as i32);
-        self.scalar.advance(asm, bytes as usize);
-        asm.subuli(self.scalar.left, self.scalar.left, bytes);
-        asm.bgeuli(self.scalar.left, bytes, again);
-        asm.bind(done);
+        self.scalar.advance(asm, unroll * width);
+        asm.subuli(self.scalar.left, self.scalar.left, (unroll * width) as u64);
+    }
+
+    /// The loops of a pipe with a CRC; there is at least one vector. Leaves the CRC in its first part.
+    fn fold(&self, asm: &mut Asm<'_, M>, width: usize) {
+        let unroll = self.shape.unroll;
+        let single = asm.label();
+        self.block(asm, 1, width, Folding::Begin { part: 0 });
+        if unroll > 1 {
+            let (short, again) = (asm.label(), asm.label());
+            asm.bltuli(self.scalar.left, ((2 * unroll - 1) * width) as u64, short);
+            // One by one: sums add up blocks of a power of two.
+            (1..unroll).for_each(|part| self.block(asm, 1, width, Folding::Begin { part }));
+            self.set_distance(asm, unroll * width);
+            asm.bind(again);
+            self.block(asm, unroll, width, Folding::Advance);
+            asm.bgeuli(self.scalar.left, (unroll * width) as u64, again);
+            self.set_distance(asm, width);
+            for kept in &self.kept {
+                if let Kept::Fold { parts, .. } = kept {
+                    parts[1..unroll].iter().for_each(|next| self.advance_part(asm, parts[0], *next));
+                }
+            }
+            asm.j(single);
+            asm.bind(short);
+        }
+        self.set_distance(asm, width);
+        asm.bind(single);
+        self.repeat(asm, 1, width);
+    }
+
+    /// Sets the distance by which parts are advanced.
+    fn set_distance(&self, asm: &mut Asm<'_, M>, bytes: usize) {
+        let (low, high) = crc32c::fold(bytes as u32);
+        let (a, distance, temporary) = (self.scalar.a, self.distance(), self.temporary(0));
+        asm.setul(a, low);
+        asm.vdupul(distance, a);
+        asm.setul(a, high);
+        asm.vdupul(temporary, a);
+        asm.vziplul(distance, distance, temporary);
+    }
+
+    /// Advances a part by the distance, and adds `next`.
+    fn advance_part(&self, asm: &mut Asm<'_, M>, part: M::Vector, next: M::Vector) {
+        let (low, high, distance) = (self.temporary(0), self.temporary(1), self.distance());
+        asm.vclmlul(low, part, distance);
+        asm.vclmhul(high, part, distance);
+        asm.vxor(low, low, high);
+        asm.vxor(part, low, next);
     }
 
     /// Single vectors, so that blocks remain; then blocks, each of which is stored after the next one was loaded and
@@ -357,17 +424,17 @@ where
         let load = |asm: &mut Asm<'_, M>, index: usize| {
             let x = self.data[index];
             asm.vld(x, scalar.source, (index * width) as i32);
-            before.iter().for_each(|kept| self.step(asm, kept, &[x], width as i32));
+            before.iter().for_each(|kept| self.step(asm, kept, &[x], width as i32, Folding::Advance));
         };
         let loaded = |asm: &mut Asm<'_, M>, unroll: usize| {
             let data = &self.data[..unroll];
             let rest = &self.kept[first_sum..=last_sum];
-            rest.iter().for_each(|kept| self.step(asm, kept, data, width as i32));
+            rest.iter().for_each(|kept| self.step(asm, kept, data, width as i32, Folding::Advance));
             scalar.advance(asm, unroll * width);
             asm.subuli(scalar.left, scalar.left, (unroll * width) as u64);
         };
         let change = |asm: &mut Asm<'_, M>, index: usize| {
-            after.iter().for_each(|kept| self.step(asm, kept, &[self.data[index]], width as i32));
+            after.iter().for_each(|kept| self.step(asm, kept, &[self.data[index]], width as i32, Folding::Advance));
         };
         let store = |asm: &mut Asm<'_, M>, index: usize, unroll: usize| {
             self.store(asm, &[self.data[index]], (index as i32 - unroll as i32) * width as i32, width as i32);
@@ -384,7 +451,7 @@ where
         asm.j(single);
         asm.bind(singles);
         asm.bgeuli(scalar.left, bytes, blocks);
-        self.close(asm, unroll * width);
+        self.close(asm, width);
         asm.j(done);
         asm.bind(blocks);
         (0..unroll).for_each(|index| load(asm, index));
@@ -403,7 +470,7 @@ where
         loaded(asm, unroll);
         asm.bgeuli(scalar.left, bytes, again);
         asm.bind(last);
-        self.close(asm, unroll * width);
+        self.close(asm, width);
         for index in 0..unroll {
             change(asm, index);
             store(asm, index, unroll);
@@ -440,7 +507,7 @@ where
     }
 
     /// One step on vectors of a block, the first of which is at the pointers.
-    fn step(&self, asm: &mut Asm<'_, M>, kept: &Kept<M::Vector>, data: &[M::Vector], width: i32) {
+    fn step(&self, asm: &mut Asm<'_, M>, kept: &Kept<M::Vector>, data: &[M::Vector], width: i32, folding: Folding) {
         match *kept {
             Kept::Nothing => {}
             Kept::Words(words) => {
@@ -460,19 +527,21 @@ where
             Kept::User { step, vectors, .. } => {
                 data.iter().for_each(|x| user::write(asm, self.scalar.plan.user(step), &vectors, *x));
             }
-            Kept::Fold { parts, seed, .. } => {
-                let distance = self.shared.distance.expect("`open` made it for this step");
-                let (low, high) = (self.temporary(0), self.temporary(1));
-                for (x, part) in data.iter().zip(parts) {
-                    asm.vclmlul(low, part, distance);
-                    asm.vclmhul(high, part, distance);
-                    asm.vxor(low, low, high);
-                    asm.vxor(part, low, *x);
+            Kept::Fold { at, parts } => match folding {
+                Folding::Begin { part } => {
+                    data.iter().for_each(|x| asm.vmov(parts[part], *x));
+                    if part == 0 {
+                        // The remainder so far is combined with the first four bytes.
+                        let (remainder, first_word) = (self.temporary(0), self.temporary(1));
+                        self.scalar.copy_remainder(asm, at, self.scalar.a);
+                        asm.vdupul(remainder, self.scalar.a);
+                        asm.vlda(first_word, self.scalar.frame, frame::FIRST_WORD as i32);
+                        asm.vand(remainder, remainder, first_word);
+                        asm.vxor(parts[0], parts[0], remainder);
+                    }
                 }
-                // The remainder before the loop is combined with the first four bytes of the first block.
-                asm.vxor(parts[0], parts[0], seed);
-                asm.vzero(seed);
-            }
+                Folding::Advance => data.iter().zip(parts).for_each(|(x, part)| self.advance_part(asm, part, *x)),
+            },
         }
     }
 
@@ -503,12 +572,16 @@ where
         asm.bneuli(scalar.a, 0, again);
     }
 
+    fn distance(&self) -> M::Vector {
+        self.shared.distance.expect("`open` took it for steps that fold")
+    }
+
     fn temporary(&self, which: usize) -> M::Vector {
         self.shared.temporaries[which].expect("`open` took it for this step")
     }
 
-    /// Adds the sums in vectors to the accumulators. The data registers are not changed.
-    fn close(&self, asm: &mut Asm<'_, M>, block: usize) {
+    /// Adds the sums in vectors of `width` bytes to the accumulators. The data registers are not changed.
+    fn close(&self, asm: &mut Asm<'_, M>, width: usize) {
         let scalar = self.scalar;
         for kept in self.kept {
             match kept {
@@ -523,14 +596,26 @@ where
                     asm.vsumul(scalar.a, words.words);
                     scalar.add_to(asm, words.first, scalar.a);
                 }
-                Kept::Fold { at, parts, .. } => {
-                    let width = asm.vector_bytes() as i32;
-                    for (index, part) in parts.iter().take(self.shape.unroll).enumerate() {
-                        asm.vsta(*part, scalar.frame, frame::SPILL as i32 + index as i32 * width);
+                Kept::Fold { at, parts } => {
+                    let (part, products) = (frame::SPILL, frame::SPILL + width);
+                    let others = width - 16;
+                    asm.vsta(parts[0], scalar.frame, part as i32);
+                    if others > 0 {
+                        let (low, high) = (self.temporary(0), self.temporary(1));
+                        let lanes = self.distance();
+                        asm.vlda(lanes, scalar.frame, frame::lanes_offset(width) as i32);
+                        asm.vclmlul(low, parts[0], lanes);
+                        asm.vclmhul(high, parts[0], lanes);
+                        asm.vxor(low, low, high);
+                        asm.vsta(low, scalar.frame, products as i32);
                     }
                     scalar.remainder_is_zero(asm, at);
-                    for offset in (0..block).step_by(8) {
-                        asm.lduli(scalar.a, scalar.frame, (frame::SPILL + offset) as i32);
+                    for half in [0, 8] {
+                        asm.lduli(scalar.a, scalar.frame, (part + others + half) as i32);
+                        for lane in (0..others).step_by(16) {
+                            asm.lduli(scalar.b, scalar.frame, (products + lane + half) as i32);
+                            asm.xorul(scalar.a, scalar.a, scalar.b);
+                        }
                         scalar.crc32c(asm, at, scalar.a, 8);
                     }
                 }
@@ -585,21 +670,6 @@ impl<V: Copy> Shared<V> {
     fn temporary<A: Vectors<Vector = V>>(&mut self, asm: &mut A, which: usize) -> Result<(), Error> {
         if self.temporaries[which].is_none() {
             self.temporaries[which] = Some(asm.getvector()?);
-        }
-        Ok(())
-    }
-
-    fn fold<A: Vectors<Vector = V>>(&mut self, asm: &mut A, a: A::Reg, bytes: usize) -> Result<(), Error> {
-        if self.distance.is_none() {
-            let (low, high) = crc32c::fold(bytes as u32);
-            let vector = asm.getvector()?;
-            let temporary = self.temporaries[0].expect("a step that folds has taken it");
-            asm.setul(a, low);
-            asm.vdupul(vector, a);
-            asm.setul(a, high);
-            asm.vdupul(temporary, a);
-            asm.vziplul(vector, vector, temporary);
-            self.distance = Some(vector);
         }
         Ok(())
     }

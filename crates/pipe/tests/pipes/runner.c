@@ -1,15 +1,15 @@
 /* Runs composed pipes: runner CODE TABLES TESTS OUT. Everything is mapped where the tests say; source, target and keys
-   lie between pages that cannot be accessed. A test is a record of 2112 bytes:
+   lie between pages that cannot be accessed. A test is a record of 2176 bytes:
      0  entry, source, target, keys: addresses; length; in place of the last two: 1 if bytes outside of the target were
         written, and what the pipe returned
-    64  the frame (768)   832  data in, written bytes out (640)   1472  keys (640) */
+    64  the frame (832)   896  data in, written bytes out (640)   1536  keys (640) */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-enum { PAGE = 65536, FRAME = 64, FRAME_BYTES = 768, DATA = FRAME + FRAME_BYTES, KEYS = DATA + 640, RECORD = KEYS + 640 };
+enum { PAGE = 65536, FRAME = 64, FRAME_BYTES = 832, DATA = FRAME + FRAME_BYTES, KEYS = DATA + 640, RECORD = KEYS + 640 };
 
 static void *map(uintptr_t at, size_t length, int guarded) {
     void *where = (void *)(at - (guarded ? PAGE : 0));
@@ -58,7 +58,8 @@ int main(int argc, char **argv) {
         memcpy(source, record + DATA, bytes);
         memcpy(keys, record + KEYS, bytes);
         if (getenv("TRACE")) fprintf(stderr, "test %ld\n", test);
-        uint64_t returned = ((size_t (*)(void *, void *, void *, size_t))(uintptr_t)words[0])(frame, source, target, bytes);
+        size_t (*pipe)(void *, void *, void *, size_t, uint32_t) = (size_t (*)(void *, void *, void *, size_t, uint32_t))(uintptr_t)words[0];
+        uint64_t returned = pipe(frame, source, target, bytes, UINT32_MAX);
         memcpy(record + FRAME, frame, FRAME_BYTES);
         memcpy(record + DATA, target, bytes);
         memset(target, 0x5c, bytes);
