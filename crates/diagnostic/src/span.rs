@@ -120,29 +120,86 @@ fn first_bytes(bytes: &[u8]) -> u32 {
     bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count() as u32
 }
 
+/// The expansion of a call: the text of the callee once more, at the place of the call.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Expansion {
+    /// The text of the callee, in a file and not in an expansion.
+    pub text: Span,
+    /// The name of the callee.
+    pub callee: String,
+    /// The call, which may be in another expansion.
+    pub call: Span,
+}
+
 /// Every file of one compilation, in the order they were first read.
+///
+/// An expansion has the id of a file, too: a location in it is a location in the text of the callee that also knows the
+/// call. [`SourceMap::origin`] leaves only the text, [`SourceMap::expansion`] names the call.
 #[derive(Clone, Debug, Default)]
 pub struct SourceMap {
     files: Vec<SourceFile>,
+    expansions: Vec<Expansion>,
+    expanded_bytes: usize,
 }
 
 impl SourceMap {
     /// Adds a file and returns its id.
     ///
     /// # Panics
-    /// With more than 65,536 files; the import loader reports that before it happens.
+    /// With more than 65,536 files; the import loader reports that before it happens. After the first expansion.
     pub fn add(&mut self, file: SourceFile) -> FileId {
+        assert!(self.expansions.is_empty(), "all files are read before a call is expanded");
         let id = FileId(u16::try_from(self.files.len()).expect("the import loader limits the number of files"));
         self.files.push(file);
         id
     }
 
-    /// The file with this id.
-    pub fn file(&self, id: FileId) -> &SourceFile {
-        &self.files[id.0 as usize]
+    /// Adds an expansion and returns its id, by which its locations name it; none if there are no more ids.
+    pub fn expand(&mut self, expansion: Expansion) -> Option<FileId> {
+        let id = u16::try_from(self.files.len() + self.expansions.len()).ok()?;
+        self.expanded_bytes += (expansion.text.end - expansion.text.start) as usize;
+        self.expansions.push(expansion);
+        Some(FileId(id))
     }
 
-    /// All files, in order of their ids.
+    /// The expansion with this id; none for a file.
+    pub fn expansion(&self, id: FileId) -> Option<&Expansion> {
+        self.expansions.get((id.0 as usize).checked_sub(self.files.len())?)
+    }
+
+    /// All expansions, in order of their ids, which follow those of the files.
+    pub fn expansions(&self) -> &[Expansion] {
+        &self.expansions
+    }
+
+    /// The bytes of text that expansions repeat.
+    pub fn expanded_bytes(&self) -> usize {
+        self.expanded_bytes
+    }
+
+    /// The location in the text, without the calls that lead there.
+    pub fn origin(&self, span: Span) -> Span {
+        match self.expansion(span.file) {
+            Some(expansion) => Span { file: expansion.text.file, ..span },
+            None => span,
+        }
+    }
+
+    /// The file with this id, or that of the callee's text if it is the id of an expansion.
+    ///
+    /// # Panics
+    /// Without such a file or expansion.
+    pub fn file(&self, id: FileId) -> &SourceFile {
+        self.get(id).expect("the id is of this source map")
+    }
+
+    /// As [`SourceMap::file`], or none.
+    pub fn get(&self, id: FileId) -> Option<&SourceFile> {
+        let id = self.expansion(id).map_or(id, |expansion| expansion.text.file);
+        self.files.get(id.0 as usize)
+    }
+
+    /// All files, in order of their ids, without expansions.
     pub fn files(&self) -> &[SourceFile] {
         &self.files
     }

@@ -20,6 +20,7 @@ fn program() -> Program {
     };
     Program {
         files: vec![],
+        calls: vec![],
         types: TypeTable::new(),
         memory: MemoryMode::Automatic,
         channels: vec![],

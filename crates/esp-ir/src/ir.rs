@@ -34,7 +34,7 @@ pub use fast_path::{Enter, FastPath, Leave, PathMember, Resume};
 pub use ids::{BlockId, InstanceId, Location, PathId, SlotId, Value};
 pub use op::{BinaryOp, BitField, Op, UnaryOp};
 pub use place::{Base, Edge, Fault, Operand, Passed, Place, Projection, Transfer};
-pub use program::{Channel, Extern, Function, HandOff, Interface, InterfaceEntry, Process, Program, Site};
+pub use program::{Call, Channel, Extern, Function, HandOff, Interface, InterfaceEntry, Process, Program, Site};
 pub use quaject_esp_syntax::hir::{
     Boundary, ByteOrder, ChannelId, Direction, ExternId, FnId, IntType, LabelId, MemoryMode, Mutability, Policy,
     Purity, Sharing, SiteId,

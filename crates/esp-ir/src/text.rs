@@ -91,12 +91,20 @@ pub fn counted(count: u64, noun: &str) -> String {
     format!("{count} {noun}{ending}")
 }
 
-/// `file:line:column`, or nothing for generated code.
+/// `file:line:column`, or nothing for generated code. For the code of an expanded call, the calls follow, the innermost
+/// first.
 pub fn location_text(program: &Program, location: Location) -> String {
-    match program.files.get(location.file as usize) {
+    let place = |location: Location| match program.files.get(location.file as usize) {
         Some(file) if location.line > 0 => format!("{file}:{}:{}", location.line, location.column),
         Some(_) | None => String::new(),
+    };
+    let mut text = place(location);
+    let mut call = program.call_of(location);
+    while let Some(Call { callee, location }) = call {
+        text.push_str(&format!(", in `{callee}`, called at {}", place(*location)));
+        call = program.call_of(*location);
     }
+    text
 }
 
 /// Appends a byte string literal: UTF-8 as it is, everything else that is not printable as an escape.
@@ -319,8 +327,11 @@ impl Printer<'_> {
             HandOff::Queued => {}
             HandOff::Direct => put!(text, "hand_off direct\n"),
         }
-        for file in &program.files {
+        for file in program.written_files() {
             put!(text, "file {}\n", quoted(file));
+        }
+        for (file, call) in program.files[program.written_files().len()..].iter().zip(&program.calls) {
+            put!(text, "call {} of {}{}\n", quoted(file), quoted(&call.callee), location(call.location));
         }
         let records: Vec<bool> = self.are_records();
         for (index, aggregate) in program.types.aggregates().iter().enumerate() {

@@ -101,6 +101,8 @@ pub(super) struct Builder<'c, 'x, 'p> {
     pub(super) locals: &'p [Local],
     pub(super) body: RawBody,
     pub(super) loops: Vec<Loop>,
+    /// Where control goes on behind each of the expansions around.
+    pub(super) expansions: Vec<BlockId>,
     storage: Vec<Storage>,
     definitions: FxHashMap<(BlockId, LocalId), Value>,
     incomplete: FxHashMap<BlockId, Vec<(LocalId, Value)>>,
@@ -116,6 +118,7 @@ impl<'c, 'x, 'p> Builder<'c, 'x, 'p> {
             locals,
             body: RawBody::default(),
             loops: Vec::new(),
+            expansions: Vec::new(),
             storage: Vec::new(),
             definitions: FxHashMap::default(),
             incomplete: FxHashMap::default(),

@@ -76,8 +76,15 @@ fn lower_with<'p>(
         parameters: function.parameters.iter().map(|(_, ty, mutability)| (*ty, *mutability)).collect(),
         result: function.result,
     });
+    let written = sources.files().iter();
+    let expanded = sources.expansions().iter().map(|expansion| sources.file(expansion.text.file));
+    let calls = sources.expansions().iter().map(|expansion| ir::Call {
+        callee: expansion.callee.as_str().into(),
+        location: context.location(expansion.call),
+    });
     ir::Program {
-        files: sources.files().iter().map(|file| file.name.clone()).collect(),
+        files: written.chain(expanded).map(|file| file.name.clone()).collect(),
+        calls: calls.collect(),
         memory: program.memory,
         channels,
         interfaces: program.interfaces.iter().map(lower_interface).collect(),
@@ -341,12 +348,13 @@ fn for_each_expression(statements: &[Stmt], visit: &mut dyn FnMut(&hir::Expr)) {
             | StmtKind::Declare(_)
             | StmtKind::Break
             | StmtKind::Continue
+            | StmtKind::Leave
             | StmtKind::Yield
             | StmtKind::Communicate(_)
             | StmtKind::Call(..)
             | StmtKind::Link(_)
             | StmtKind::Unlink(_) => {}
-            StmtKind::Block(inner) => for_each_expression(inner, visit),
+            StmtKind::Block(inner) | StmtKind::Inline(inner) => for_each_expression(inner, visit),
             StmtKind::If(condition, yes, no) => {
                 visit(condition);
                 for_each_expression(yes, visit);

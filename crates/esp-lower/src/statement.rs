@@ -27,6 +27,18 @@ impl<'p> Builder<'_, '_, 'p> {
             }
             StmtKind::Declare(_) => {}
             StmtKind::Block(statements) => self.statements(statements),
+            StmtKind::Inline(statements) => {
+                let exit = self.block();
+                self.expansions.push(exit);
+                self.statements(statements);
+                self.expansions.pop();
+                self.jump_to_join(exit, statements, span);
+                self.enter(exit);
+            }
+            StmtKind::Leave => {
+                let exit = *self.expansions.last().expect("`return` is in an expansion");
+                self.jump(exit, span);
+            }
             StmtKind::If(condition, yes, no) => {
                 let (then, otherwise, join) = (self.block(), self.block(), self.block());
                 self.test(condition, then, otherwise);

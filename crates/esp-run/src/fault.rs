@@ -8,8 +8,8 @@ use quaject_esp_exec::report::edges_by_member;
 use quaject_esp_gen::layout::branches;
 use quaject_esp_ir::ir::WaitForEdge;
 use quaject_esp_ir::ir::{
-    Boundary, ChannelId, Direction, Fault, Location, Op, Operation, Process, ProcessId, Program, Terminator, Type,
-    TypeId, TypeTable,
+    Boundary, Call, ChannelId, Direction, Fault, Location, Op, Operation, Process, ProcessId, Program, Terminator,
+    Type, TypeId, TypeTable,
 };
 use quaject_esp_ir::text::{fault_name, location_text};
 use smol_str::SmolStr;
@@ -41,11 +41,16 @@ pub fn render(
 /// is too small for a message of the environment, has an empty location at the start of the program.
 pub fn diagnostic(report: &FaultReport, program: &Program, sources: &SourceMap) -> Diagnostic<Fault> {
     let span = |location: Location| {
-        let is_in_text = location.line > 0 && usize::from(location.file) < sources.files().len();
+        let is_in_text = location.line > 0 && sources.get(FileId(location.file)).is_some();
         let place = LineColumn { line: location.line, column: location.column };
-        if is_in_text { sources.word_at(FileId(location.file), place) } else { Span::default() }
+        if is_in_text { sources.origin(sources.word_at(FileId(location.file), place)) } else { Span::default() }
     };
     let mut diagnostic = Diagnostic::new(report.fault, span(report.place().0), message(report, program));
+    let mut call = program.call_of(report.place().0);
+    while let Some(Call { callee, location }) = call {
+        diagnostic = diagnostic.label(span(*location), format!("in `{callee}`, called here"));
+        call = program.call_of(*location);
+    }
     for wait in &report.waits {
         let name = program.instance_name(wait.instance);
         diagnostic = diagnostic.label(span(wait.location), format!("`{name}` waits for {}", awaited(program, wait)));

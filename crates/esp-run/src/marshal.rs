@@ -142,6 +142,7 @@ mod tests {
     fn program(types: TypeTable) -> Program {
         Program {
             files: Vec::new(),
+            calls: Vec::new(),
             types,
             memory: MemoryMode::Automatic,
             channels: Vec::new(),

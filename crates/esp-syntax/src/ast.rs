@@ -34,6 +34,10 @@ pub enum Item {
     Fn(Fn),
     Layout(Layout),
     Process(Process),
+    Procedure(Procedure),
+    Template(Template),
+    Instance(Instantiation),
+    Conditional(ConditionalItems),
     FastPath(FastPath),
     Model(Model),
     Pool(Pool),
@@ -228,6 +232,76 @@ pub struct Process {
     pub body: Block,
 }
 
+/// `proc send(x: int, n: #int, out c: T) -> bool { .. }`
+#[derive(Clone, Debug)]
+pub struct Procedure {
+    /// The procedure's name.
+    pub name: Name,
+    /// Its parameters.
+    pub parameters: Vec<Parameter>,
+    /// Its result, if any.
+    pub result: Option<Type>,
+    /// Its body.
+    pub body: Block,
+}
+
+/// A parameter of a procedure or template.
+#[derive(Clone, Debug)]
+pub struct Parameter {
+    /// Its name.
+    pub name: Name,
+    /// What it stands for.
+    pub kind: ParameterKind,
+    /// The whole parameter.
+    pub span: Span,
+}
+
+/// What a parameter stands for.
+#[derive(Clone, Debug)]
+pub enum ParameterKind {
+    /// `x: T`: a value. `x: #T`: a variable of the caller.
+    Value(ValueType),
+    /// `in c: T`, `out c(T, U)`: one end of a channel.
+    Channel(Direction, Vec<Type>),
+}
+
+/// `process worker(in jobC: jobT, n: int) { .. }`
+#[derive(Clone, Debug)]
+pub struct Template {
+    /// The template's name.
+    pub name: Name,
+    /// Its parameters.
+    pub parameters: Vec<Parameter>,
+    /// Its body.
+    pub body: Block,
+}
+
+/// `process w[4] = worker(jobC, 3);`
+#[derive(Clone, Debug)]
+pub struct Instantiation {
+    /// The process's name.
+    pub name: Name,
+    /// The number of replicas, if written.
+    pub replicas: Option<Expr>,
+    /// The template.
+    pub template: Name,
+    /// The arguments of the template.
+    pub arguments: Vec<Expr>,
+    /// The whole item.
+    pub span: Span,
+}
+
+/// `if DEBUG { .. } else { .. }` around items.
+#[derive(Clone, Debug)]
+pub struct ConditionalItems {
+    /// A constant.
+    pub condition: Expr,
+    /// The items if it holds.
+    pub then: Vec<Item>,
+    /// The items if it does not.
+    pub otherwise: Vec<Item>,
+}
+
 /// `pool packetT 16;`
 #[derive(Clone, Debug)]
 pub struct Pool {
@@ -393,8 +467,8 @@ pub enum StmtKind {
     Continue,
     /// `yield;`
     Yield,
-    /// `return e;`
-    Return(Expr),
+    /// `return e;`, `return;`
+    Return(Option<Expr>),
     /// `exit(e);`
     Exit(Expr),
     /// `assert(e);`

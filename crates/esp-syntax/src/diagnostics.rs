@@ -66,6 +66,8 @@ codes! {
     E0505 "`after` together with `else`",
     E0506 "statement without its context",
     E0507 "`free` where it is not asked again",
+    E0508 "procedure called inside of an expression",
+    E0509 "calls make the program too large",
     E0601 "`link` or `unlink` in automatic memory",
     E0602 "an object taken each time a partner is searched",
     E0701 "ambiguous statement reference",

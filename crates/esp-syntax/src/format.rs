@@ -104,7 +104,7 @@ enum Inside {
 fn brackets(kind: SyntaxKind) -> Option<(SyntaxKind, SyntaxKind, Inside)> {
     use SyntaxKind as K;
     let brackets = match kind {
-        K::Block | K::AltStmt | K::MatchStmt | K::FastPath | K::FastPathProcess | K::Model => {
+        K::Block | K::ItemBlock | K::AltStmt | K::MatchStmt | K::FastPath | K::FastPathProcess | K::Model => {
             (K::LeftBrace, K::RightBrace, Inside::Block)
         }
         K::RecordExpr | K::RecordPattern | K::RecordType | K::UnionType | K::Layout | K::Interface => {
@@ -118,6 +118,10 @@ fn brackets(kind: SyntaxKind) -> Option<(SyntaxKind, SyntaxKind, Inside)> {
         | K::PidType
         | K::Extern
         | K::Fn
+        | K::Procedure
+        | K::ProcedureParameter
+        | K::Template
+        | K::Instance
         | K::InterfaceEntry => (K::LeftParen, K::RightParen, Inside::Tight),
         K::ArrayExpr | K::ArrayPattern => (K::LeftBracket, K::RightBracket, Inside::Tight),
         K::Var => (K::VarKeyword, K::Semicolon, Inside::Bare),

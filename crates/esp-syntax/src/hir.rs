@@ -253,6 +253,10 @@ pub enum StmtKind {
     Declare(LocalId),
     /// `{ .. }`
     Block(Vec<Stmt>),
+    /// The expansion of a call of a procedure; control goes on behind it.
+    Inline(Vec<Stmt>),
+    /// Leaves the nearest expansion: `return` of a procedure.
+    Leave,
     /// The condition is a `bool`.
     If(Expr, Vec<Stmt>, Vec<Stmt>),
     /// Without condition: forever.

@@ -99,12 +99,13 @@ kinds! {
         ModelWord "model", BoundWord "bound", BypassWord "bypass", RetriesWord "retries",
         StatementWord "statement", StartWord "start", FollowsWord "follows", AsWord "as", SliceWord "slice",
         EnvironmentWord "env", PropertyWord "ltl", AbstractWord "abstract", DropWord "drop", HashWord "hash",
-        ForgetWord "forget", RangeWord "range",
+        ForgetWord "forget", RangeWord "range", ProcedureWord "proc",
     }
     nodes {
         // The file and its items.
         SourceFile, Error, Import, TypeItem, Const, Channel, ChannelAttribute, ChannelDriver, Interface,
         InterfaceEntry, Extern, ExternParameter, Fn, Parameter, Layout, LayoutField, Process, Pool, Memory,
+        Procedure, ProcedureParameter, Template, Instance, ConditionalItems, ItemBlock,
         // Types.
         IntType, BoolType, BytesType, PidType, NamedType, ArrayType, RecordType, UnionType, TypeField, ValueType,
         // Blocks and statements.

@@ -147,7 +147,9 @@ pub fn check(source: Source, loader: &mut dyn Loader) -> Checked {
 /// The maximal number of instructions of a program, so that memory remains in proportion to its text. Programs in
 /// practice have one for eight to twenty bytes.
 fn max_instructions(sources: &SourceMap) -> usize {
-    100_000 + sources.files().iter().map(|file| file.text.len()).sum::<usize>() / 8
+    let written: usize = sources.files().iter().map(|file| file.text.len()).sum();
+    // Each expansion of a call counts as the text that it repeats.
+    100_000 + (written + sources.expanded_bytes()) / 8
 }
 
 /// Compiles a program: the stages, in order. The mode decides which of them do something.

@@ -16,7 +16,7 @@ syntax match espModifier /\<shared\ze\s*\(;\|=\|policy\>\)/
 syntax match espModifier /\<pure\ze\s\+fn\>/
 syntax match espModifier /\<idle\ze\s\+\(in\|out\|alt\|pri\)\>/
 syntax match espInclude /^\s*import\ze\s*"/
-syntax match espDeclaration /^\s*\(pool\|layout\|fastpath\|model\)\ze\s\+\h/
+syntax match espDeclaration /^\s*\(pool\|layout\|fastpath\|model\|proc\)\ze\s\+\h/
 syntax match espDeclaration /^\s*memory\ze\s\+\(auto\|manual\)\>/
 syntax match espFunction /\<\(freeze\|thaw\|free\|link\|unlink\|sizeof\)\ze\s*(/
 

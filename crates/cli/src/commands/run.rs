@@ -13,7 +13,7 @@ use quaject_esp_run::files::{NewFile, write_file};
 use quaject_esp_run::{
     DebugInfo, Engine, Header, HostCode, HostError, RunOutcome, RunReport, Settings, fault_diagnostic, render_fault,
 };
-use quaject_esp_syntax::span::SourceMap;
+use quaject_esp_syntax::span::{FileId, SourceMap};
 use std::path::PathBuf;
 
 pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, CliError> {
@@ -309,7 +309,7 @@ pub(crate) fn report_outcome(
         RunOutcome::Exit(status) => Status::Exit(status),
         RunOutcome::Fault(fault) => {
             let line_of = |place: Location| {
-                let text = &sources.files().get(place.file as usize)?.text;
+                let text = &sources.get(FileId(place.file))?.text;
                 text.lines().nth(place.line.checked_sub(1)? as usize).map(str::to_string)
             };
             let text = render_fault(&fault, program, &line_of, &|word| terminal.bold_red(word));

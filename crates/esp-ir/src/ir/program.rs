@@ -11,8 +11,10 @@ use smol_str::SmolStr;
 /// A program.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// Names of the source files.
+    /// Names of the source files. Those of the texts of expanded calls follow, a name for each call.
     pub files: Vec<String>,
+    /// The expanded calls: those of the last files.
+    pub calls: Vec<Call>,
     /// Every type, and the pools.
     pub types: TypeTable,
     /// How reference counts are released. With `Manual`, the use of an object with count 0 faults `memory`.
@@ -31,6 +33,28 @@ pub struct Program {
     pub paths: Vec<FastPath>,
     /// Which instance runs next when a receiver that a rendezvous has resumed blocks again.
     pub hand_off: HandOff,
+}
+
+impl Program {
+    /// The call by whose expansion the code at a location came to be.
+    pub fn call_of(&self, location: Location) -> Option<&Call> {
+        let written = self.files.len().checked_sub(self.calls.len())?;
+        self.calls.get(usize::from(location.file).checked_sub(written)?)
+    }
+
+    /// Names of the source files, each once.
+    pub fn written_files(&self) -> &[String] {
+        &self.files[..self.files.len().saturating_sub(self.calls.len())]
+    }
+}
+
+/// An expanded call of a procedure, or the instantiation of a template.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Call {
+    /// What is called.
+    pub callee: SmolStr,
+    /// Where.
+    pub location: Location,
 }
 
 /// Which instance runs next when a receiver that a rendezvous has resumed blocks again. The semantics allow any order;

@@ -74,6 +74,7 @@ impl<'a> Reader<'a> {
         let token = lexer.next();
         let program = Program {
             files: Vec::new(),
+            calls: Vec::new(),
             types: TypeTable::new(),
             memory: MemoryMode::Automatic,
             channels: Vec::new(),
@@ -180,6 +181,18 @@ impl<'a> Reader<'a> {
             "file" => {
                 let file = self.string()?;
                 self.program.files.push(file);
+            }
+            "call" => {
+                let file = self.string()?;
+                self.keyword("of")?;
+                let callee = self.string()?.into();
+                let location = self.location()?;
+                // An earlier one, so that calls have no cycle.
+                if usize::from(location.file) >= self.program.files.len() {
+                    return self.fail("a location in an earlier file before");
+                }
+                self.program.files.push(file);
+                self.program.calls.push(Call { callee, location });
             }
             "record" | "union" => self.aggregate()?,
             "pool" => {

@@ -177,7 +177,7 @@ impl<'a> Body<'_, 'a> {
         if let Some((_, order, bits)) = NUMBERS.iter().find(|(text, ..)| name.text == *text) {
             return Some(BytesField::Numbers(*order, *bits));
         }
-        if let Some(Named { entity: Entity::Layout(layout), .. }) = self.checker.find(&name.text) {
+        if let Some(Named { entity: Entity::Layout(layout), .. }) = self.checker.find(name) {
             return Some(BytesField::Layout(layout));
         }
         let layouts = self.checker.names.iter().filter(|(_, named)| matches!(named.entity, Entity::Layout(_)));

@@ -100,6 +100,13 @@ impl AllocationPass<'_> {
                     }
                 }
                 StmtKind::Block(body) => guarded = self.block(body, guarded),
+                StmtKind::Inline(body) => {
+                    // A `return` may be before a guard, and behind an operation.
+                    let inside = self.block(body, guarded.clone());
+                    let mut leaves = false;
+                    walk::statements(body, &mut |stmt| leaves |= matches!(stmt.kind, StmtKind::Leave));
+                    guarded = if leaves { Vec::new() } else { inside };
+                }
                 StmtKind::Yield => guarded.clear(),
                 _ => walk::expressions(stmt, &mut |expr| self.expr(expr, &guarded)),
             }

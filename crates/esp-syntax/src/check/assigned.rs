@@ -32,7 +32,7 @@ pub(super) fn check(checker: &mut Checker) {
 pub(super) fn check_body(facts: &mut BodyFacts, body: &[Stmt], parameters: usize) -> Vec<Diagnostic> {
     let mut assigned = Set::empty(facts.locals.len());
     (0..parameters).for_each(|local| assigned.insert(LocalId(local as u32)));
-    let mut pass = AssignmentPass { facts, diagnostics: Vec::new(), loops: Vec::new() };
+    let mut pass = AssignmentPass { facts, diagnostics: Vec::new(), loops: Vec::new(), expansions: Vec::new() };
     pass.block(body, &mut State::Reached(assigned));
     pass.diagnostics
 }
@@ -93,6 +93,8 @@ struct AssignmentPass<'f> {
     diagnostics: Vec<Diagnostic>,
     /// What holds at the `break`s of each open loop.
     loops: Vec<State>,
+    /// What holds at the `return`s of each open expansion.
+    expansions: Vec<State>,
 }
 
 impl AssignmentPass<'_> {
@@ -177,6 +179,17 @@ impl AssignmentPass<'_> {
                 }
             }
             StmtKind::Block(body) => self.block(body, state),
+            StmtKind::Inline(body) => {
+                self.expansions.push(State::Unreached);
+                self.block(body, state);
+                state.meet(self.expansions.pop().unwrap_or(State::Unreached));
+            }
+            StmtKind::Leave => {
+                let here = std::mem::replace(state, State::Unreached);
+                if let Some(returns) = self.expansions.last_mut() {
+                    returns.meet(here);
+                }
+            }
             StmtKind::If(condition, then, otherwise) => {
                 self.expr(condition, state);
                 let mut other = state.clone();

@@ -1,6 +1,7 @@
 //! A body under check: its scopes, variables, labels and channel operations. The other modules check its statements.
 
 use super::constants::Constant;
+use super::expand::{ChannelEnd, Frame};
 use super::names::Checker;
 use crate::ast;
 use crate::diagnostics::{Code, Diagnostic};
@@ -75,6 +76,8 @@ pub(super) struct LocalFacts {
 pub(super) enum Binding {
     Local(LocalId),
     Const(u32),
+    /// A parameter that stands for a channel; none after an error.
+    Channel(Option<ChannelEnd>),
 }
 
 /// One declaration, linked to the one before it: from any point, the chain is what is visible there.
@@ -100,6 +103,8 @@ pub(super) struct BodyFacts {
     pub(super) label_scopes: Vec<Option<u32>>,
     /// Labels by text.
     pub(super) label_names: FxHashMap<SmolStr, LabelId>,
+    /// Labels that expansions repeat: no statement is named by one.
+    pub(super) repeated_labels: FxHashSet<SmolStr>,
 }
 
 /// Names that the pattern under check declares or assigns.
@@ -125,6 +130,17 @@ pub(super) struct Body<'c, 'a> {
     pub(super) pure_context: Option<PureContext>,
     pub(super) pattern: PatternState,
     pub(super) calls: Vec<(FnId, Span)>,
+    /// The procedures that are being expanded, the innermost last.
+    pub(super) frames: Vec<Frame>,
+    /// The result of a call that was expanded before the statement that it is part of, by the place of the call.
+    pub(super) expanded: Option<(Span, hir::Expr)>,
+}
+
+/// What is visible to a caller, and the loops around the call.
+pub(super) struct CallerScope {
+    head: Option<u32>,
+    visible: FxHashMap<SmolStr, u32>,
+    loops: u32,
 }
 
 impl<'c, 'a> Body<'c, 'a> {
@@ -158,7 +174,23 @@ impl<'c, 'a> Body<'c, 'a> {
             pure_context: None,
             pattern: PatternState::default(),
             calls: Vec::new(),
+            frames: Vec::new(),
+            expanded: None,
         }
+    }
+
+    /// Hides everything that is visible: the text of a procedure does not see the names of its caller.
+    pub(super) fn enter_expansion(&mut self) -> CallerScope {
+        CallerScope {
+            head: self.head.take(),
+            visible: std::mem::take(&mut self.visible),
+            loops: std::mem::take(&mut self.loops),
+        }
+    }
+
+    /// Ends the scope of an expansion.
+    pub(super) fn leave_expansion(&mut self, caller: CallerScope) {
+        CallerScope { head: self.head, visible: self.visible, loops: self.loops } = caller;
     }
 
     /// The scope to go back to at the end of a block.
@@ -192,6 +224,8 @@ impl<'c, 'a> Body<'c, 'a> {
                 let constant = match binding {
                     Binding::Const(index) => Some(self.facts.constants[index as usize].clone()),
                     Binding::Local(_) => None,
+                    // Not a constant either; its name as a type or length means the item.
+                    Binding::Channel(_) => continue,
                 };
                 self.checker.outer_names.insert(name.text.clone(), constant);
             }
@@ -212,13 +246,31 @@ impl<'c, 'a> Body<'c, 'a> {
         if name.text.is_empty() {
             return;
         }
-        let hidden = self.visible.get(&name.text).copied();
         if !self.checker.reject_predeclared(name) {
-            match hidden {
+            match self.visible.get(&name.text).copied() {
                 Some(hidden) => self.report_hidden(name, hidden, role),
                 None => self.warn_hidden_item(name),
             }
         }
+        self.make_visible(name, binding);
+    }
+
+    /// Makes a parameter of a procedure or template visible. It may hide an item: a procedure does not know the items
+    /// of all programs that call it.
+    pub(super) fn bind_parameter(&mut self, name: &ast::Name, binding: Binding) {
+        if name.text.is_empty() {
+            return;
+        }
+        if !self.checker.reject_predeclared(name)
+            && let Some(hidden) = self.visible.get(&name.text).copied()
+        {
+            self.report_hidden(name, hidden, None);
+        }
+        self.make_visible(name, binding);
+    }
+
+    fn make_visible(&mut self, name: &ast::Name, binding: Binding) {
+        let hidden = self.visible.get(&name.text).copied();
         let index = self.facts.declarations.len() as u32;
         self.facts.declarations.push(Declaration {
             name: name.text.clone(),
@@ -235,6 +287,7 @@ impl<'c, 'a> Body<'c, 'a> {
         let hidden = &self.facts.declarations[hidden as usize];
         let noun = match hidden.binding {
             Binding::Const(_) => "constant",
+            Binding::Channel(_) => "channel",
             Binding::Local(id) => match self.facts.locals[id.0 as usize].role {
                 Role::Parameter => "parameter",
                 Role::Variable | Role::Received | Role::Counter => "variable",
@@ -255,7 +308,7 @@ impl<'c, 'a> Body<'c, 'a> {
     }
 
     fn warn_hidden_item(&mut self, name: &ast::Name) {
-        if let Some(named) = self.checker.find(&name.text) {
+        if let Some(named) = self.checker.find(name) {
             let message = format!("`{}` hides the {} `{}`", name.text, named.entity.noun(), name.text);
             let diagnostic = Diagnostic::new(Code::W0901, name.span, message)
                 .label(named.span, format!("the {} is declared here", named.entity.noun()));
@@ -265,6 +318,19 @@ impl<'c, 'a> Body<'c, 'a> {
 
     /// A new variable, visible from here on.
     pub(super) fn declare(
+        &mut self,
+        name: &ast::Name,
+        ty: Option<TypeId>,
+        mutability: Mutability,
+        role: Role,
+    ) -> LocalId {
+        let id = self.add_local(name, ty, mutability, role);
+        self.bind(name, Binding::Local(id), Some(role));
+        id
+    }
+
+    /// A new variable that no name refers to.
+    pub(super) fn add_local(
         &mut self,
         name: &ast::Name,
         ty: Option<TypeId>,
@@ -281,7 +347,6 @@ impl<'c, 'a> Body<'c, 'a> {
             reads: 0,
             reported: false,
         });
-        self.bind(name, Binding::Local(id), Some(role));
         id
     }
 
@@ -290,6 +355,13 @@ impl<'c, 'a> Body<'c, 'a> {
         let index = self.facts.constants.len() as u32;
         self.facts.constants.push(value);
         self.bind(name, Binding::Const(index), None);
+    }
+
+    /// A parameter that is a constant, visible from here on.
+    pub(super) fn declare_parameter(&mut self, name: &ast::Name, value: Constant) {
+        let index = self.facts.constants.len() as u32;
+        self.facts.constants.push(value);
+        self.bind_parameter(name, Binding::Const(index));
     }
 
     pub(super) fn local(&self, id: LocalId) -> &LocalFacts {
@@ -344,7 +416,9 @@ impl<'c, 'a> Body<'c, 'a> {
         let id = LabelId(self.labels.len() as u32);
         self.labels.push((label.text.clone(), label.span));
         self.facts.label_scopes.push(self.head);
-        self.facts.label_names.entry(label.text.clone()).or_insert(id);
+        if self.facts.label_names.insert(label.text.clone(), id).is_some() {
+            self.facts.repeated_labels.insert(label.text.clone());
+        }
         id
     }
 

@@ -23,6 +23,15 @@ enum Callee {
 impl<'a> Body<'_, 'a> {
     /// A call as an expression.
     pub(super) fn call(&mut self, name: &'a ast::Name, arguments: &'a [ast::Expr], span: Span) -> Value {
+        if self.expanded.as_ref().is_some_and(|(place, _)| *place == span)
+            && let Some((_, result)) = self.expanded.take()
+        {
+            return Value::immutable(result);
+        }
+        if self.procedure(name).is_some() {
+            self.reject_procedure_in_expression(name, arguments, span);
+            return Value::error(span);
+        }
         if self.kind == BodyKind::Constant && name.text != "sizeof" {
             self.not_a_constant(span);
             return Value::error(span);
@@ -249,7 +258,7 @@ impl<'a> Body<'_, 'a> {
             self.checker.unknown_item("function", name, is_function);
             return None;
         }
-        match self.checker.find(&name.text) {
+        match self.checker.find(name) {
             Some(Named { entity: Entity::Function(id), .. }) => {
                 self.calls.push((id, span));
                 Some(Callee::Function(id))
@@ -335,7 +344,14 @@ impl<'a> Body<'_, 'a> {
     }
 
     /// E0206.
-    fn wrong_count(&mut self, name: &ast::Name, given: usize, wanted: usize, span: Span, declared: Option<Span>) {
+    pub(super) fn wrong_count(
+        &mut self,
+        name: &ast::Name,
+        given: usize,
+        wanted: usize,
+        span: Span,
+        declared: Option<Span>,
+    ) {
         let given = counted(given, "argument");
         let diagnostic = match declared {
             Some(declared) => {

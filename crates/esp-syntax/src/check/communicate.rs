@@ -1,12 +1,12 @@
 //! `in`, `out` and `alt`: channels, guards, payloads (reference, section 5). Ports are for `ports`.
 
-use super::body::{Body, BodyKind, PureContext};
+use super::body::{Body, PureContext};
 use super::coerce::Use;
 use super::coverage;
 use super::literals::counted;
 use crate::ast;
 use crate::diagnostics::{Code, Diagnostic};
-use crate::hir::{self, Boundary, ChannelId, CommunicateForm, Direction, Operation, StmtKind};
+use crate::hir::{self, ChannelId, CommunicateForm, Direction, Operation, StmtKind};
 use crate::span::Span;
 use crate::types::{TypeId, TypeTable};
 
@@ -65,8 +65,8 @@ impl<'a> Body<'_, 'a> {
         let guard = branch.guard.as_ref().map(|guard| self.purely(PureContext::Guard, |body| body.condition(guard)));
         let operation = match &branch.operation {
             ast::Operation::In(name, patterns) => {
-                let channel = self.checker.channel(name);
-                let types = self.operands(channel, name, patterns.len(), Direction::In, branch.span);
+                let channel = self.channel_for(name, Direction::In, branch.span);
+                let types = self.operands(channel, name, patterns.len(), branch.span);
                 let site = channel.map(|channel| self.site(channel, Direction::In, branch.span));
                 let errors = self.checker.errors;
                 let patterns = self.purely(PureContext::Pattern, |body| body.patterns(patterns, &types));
@@ -79,8 +79,8 @@ impl<'a> Body<'_, 'a> {
                 site.zip(channel).map(|(site, channel)| Operation::In(site, channel, patterns))
             }
             ast::Operation::Out(name, values) => {
-                let channel = self.checker.channel(name);
-                let types = self.operands(channel, name, values.len(), Direction::Out, branch.span);
+                let channel = self.channel_for(name, Direction::Out, branch.span);
+                let types = self.operands(channel, name, values.len(), branch.span);
                 let site = channel.map(|channel| self.site(channel, Direction::Out, branch.span));
                 let check = |body: &mut Self| -> Vec<hir::Expr> {
                     values.iter().zip(types).map(|(value, ty)| body.check(value, ty, Use::Send)).collect()
@@ -109,34 +109,22 @@ impl<'a> Body<'_, 'a> {
         self.add_site(hir::Site { channel, direction, span })
     }
 
+    /// The channel of an operation, which has to have this direction.
+    fn channel_for(&mut self, name: &ast::Name, direction: Direction, span: Span) -> Option<ChannelId> {
+        let end = self.channel_end(name)?;
+        // The channel is known all the same.
+        self.reject_wrong_end(end, direction, name, span);
+        Some(end.channel)
+    }
+
     /// The types of an operation's operands; `ERROR` for those whose error has been reported.
-    fn operands(
-        &mut self,
-        channel: Option<ChannelId>,
-        name: &ast::Name,
-        given: usize,
-        direction: Direction,
-        span: Span,
-    ) -> Vec<TypeId> {
+    fn operands(&mut self, channel: Option<ChannelId>, name: &ast::Name, given: usize, span: Span) -> Vec<TypeId> {
         let Some(id) = channel else {
             self.checker.unknown_channels = true;
             return vec![TypeTable::ERROR; given];
         };
         let entry = &self.checker.channels[id.0 as usize];
-        let (payload, boundary, declared) = (entry.hir.payload.clone(), entry.hir.boundary, entry.hir.span);
-        let wrong_end = match (self.kind, boundary, direction) {
-            (BodyKind::Environment, _, _) | (_, Boundary::Internal, _) => None,
-            (_, Boundary::ToEnvironment, Direction::In) => Some(("read", "in")),
-            (_, Boundary::FromEnvironment, Direction::Out) => Some(("written", "out")),
-            (_, Boundary::ToEnvironment, Direction::Out) | (_, Boundary::FromEnvironment, Direction::In) => None,
-        };
-        if let Some((role, word)) = wrong_end {
-            let message = format!("`{}` is {role} by the environment, `{word}` is not possible", name.text);
-            let diagnostic = Diagnostic::new(Code::E0408, span, message)
-                .label(declared, format!("`{}` is declared here", name.text));
-            self.checker.report(diagnostic);
-            self.checker.channels[id.0 as usize].tainted = true;
-        }
+        let (payload, declared) = (entry.hir.payload.clone(), entry.hir.span);
         if payload.len() != given {
             let message = format!("channel `{}` carries {}, {given} given", name.text, counted(payload.len(), "value"));
             let diagnostic = Diagnostic::new(Code::E0404, span, message)

@@ -182,7 +182,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    fn typed_constant(&mut self, value: hir::Expr) -> Constant {
+    pub(super) fn typed_constant(&mut self, value: hir::Expr) -> Constant {
         match first_variable(&value) {
             Some(span) => {
                 self.not_a_constant(span);

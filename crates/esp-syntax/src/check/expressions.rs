@@ -256,7 +256,11 @@ impl<'a> Body<'_, 'a> {
                 let constant = self.facts.constants[index as usize].clone();
                 self.use_constant(&constant, name.span)
             }
-            None => match self.checker.find(&name.text) {
+            Some(Binding::Channel(_)) => {
+                self.unknown_variable(name);
+                Value::error(name.span)
+            }
+            None => match self.checker.find(name) {
                 Some(Named { entity: Entity::Const(entry), .. }) => {
                     let constant = self.checker.consts[entry].value.clone().unwrap_or(Constant::Error);
                     self.use_constant(&constant, name.span)
@@ -312,6 +316,10 @@ impl<'a> Body<'_, 'a> {
 
     fn own_id(&mut self, span: Span) -> Value {
         match self.kind {
+            // What the ids of its instances would be is not known.
+            BodyKind::Process(process) if self.checker.unused_from.is_some_and(|first| process.0 as usize >= first) => {
+                Value::error(span)
+            }
             BodyKind::Process(process) | BodyKind::Predicate(process) => {
                 let ty = self.checker.types.intern(Type::Pid([process].into()));
                 Value::immutable(hir::Expr { kind: ExprKind::OwnId, ty, span })

@@ -104,7 +104,7 @@ impl<'a> PathCheck<'_, 'a> {
 
     /// A process by its name, with its replica.
     fn instance(&mut self, name: &'a ast::Name, replica: Option<(u64, Span)>) -> Option<(ProcessId, u32)> {
-        let found = self.checker.find(&name.text).map(|named| named.entity);
+        let found = self.checker.find(name).map(|named| named.entity);
         let Some(super::names::Entity::Process(process)) = found else {
             let names: Vec<SmolStr> = self.checker.processes.iter().map(|entry| entry.item.name.text.clone()).collect();
             let message = format!("no process named `{}`", name.text);
@@ -180,6 +180,12 @@ impl<'a> PathCheck<'_, 'a> {
         match &reference.kind {
             StatementRefKind::Label(label) => {
                 let entry = &self.checker.processes[process.0 as usize];
+                if entry.facts.repeated_labels.contains(&label.text) {
+                    let message = format!("`#{}` is in several calls in `{}`", label.text, entry.item.name.text);
+                    let help = "name one of the channel operations there, as in `c/out@1`";
+                    self.checker.report(Diagnostic::new(Code::E0701, label.span, message).help(help));
+                    return None;
+                }
                 if let Some(label) = entry.facts.label_names.get(&label.text) {
                     return Some(ControlPoint::Label(*label));
                 }
@@ -204,7 +210,7 @@ impl<'a> PathCheck<'_, 'a> {
     }
 
     fn channel(&mut self, name: &'a ast::Name) -> Option<ChannelId> {
-        if let Some(super::names::Entity::Channel(id)) = self.checker.find(&name.text).map(|named| named.entity) {
+        if let Some(super::names::Entity::Channel(id)) = self.checker.find(name).map(|named| named.entity) {
             return Some(id);
         }
         let mut names: Vec<SmolStr> = self.checker.channels.iter().map(|entry| entry.hir.name.clone()).collect();
@@ -317,14 +323,14 @@ impl<'a> PathCheck<'_, 'a> {
         let entry = &self.checker.processes[process.0 as usize];
         match &reference.kind {
             StatementRefKind::Label(label) => {
-                entry.facts.label_names.get(&label.text).copied().map(ControlPoint::Label)
+                let is_unique = !entry.facts.repeated_labels.contains(&label.text);
+                entry.facts.label_names.get(&label.text).copied().filter(|_| is_unique).map(ControlPoint::Label)
             }
             StatementRefKind::Channel(name, direction, number) => {
                 if let (Some((_, point, _)), None, None) = (self.aliases.get(&name.text), direction, number) {
                     return *point;
                 }
-                let Some(super::names::Entity::Channel(channel)) =
-                    self.checker.find(&name.text).map(|named| named.entity)
+                let Some(super::names::Entity::Channel(channel)) = self.checker.find(name).map(|named| named.entity)
                 else {
                     return None;
                 };
@@ -536,7 +542,7 @@ impl<'a> PathCheck<'_, 'a> {
         let mut names = Vec::new();
         super::order::names_in_expr(predicate, &mut names);
         let foreign = names.into_iter().find(|name| {
-            body.find(&name.text).is_none() && body.checker.find(&name.text).is_none() && {
+            body.find(&name.text).is_none() && body.checker.find(name).is_none() && {
                 let mut others = body.checker.processes.iter();
                 others.any(|other| other.facts.locals.iter().any(|local| local.name == name.text))
             }

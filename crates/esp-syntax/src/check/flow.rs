@@ -12,11 +12,17 @@ struct Exits {
     next: bool,
     /// It can leave the nearest loop by `break`.
     breaks: bool,
+    /// It can leave the nearest expansion by `return`.
+    leaves: bool,
 }
 
 impl Exits {
     fn either(self, other: Exits) -> Exits {
-        Exits { next: self.next || other.next, breaks: self.breaks || other.breaks }
+        Exits {
+            next: self.next || other.next,
+            breaks: self.breaks || other.breaks,
+            leaves: self.leaves || other.leaves,
+        }
     }
 }
 
@@ -26,10 +32,10 @@ pub(super) fn can_end(body: &[Stmt]) -> bool {
 }
 
 fn block(body: &[Stmt]) -> Exits {
-    let mut exits = Exits { next: true, breaks: false };
+    let mut exits = Exits { next: true, ..Exits::default() };
     for stmt in body {
         let found = statement(stmt);
-        exits = Exits { next: found.next, breaks: exits.breaks || found.breaks };
+        exits = Exits { next: found.next, ..exits.either(found) };
         if !exits.next {
             // What follows is never reached, and so are its `break`s.
             break;
@@ -39,12 +45,19 @@ fn block(body: &[Stmt]) -> Exits {
 }
 
 fn statement(stmt: &Stmt) -> Exits {
-    let next = Exits { next: true, breaks: false };
+    let next = Exits { next: true, ..Exits::default() };
     match &stmt.kind {
         StmtKind::Block(body) => block(body),
         StmtKind::If(_, then, otherwise) => block(then).either(block(otherwise)),
-        StmtKind::While(condition, body) => Exits { next: condition.is_some() || block(body).breaks, breaks: false },
-        StmtKind::For(..) => next,
+        StmtKind::Inline(body) => {
+            let inside = block(body);
+            Exits { next: inside.next || inside.leaves, leaves: false, ..inside }
+        }
+        StmtKind::While(condition, body) => {
+            let inside = block(body);
+            Exits { next: condition.is_some() || inside.breaks, breaks: false, leaves: inside.leaves }
+        }
+        StmtKind::For(_, _, _, body) => Exits { leaves: block(body).leaves, ..next },
         StmtKind::Match(_, arms) => arms.iter().map(|(_, body)| block(body)).reduce(Exits::either).unwrap_or(next),
         StmtKind::Communicate(communicate) => communicate
             .branches
@@ -53,7 +66,8 @@ fn statement(stmt: &Stmt) -> Exits {
             .chain(communicate.otherwise.iter().map(|body| block(body)))
             .reduce(Exits::either)
             .unwrap_or(next),
-        StmtKind::Break => Exits { next: false, breaks: true },
+        StmtKind::Break => Exits { breaks: true, ..Exits::default() },
+        StmtKind::Leave => Exits { leaves: true, ..Exits::default() },
         StmtKind::Continue | StmtKind::Return(_) | StmtKind::Exit(_) => Exits::default(),
         StmtKind::Label(_)
         | StmtKind::Declare(_)

@@ -10,12 +10,19 @@ pub(super) fn mark(checker: &mut Checker) {
     let fed = Fed::compute(checker);
     for index in 0..checker.processes.len() {
         let Some(mut process) = checker.processes[index].hir.take() else { continue };
-        for stmt in &mut process.body {
-            if let StmtKind::While(None, body) = &mut stmt.kind {
-                mark_loop(body, index, &fed);
-            }
-        }
+        mark_loops(&mut process.body, index, &fed);
         checker.processes[index].hir = Some(process);
+    }
+}
+
+/// Marks the loops that are directly in a process's body. What a procedure holds is where its call is.
+fn mark_loops(body: &mut [Stmt], process: usize, fed: &Fed) {
+    for stmt in body {
+        match &mut stmt.kind {
+            StmtKind::While(None, body) => mark_loop(body, process, fed),
+            StmtKind::Inline(body) => mark_loops(body, process, fed),
+            _ => {}
+        }
     }
 }
 
@@ -28,7 +35,11 @@ fn mark_loop(body: &mut [Stmt], process: usize, fed: &Fed) {
     }) else {
         return;
     };
-    let StmtKind::Communicate(communicate) = &mut first.kind else { return };
+    let communicate = match &mut first.kind {
+        StmtKind::Communicate(communicate) => communicate,
+        StmtKind::Inline(body) => return mark_loop(body, process, fed),
+        _ => return,
+    };
     let waits = communicate.branches.iter().any(|branch| match &branch.operation {
         Operation::In(_, channel, _) => fed.is_fed(*channel, process),
         Operation::Out(..) | Operation::After(..) => false,

@@ -43,6 +43,8 @@ struct LastUsePass {
     number: usize,
     /// Of the loops around: what is live after them, and where they begin.
     around: Vec<(Live, Live)>,
+    /// What is live after each of the expansions around.
+    expansions: Vec<Live>,
 }
 
 impl LastUsePass {
@@ -77,6 +79,13 @@ impl LastUsePass {
                 live.remove(local);
             }
             StmtKind::Block(body) => return self.block(body, live),
+            StmtKind::Inline(body) => {
+                self.expansions.push(live.clone());
+                let before = self.block(body, live);
+                self.expansions.pop();
+                return before;
+            }
+            StmtKind::Leave => return self.expansions.last().cloned().unwrap_or_default(),
             StmtKind::If(condition, then, otherwise) => {
                 let mut both = self.block(then, live.clone());
                 both.append(&mut self.block(otherwise, live));

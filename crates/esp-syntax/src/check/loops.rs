@@ -55,13 +55,21 @@ fn check_body(body: &[Stmt], found: &mut Vec<Span>) -> bool {
 
 /// Whether the last statement leaves the loop: the body runs once.
 fn leaves_at_once(body: &[Stmt]) -> bool {
-    matches!(body.last().map(|stmt| &stmt.kind), Some(StmtKind::Break | StmtKind::Return(_) | StmtKind::Exit(_)))
-        && !contains_continue(body)
+    matches!(
+        body.last().map(|stmt| &stmt.kind),
+        Some(StmtKind::Break | StmtKind::Return(_) | StmtKind::Leave | StmtKind::Exit(_))
+    ) && !contains_continue(body)
 }
 
 fn contains_continue(body: &[Stmt]) -> bool {
     let mut found = false;
     walk::statements(body, &mut |stmt| found |= matches!(stmt.kind, StmtKind::Continue));
+    found
+}
+
+fn contains_leave(body: &[Stmt]) -> bool {
+    let mut found = false;
+    walk::statements(body, &mut |stmt| found |= matches!(stmt.kind, StmtKind::Leave));
     found
 }
 
@@ -192,7 +200,7 @@ fn pattern_changes(pattern: &crate::hir::Pattern, local: LocalId) -> bool {
 
 /// Whether every path through a loop's body that comes round again makes a step.
 fn step_on_every_path(body: &[Stmt], counter: LocalId) -> bool {
-    let mut pass = Steps { counter, sound: true };
+    let mut pass = Steps { counter, sound: true, expansions: Vec::new() };
     match pass.block(body, Some(false)) {
         Some(stepped) => pass.sound && stepped,
         None => pass.sound,
@@ -202,6 +210,9 @@ fn step_on_every_path(body: &[Stmt], counter: LocalId) -> bool {
 struct Steps {
     counter: LocalId,
     sound: bool,
+    /// For each open expansion inside of the loop, whether a step has been made at all of its `return`s so far; none
+    /// without one.
+    expansions: Vec<Option<bool>>,
 }
 
 impl Steps {
@@ -215,6 +226,19 @@ impl Steps {
                     None
                 }
                 StmtKind::Break | StmtKind::Return(_) | StmtKind::Exit(_) => None,
+                StmtKind::Leave => match self.expansions.last_mut() {
+                    Some(returns) => {
+                        *returns = both(*returns, Some(before));
+                        None
+                    }
+                    // It leaves the loop, too.
+                    None => None,
+                },
+                StmtKind::Inline(body) => {
+                    self.expansions.push(None);
+                    let end = self.block(body, state);
+                    both(end, self.expansions.pop().flatten())
+                }
                 StmtKind::Block(body) => self.block(body, state),
                 StmtKind::If(_, then, otherwise) => {
                     let then = self.block(then, state);
@@ -225,7 +249,14 @@ impl Steps {
                     arms.iter().map(|(_, body)| self.block(body, state)).reduce(both).unwrap_or(state)
                 }
                 // An inner loop may run no times at all; its `break` and `continue` are its own.
-                StmtKind::While(..) | StmtKind::For(..) => state,
+                StmtKind::While(_, body) | StmtKind::For(_, _, _, body) => {
+                    if let Some(returns) = self.expansions.last_mut()
+                        && contains_leave(body)
+                    {
+                        *returns = both(*returns, Some(before));
+                    }
+                    state
+                }
                 _ => Some(before || step(stmt, self.counter).is_some()),
             };
         }

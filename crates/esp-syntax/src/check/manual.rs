@@ -12,11 +12,12 @@ impl PathCheck<'_, '_> {
     pub(super) fn manual(&mut self, name: &[u8], span: Span) -> SmolStr {
         let item = self.item;
         let name = SmolStr::new(String::from_utf8_lossy(name));
+        let written = ast::Name { text: name.clone(), span };
         let mut letters = name.chars();
         let begins = letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
         if !begins || !letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_') {
             self.refuse(span, format!("`{name}` is not the name of a C function"), "write letters, digits and `_`");
-        } else if let Some(Entity::Extern(_)) = self.checker.find(&name).map(|named| named.entity) {
+        } else if let Some(Entity::Extern(_)) = self.checker.find(&written).map(|named| named.entity) {
             self.refuse(span, format!("`{name}` is an `extern fn`"), "a fast path has a C function of its own");
         } else if self.checker.fast_paths.iter().any(|other| other.function.as_ref() == Some(&name)) {
             self.refuse(span, format!("`{name}` is another fast path"), "a fast path has a C function of its own");

@@ -9,8 +9,11 @@ mod body;
 mod calls;
 mod coerce;
 mod communicate;
+mod conditional;
 mod constants;
+mod copies;
 mod coverage;
+mod expand;
 mod expressions;
 mod fastpaths;
 mod flow;
@@ -29,11 +32,14 @@ mod order;
 mod patterns;
 mod places;
 mod ports;
+mod relocate;
 mod signatures;
 mod statements;
 mod taint;
+mod templates;
 mod tries;
 mod types;
+mod uncalled;
 mod unused;
 mod walk;
 
@@ -42,6 +48,7 @@ pub use load::{Loader, decode};
 use crate::diagnostics::{Diagnostic, Severity};
 use crate::hir;
 use crate::span::{FileId, SourceMap};
+use copies::Copies;
 use names::Checker;
 
 /// What analysis found.
@@ -65,12 +72,16 @@ pub fn analyze_with_fast_paths(
     fast_path_files: &[FileId],
     loader: &mut dyn Loader,
 ) -> Analysis {
-    let loaded = load::load(sources, root, fast_path_files, loader);
-    let mut checker = Checker::new(sources, loaded.integrity, loaded.diagnostics);
-    names::declare(&mut checker, &loaded.files, &loaded.order);
+    let mut loaded = load::load(sources, root, fast_path_files, loader);
+    let mut diagnostics = std::mem::take(&mut loaded.diagnostics);
+    let items = conditional::items(sources, &loaded, &mut diagnostics);
+    let copies = Copies::default();
+    let mut checker = Checker::new(sources, &copies, loaded.integrity, diagnostics);
+    names::declare(&mut checker, &items);
     order::resolve(&mut checker);
     signatures::resolve(&mut checker);
     statements::check_bodies(&mut checker);
+    uncalled::check(&mut checker);
     if checker.has_reached_error_limit() {
         return checker.finish();
     }

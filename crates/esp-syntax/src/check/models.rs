@@ -154,7 +154,7 @@ fn check_environment<'a>(checker: &mut Checker<'a>, item: &'a ast::Process) -> h
         }
         None => 1,
     };
-    let (process, mut facts) = statements::check_process(checker, item, replicas, BodyKind::Environment);
+    let (process, mut facts) = statements::check_process(checker, item, None, replicas, BodyKind::Environment);
     let found = assigned::check_body(&mut facts, &process.body, 0);
     found.into_iter().for_each(|diagnostic| checker.report(diagnostic));
     process
@@ -173,7 +173,7 @@ fn range_end<'a>(checker: &mut Checker<'a>, expr: &'a ast::Expr) -> Option<i128>
 
 /// `P.v`, `c.1` or a function.
 fn resolve_path(checker: &mut Checker, path: &ast::ModelPath) -> Option<ModelPath> {
-    let entity = match checker.find(&path.base.text) {
+    let entity = match checker.find(&path.base) {
         Some(Named { entity, .. }) => Some(entity),
         None => checker.implicit_externs.get(&path.base.text).map(|id| Entity::Extern(*id)),
     };

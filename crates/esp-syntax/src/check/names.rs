@@ -1,8 +1,12 @@
 //! The items of a program and the one name space they share. Collects and finds them; knows nothing of what is inside.
 
 use super::body::BodyFacts;
+use super::conditional::Presence;
 use super::constants::Constant;
+use super::copies::Copies;
+use super::expand::ProcedureEntry;
 use super::load::Integrity;
+use super::templates::{self, Bindings, PendingInstance};
 use super::types::Measures;
 use crate::ast;
 use crate::diagnostics::{Code, Diagnostic, Severity, nearest};
@@ -10,7 +14,7 @@ use crate::foreign;
 use crate::hir::{self, ChannelId, ExternId, FnId, LayoutId, ProcessId};
 use crate::span::{SourceMap, Span};
 use crate::types::{PoolId, TypeId, TypeTable};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smol_str::SmolStr;
 
 /// What an item's name refers to.
@@ -24,6 +28,10 @@ pub(super) enum Entity {
     Function(FnId),
     Layout(LayoutId),
     Process(ProcessId),
+    /// A process with 0 replicas.
+    AbsentProcess,
+    Template(usize),
+    Procedure(usize),
     FastPath,
     Model,
 }
@@ -40,6 +48,9 @@ impl Entity {
             Entity::Function(_) => "function",
             Entity::Layout(_) => "layout",
             Entity::Process(_) => "process",
+            Entity::AbsentProcess => "process without an instance",
+            Entity::Template(_) => "template",
+            Entity::Procedure(_) => "procedure",
             Entity::FastPath => "fast path",
             Entity::Model => "model",
         }
@@ -100,9 +111,19 @@ pub(super) struct FunctionEntry<'a> {
     pub(super) facts: BodyFacts,
 }
 
+/// A process template.
+pub(super) struct TemplateEntry<'a> {
+    pub(super) item: &'a ast::Template,
+    /// How many instances there are.
+    pub(super) uses: u32,
+}
+
 /// A process.
 pub(super) struct ProcessEntry<'a> {
+    /// The process as written, or the instance of a template in the form of a process.
     pub(super) item: &'a ast::Process,
+    /// For an instance of a template: its parameters and what they stand for.
+    pub(super) bindings: Option<Bindings<'a>>,
     pub(super) replicas: u32,
     /// Instance number of replica 0: instances are numbered in order of processes.
     pub(super) first_instance: u32,
@@ -112,7 +133,9 @@ pub(super) struct ProcessEntry<'a> {
 
 /// Everything known about the program while it is checked.
 pub(super) struct Checker<'a> {
-    pub(super) sources: &'a SourceMap,
+    pub(super) sources: &'a mut SourceMap,
+    /// Where the copies of syntax live.
+    pub(super) copies: &'a Copies,
     pub(super) integrity: Integrity,
     pub(super) diagnostics: Vec<Diagnostic>,
     /// How many of the diagnostics are errors.
@@ -129,6 +152,14 @@ pub(super) struct Checker<'a> {
     pub(super) externs: Vec<ExternEntry<'a>>,
     pub(super) functions: Vec<FunctionEntry<'a>>,
     pub(super) processes: Vec<ProcessEntry<'a>>,
+    /// Processes with 0 replicas.
+    pub(super) absent: Vec<ProcessEntry<'a>>,
+    /// While the texts are checked that no process uses: the first of the processes that stand in for them.
+    pub(super) unused_from: Option<usize>,
+    pub(super) templates: Vec<TemplateEntry<'a>>,
+    pub(super) procedures: Vec<ProcedureEntry<'a>>,
+    /// Codes and places of the text of what was reported in expansions.
+    reported: FxHashSet<(Code, Span)>,
     pub(super) interface_items: Vec<&'a ast::Interface>,
     pub(super) interfaces: Vec<hir::Interface>,
     pub(super) fast_path_items: Vec<&'a ast::FastPath>,
@@ -154,13 +185,22 @@ pub(super) struct Checker<'a> {
 /// The number of errors, and of warnings, that are kept: no user reads more, and a malformed file has millions.
 pub(super) const MAX_REPORTED: usize = 500;
 
+/// The number of calls around a place that are shown with a diagnostic.
+const MAX_CALLS_SHOWN: u32 = 4;
+
 /// Names the language gives a meaning to (reference, section 1).
 pub(super) const PREDECLARED: [&str; 6] = ["freeze", "thaw", "free", "link", "unlink", "sizeof"];
 
 impl<'a> Checker<'a> {
-    pub(super) fn new(sources: &'a SourceMap, integrity: Integrity, diagnostics: Vec<Diagnostic>) -> Checker<'a> {
+    pub(super) fn new(
+        sources: &'a mut SourceMap,
+        copies: &'a Copies,
+        integrity: Integrity,
+        diagnostics: Vec<Diagnostic>,
+    ) -> Checker<'a> {
         Checker {
             sources,
+            copies,
             integrity,
             diagnostics,
             errors: 0,
@@ -176,6 +216,11 @@ impl<'a> Checker<'a> {
             externs: Vec::new(),
             functions: Vec::new(),
             processes: Vec::new(),
+            absent: Vec::new(),
+            unused_from: None,
+            templates: Vec::new(),
+            procedures: Vec::new(),
+            reported: FxHashSet::default(),
             interface_items: Vec::new(),
             interfaces: Vec::new(),
             fast_path_items: Vec::new(),
@@ -200,8 +245,34 @@ impl<'a> Checker<'a> {
         };
         *reported += 1;
         if *reported <= MAX_REPORTED {
-            self.diagnostics.push(diagnostic);
+            let diagnostic = self.in_text(diagnostic);
+            self.diagnostics.extend(diagnostic);
         }
+    }
+
+    /// The diagnostic at places of the text, with the calls that lead there. What is found at one place by several
+    /// expansions is reported once.
+    fn in_text(&mut self, mut diagnostic: Diagnostic) -> Option<Diagnostic> {
+        if self.sources.expansions().is_empty() {
+            return Some(diagnostic);
+        }
+        let mut labels = Vec::new();
+        let (mut place, mut calls) = (diagnostic.span, 0);
+        while let Some(expansion) = self.sources.expansion(place.file) {
+            if calls < MAX_CALLS_SHOWN {
+                let text = format!("in `{}`, called here", expansion.callee);
+                labels.push((self.sources.origin(expansion.call), text));
+            }
+            calls += 1;
+            place = expansion.call;
+        }
+        diagnostic.span = self.sources.origin(diagnostic.span);
+        if calls > 0 && !self.reported.insert((diagnostic.code, diagnostic.span)) {
+            return None;
+        }
+        diagnostic.labels.iter_mut().for_each(|(span, _)| *span = self.sources.origin(*span));
+        diagnostic.labels.extend(labels);
+        Some(diagnostic)
     }
 
     /// Whether so many errors were found that further ones would not be kept: then further checks are useless,
@@ -221,18 +292,18 @@ impl<'a> Checker<'a> {
         if text.is_empty() || text.len() > 30 || text.contains('\n') { "e" } else { text }
     }
 
-    pub(super) fn find(&self, name: &str) -> Option<Named> {
-        self.names.get(name).copied()
+    pub(super) fn find(&self, name: &ast::Name) -> Option<Named> {
+        self.names.get(&name.text).copied()
     }
 
     /// Reports that there is no `noun` of this name, unless that is likely to follow from an earlier error.
     pub(super) fn unknown<'n>(&mut self, noun: &str, name: &ast::Name, candidates: impl Iterator<Item = &'n str>) {
-        if name.text.is_empty() || (self.integrity == Integrity::Missing && self.find(&name.text).is_none()) {
+        if name.text.is_empty() || (self.integrity == Integrity::Missing && self.find(name).is_none()) {
             return;
         }
         let mut diagnostic =
             Diagnostic::new(Code::E0208, name.span, format!("no {noun} named `{name}`", name = name.text));
-        if let Some(named) = self.find(&name.text) {
+        if let Some(named) = self.find(name) {
             diagnostic = diagnostic.label(named.span, format!("`{}` is {}", name.text, named.entity.a_noun()));
         }
         if self.suggestions_left > 0 {
@@ -274,7 +345,7 @@ impl<'a> Checker<'a> {
     }
 
     pub(super) fn channel(&mut self, name: &ast::Name) -> Option<ChannelId> {
-        if let Some(Named { entity: Entity::Channel(id), .. }) = self.find(&name.text) {
+        if let Some(Named { entity: Entity::Channel(id), .. }) = self.find(name) {
             return Some(id);
         }
         self.unknown_item("channel", name, |entity| matches!(entity, Entity::Channel(_)));
@@ -282,7 +353,7 @@ impl<'a> Checker<'a> {
     }
 
     pub(super) fn process(&mut self, name: &ast::Name) -> Option<ProcessId> {
-        if let Some(Named { entity: Entity::Process(id), .. }) = self.find(&name.text) {
+        if let Some(Named { entity: Entity::Process(id), .. }) = self.find(name) {
             return Some(id);
         }
         self.unknown_item("process", name, |entity| matches!(entity, Entity::Process(_)));
@@ -290,7 +361,7 @@ impl<'a> Checker<'a> {
     }
 
     pub(super) fn layout(&mut self, name: &ast::Name) -> Option<LayoutId> {
-        if let Some(Named { entity: Entity::Layout(id), .. }) = self.find(&name.text) {
+        if let Some(Named { entity: Entity::Layout(id), .. }) = self.find(name) {
             return Some(id);
         }
         self.unknown_item("layout", name, |entity| matches!(entity, Entity::Layout(_)));
@@ -299,7 +370,7 @@ impl<'a> Checker<'a> {
 
     /// The pool of a type's name.
     pub(super) fn pool(&mut self, name: &ast::Name) -> Option<PoolId> {
-        let Some(Named { entity: Entity::Type(entry), .. }) = self.find(&name.text) else {
+        let Some(Named { entity: Entity::Type(entry), .. }) = self.find(name) else {
             self.unknown_item("type", name, |entity| matches!(entity, Entity::Type(_)));
             return None;
         };
@@ -366,11 +437,12 @@ impl<'a> Checker<'a> {
 }
 
 /// Enters every item into the name space.
-pub(super) fn declare<'a>(checker: &mut Checker<'a>, files: &'a [ast::File], order: &[(usize, usize)]) {
+pub(super) fn declare<'a>(checker: &mut Checker<'a>, items: &[Presence<'a>]) {
     let mut memory: Option<&ast::Memory> = None;
-    for (file, item) in order {
-        match &files[*file].items[*item] {
-            ast::Item::Import(_) => {}
+    let mut pending = Vec::new();
+    for Presence { item, absent } in items {
+        match *item {
+            ast::Item::Import(_) | ast::Item::Conditional(_) => {}
             ast::Item::Type(item) => {
                 checker.declare(&item.name, Entity::Type(checker.type_entries.len()));
                 checker.type_entries.push(TypeEntry { item, pool: None, resolved: None });
@@ -414,15 +486,20 @@ pub(super) fn declare<'a>(checker: &mut Checker<'a>, files: &'a [ast::File], ord
                 checker.declare(&item.name, Entity::Layout(LayoutId(checker.layouts.len() as u32)));
                 checker.layouts.push((item, None));
             }
-            ast::Item::Process(item) => {
-                checker.declare(&item.name, Entity::Process(ProcessId(checker.processes.len() as u32)));
-                checker.processes.push(ProcessEntry {
-                    item,
-                    replicas: 1,
-                    first_instance: 0,
-                    hir: None,
-                    facts: BodyFacts::default(),
-                });
+            ast::Item::Process(item) => checker.declare_process(item, *absent),
+            ast::Item::Instance(written) => {
+                let entries = if *absent { &checker.absent } else { &checker.processes };
+                pending.push(PendingInstance { written, absent: *absent, index: entries.len() });
+                let item = templates::placeholder(checker, written);
+                checker.declare_process(item, *absent);
+            }
+            ast::Item::Template(item) => {
+                checker.declare(&item.name, Entity::Template(checker.templates.len()));
+                checker.templates.push(TemplateEntry { item, uses: 0 });
+            }
+            ast::Item::Procedure(item) => {
+                checker.declare(&item.name, Entity::Procedure(checker.procedures.len()));
+                checker.procedures.push(ProcedureEntry::new(item));
             }
             ast::Item::FastPath(item) => {
                 checker.declare(&item.name, Entity::FastPath);
@@ -437,6 +514,18 @@ pub(super) fn declare<'a>(checker: &mut Checker<'a>, files: &'a [ast::File], ord
         }
     }
     attach_pools(checker);
+    templates::instantiate(checker, &pending);
+}
+
+impl<'a> Checker<'a> {
+    fn declare_process(&mut self, item: &'a ast::Process, absent: bool) {
+        let entity =
+            if absent { Entity::AbsentProcess } else { Entity::Process(ProcessId(self.processes.len() as u32)) };
+        self.declare(&item.name, entity);
+        let (hir, facts) = (None, BodyFacts::default());
+        let entry = ProcessEntry { item, bindings: None, replicas: 1, first_instance: 0, hir, facts };
+        if absent { self.absent.push(entry) } else { self.processes.push(entry) }
+    }
 }
 
 /// Sets the memory mode; a later declaration has to agree with the first.
@@ -453,7 +542,7 @@ fn set_memory(checker: &mut Checker, first: &ast::Memory, item: &ast::Memory) {
 /// Finds the types that have pools.
 fn attach_pools(checker: &mut Checker) {
     for pool in checker.pools.clone() {
-        let Some(Named { entity: Entity::Type(entry), .. }) = checker.find(&pool.ty.text) else {
+        let Some(Named { entity: Entity::Type(entry), .. }) = checker.find(&pool.ty) else {
             checker.unknown_item("type", &pool.ty, |entity| matches!(entity, Entity::Type(_)));
             continue;
         };

@@ -7,7 +7,7 @@ use crate::ast;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::span::Span;
 use crate::types::TypeTable;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Something that has to be resolved.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -27,13 +27,42 @@ enum ResolutionState {
 
 /// Resolves every constant, type, layout and replica number.
 pub(super) fn resolve(checker: &mut Checker) {
-    let mut progress: FxHashMap<DeclarationId, ResolutionState> = FxHashMap::default();
     let roots: Vec<DeclarationId> = (0..checker.consts.len())
         .map(DeclarationId::Const)
         .chain((0..checker.type_entries.len()).map(DeclarationId::Type))
         .chain((0..checker.layouts.len()).map(DeclarationId::Layout))
         .chain([DeclarationId::Processes])
         .collect();
+    resolve_all(checker, roots);
+}
+
+/// Resolves what a constant expression depends on.
+pub(super) fn resolve_for(checker: &mut Checker, expr: &ast::Expr) {
+    let roots = dependencies_of(checker, expr);
+    resolve_all(checker, roots);
+}
+
+/// Whether no constant that an expression depends on mentions a process.
+pub(super) fn is_independent_of_processes(checker: &Checker, expr: &ast::Expr) -> bool {
+    let mut open = dependencies_of(checker, expr);
+    let mut seen: FxHashSet<DeclarationId> = open.iter().copied().collect();
+    while let Some(node) = open.pop() {
+        if node == DeclarationId::Processes {
+            return false;
+        }
+        open.extend(dependencies(checker, node).into_iter().filter(|node| seen.insert(*node)));
+    }
+    true
+}
+
+fn dependencies_of(checker: &Checker, expr: &ast::Expr) -> Vec<DeclarationId> {
+    let mut mentions = Vec::new();
+    in_expr(expr, &mut mentions);
+    mentions.into_iter().filter_map(|mention| node_of(checker, mention)).collect()
+}
+
+fn resolve_all(checker: &mut Checker, roots: Vec<DeclarationId>) {
+    let mut progress: FxHashMap<DeclarationId, ResolutionState> = FxHashMap::default();
     for root in roots {
         if progress.contains_key(&root) {
             continue;
@@ -149,7 +178,7 @@ fn node_of(checker: &Checker, mention: Mention) -> Option<DeclarationId> {
         Mention::Instance => return Some(DeclarationId::Processes),
         Mention::Name(name) => name,
     };
-    let Named { entity, .. } = checker.find(&name.text)?;
+    let Named { entity, .. } = checker.find(name)?;
     match entity {
         Entity::Type(entry) => Some(DeclarationId::Type(entry)),
         Entity::Const(entry) => Some(DeclarationId::Const(entry)),
@@ -159,6 +188,9 @@ fn node_of(checker: &Checker, mention: Mention) -> Option<DeclarationId> {
         | Entity::Extern(_)
         | Entity::Function(_)
         | Entity::Process(_)
+        | Entity::AbsentProcess
+        | Entity::Template(_)
+        | Entity::Procedure(_)
         | Entity::FastPath
         | Entity::Model => None,
     }

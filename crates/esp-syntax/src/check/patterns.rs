@@ -73,6 +73,8 @@ impl<'a> Body<'_, 'a> {
             ast::PatternKind::Equal(expr) => self.equal_pattern(expr, ty),
             ast::PatternKind::OwnId => match (self.own_process(), self.checker.types.get(content)) {
                 (_, Type::Error) => PatternKind::Any,
+                // What the ids of its instances would be is not known.
+                (Some(own), _) if self.checker.is_unused(own) => PatternKind::Any,
                 (Some(own), Type::Pid(processes)) if processes.contains(&own) => PatternKind::OwnId,
                 (Some(own), _) => {
                     let id = self.checker.types.intern(Type::Pid([own].into()));
@@ -264,7 +266,7 @@ impl<'a> Body<'_, 'a> {
 
     /// An unknown bare name in a pattern: what was meant?
     fn reject_undeclared(&mut self, name: &ast::Name, ty: TypeId) -> bool {
-        if name.text.is_empty() || self.checker.find(&name.text).is_some() {
+        if name.text.is_empty() || self.checker.find(name).is_some() {
             return false;
         }
         let content = self.checker.content(ty);

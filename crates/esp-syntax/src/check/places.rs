@@ -75,7 +75,8 @@ impl<'a> Body<'_, 'a> {
                 Role::Counter => ("the counter of a `for`, which is constant", Some(self.local(id).span)),
             },
             Some(Binding::Const(_)) => ("a constant", None),
-            None => match self.checker.find(&name.text) {
+            Some(Binding::Channel(_)) => ("a channel", None),
+            None => match self.checker.find(name) {
                 Some(Named { entity: Entity::Const(_), span }) => ("a constant", Some(span)),
                 Some(Named { entity, span }) if intent == Intent::Pattern => {
                     let message = format!("`{}` is {}, not a variable to assign", name.text, entity.a_noun());

@@ -6,6 +6,7 @@ use super::coverage;
 use super::expressions::{Typed, Value, is_shift};
 use super::names::Checker;
 use super::places::{Intent, steps};
+use super::templates::Bindings;
 use crate::ast;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::hir::{self, BinaryOperator, ExprKind, FnId, LocalId, Mutability, ProcessId, Stmt, StmtKind};
@@ -26,7 +27,9 @@ pub(super) fn check_bodies(checker: &mut Checker) {
         }
         let item = checker.processes[index].item;
         let replicas = checker.processes[index].replicas;
-        let (process, facts) = check_process(checker, item, replicas, BodyKind::Process(ProcessId(index as u32)));
+        let bindings = checker.processes[index].bindings;
+        let kind = BodyKind::Process(ProcessId(index as u32));
+        let (process, facts) = check_process(checker, item, bindings, replicas, kind);
         let entry = &mut checker.processes[index];
         (entry.hir, entry.facts) = (Some(process), facts);
     }
@@ -57,10 +60,14 @@ fn check_function(checker: &mut Checker, id: FnId) {
 pub(super) fn check_process<'a>(
     checker: &mut Checker<'a>,
     item: &'a ast::Process,
+    bindings: Option<Bindings<'a>>,
     replicas: u32,
     kind: BodyKind,
 ) -> (hir::Process, BodyFacts) {
     let mut body = Body::new(checker, kind);
+    if let Some(bindings) = bindings {
+        body.bind_arguments(bindings);
+    }
     let statements = body.block(&item.body);
     let process = hir::Process {
         name: item.name.text.clone(),
@@ -133,8 +140,11 @@ impl<'a> Body<'_, 'a> {
         if let BodyKind::Function(_) = self.kind {
             return;
         }
-        if let Some(first) = self.facts.label_names.get(&label.text) {
-            let first = self.labels[first.0 as usize].1;
+        // Each expansion of a procedure has labels of its own.
+        let is_same = |(text, span): &&(_, Span)| *text == label.text && span.file == label.span.file;
+        if self.facts.label_names.contains_key(&label.text)
+            && let Some((_, first)) = self.labels.iter().find(is_same).cloned()
+        {
             let message = match self.kind {
                 BodyKind::Process(id) => {
                     let process = &self.checker.processes[id.0 as usize].item.name.text;
@@ -180,6 +190,9 @@ impl<'a> Body<'_, 'a> {
 
     fn variable(&mut self, var: &'a ast::Var, annotation: Option<Annotation>, statements: &mut Vec<Stmt>) {
         let span = var.name.span;
+        if let Some(value) = &var.value {
+            self.expand_in(value, statements);
+        }
         let (ty, mutability, value) = match (annotation, &var.value) {
             (None, None) => (None, Mutability::Immutable, None),
             (None, Some(value)) => {
@@ -305,16 +318,29 @@ impl<'a> Body<'_, 'a> {
                 self.effect("yield", stmt.span);
                 Some(StmtKind::Yield)
             }
-            ast::StmtKind::Return(value) => self.return_statement(value, stmt.span),
+            ast::StmtKind::Return(value) => match self.return_from_procedure(value.as_ref(), stmt.span, statements) {
+                Some(()) => None,
+                None => value.as_ref().and_then(|value| self.return_statement(value, stmt.span)),
+            },
             ast::StmtKind::Exit(status) => {
                 self.effect("exit", stmt.span);
                 Some(StmtKind::Exit(self.any_integer(status)))
             }
             ast::StmtKind::Assert(condition) => Some(StmtKind::Assert(self.condition(condition))),
             ast::StmtKind::Communicate(communicate) => Some(self.communicate(communicate, stmt.span)),
-            ast::StmtKind::Call(name, arguments) => self.call_statement(name, arguments, stmt.span),
-            ast::StmtKind::Assign(place, ast::AssignOperator::Set, value) => self.assign(place, value),
+            ast::StmtKind::Call(name, arguments) => match self.procedure(name) {
+                Some(procedure) => {
+                    self.expand(procedure, name, arguments, stmt.span, statements);
+                    None
+                }
+                None => self.call_statement(name, arguments, stmt.span),
+            },
+            ast::StmtKind::Assign(place, ast::AssignOperator::Set, value) => {
+                self.expand_in(value, statements);
+                self.assign(place, value)
+            }
             ast::StmtKind::Assign(place, ast::AssignOperator::Update(operator), value) => {
+                self.expand_in(value, statements);
                 self.update(place, *operator, value)
             }
         };

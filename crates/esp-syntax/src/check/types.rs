@@ -20,7 +20,7 @@ pub(super) const MAX_INSTANCES: u32 = 65_535;
 const MAX_DEPTH: u32 = 64;
 
 /// Size and depth of every type met so far.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Measures {
     known: FxHashMap<TypeId, Measure>,
 }
@@ -80,7 +80,7 @@ pub(super) fn resolve_replicas(checker: &mut Checker) {
     let mut next = 0u32;
     for process in 0..checker.processes.len() {
         let item = checker.processes[process].item;
-        let limits = Limits { what: "number of replicas", minimum: 1, maximum: i128::from(MAX_INSTANCES) };
+        let limits = Limits { what: "number of replicas", minimum: 0, maximum: i128::from(MAX_INSTANCES) };
         let mut replicas = match &item.replicas {
             Some(count) => checker.constant_size(count, limits).unwrap_or(1),
             None => 1,
@@ -100,7 +100,7 @@ pub(super) fn resolve_replicas(checker: &mut Checker) {
 pub(super) fn check_memory(checker: &mut Checker) {
     let mut total = 0u64;
     for pool in checker.pools.clone() {
-        if let Some(Named { entity: Entity::Type(entry), .. }) = checker.find(&pool.ty.text) {
+        if let Some(Named { entity: Entity::Type(entry), .. }) = checker.find(&pool.ty) {
             let ty = checker.type_entries[entry].resolved.unwrap_or(TypeTable::ERROR);
             if let Type::Boxed(id) = *checker.types.get(ty) {
                 let Pool { content, capacity, .. } = *checker.types.pool(id);
@@ -148,7 +148,15 @@ impl<'a> Checker<'a> {
                 }
             }
             ast::TypeKind::Pid(names) => {
-                let mut processes: Vec<ProcessId> = names.iter().filter_map(|name| self.process(name)).collect();
+                let is_absent =
+                    |name: &&ast::Name| matches!(self.find(name), Some(Named { entity: Entity::AbsentProcess, .. }));
+                let present: Vec<&ast::Name> = names.iter().filter(|name| !is_absent(name)).collect();
+                if present.is_empty() && !names.is_empty() {
+                    let message = "no process of this `pid` has an instance";
+                    self.error(Code::E0309, ty.span, message);
+                    return TypeTable::ERROR;
+                }
+                let mut processes: Vec<ProcessId> = present.into_iter().filter_map(|name| self.process(name)).collect();
                 processes.sort();
                 processes.dedup();
                 if processes.is_empty() || processes.len() > names.len() {
@@ -211,7 +219,7 @@ impl<'a> Checker<'a> {
     }
 
     fn named_type(&mut self, name: &ast::Name) -> TypeId {
-        match self.find(&name.text) {
+        match self.find(name) {
             Some(Named { entity: Entity::Type(entry), .. }) => {
                 self.type_entries[entry].resolved.unwrap_or(TypeTable::ERROR)
             }

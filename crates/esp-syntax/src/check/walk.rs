@@ -7,7 +7,9 @@ use crate::hir::{
 /// The statements directly inside a statement, block by block.
 pub(super) fn blocks(stmt: &Stmt) -> Vec<&[Stmt]> {
     match &stmt.kind {
-        StmtKind::Block(body) | StmtKind::While(_, body) | StmtKind::For(_, _, _, body) => vec![body],
+        StmtKind::Block(body) | StmtKind::Inline(body) | StmtKind::While(_, body) | StmtKind::For(_, _, _, body) => {
+            vec![body]
+        }
         StmtKind::If(_, then, otherwise) => vec![then, otherwise],
         StmtKind::Match(_, arms) => arms.iter().map(|(_, body)| body.as_slice()).collect(),
         StmtKind::Communicate(communicate) => {
@@ -18,6 +20,7 @@ pub(super) fn blocks(stmt: &Stmt) -> Vec<&[Stmt]> {
         | StmtKind::Declare(_)
         | StmtKind::Break
         | StmtKind::Continue
+        | StmtKind::Leave
         | StmtKind::Yield
         | StmtKind::Return(_)
         | StmtKind::Exit(_)
@@ -82,6 +85,8 @@ pub(super) fn expressions<'s>(stmt: &'s Stmt, visit: &mut impl FnMut(&'s Expr)) 
         StmtKind::Label(_)
         | StmtKind::Declare(_)
         | StmtKind::Block(_)
+        | StmtKind::Inline(_)
+        | StmtKind::Leave
         | StmtKind::While(None, _)
         | StmtKind::Break
         | StmtKind::Continue

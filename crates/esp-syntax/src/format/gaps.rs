@@ -104,9 +104,11 @@ pub(super) fn between(parent: SyntaxKind, previous: SyntaxKind, next: SyntaxKind
         (K::Place | K::IndexStep | K::IndexExpr | K::ArrayType | K::Replica, _, K::LeftBracket | K::Dot) => {
             Gap::Nothing
         }
-        (K::Process | K::ModelEnvironment | K::ProcessIdExpr | K::FastPathProcess | K::YieldTo, _, K::LeftBracket) => {
-            Gap::Nothing
-        }
+        (
+            K::Process | K::Instance | K::ModelEnvironment | K::ProcessIdExpr | K::FastPathProcess | K::YieldTo,
+            _,
+            K::LeftBracket,
+        ) => Gap::Nothing,
         (
             K::CallExpr
             | K::CallStmt
@@ -116,6 +118,10 @@ pub(super) fn between(parent: SyntaxKind, previous: SyntaxKind, next: SyntaxKind
             | K::InterfaceEntry
             | K::Extern
             | K::Fn
+            | K::Procedure
+            | K::ProcedureParameter
+            | K::Template
+            | K::Instance
             | K::PidType
             | K::InOperation
             | K::OutOperation

@@ -35,6 +35,19 @@ fn item(node: NodeCursor) -> Option<ast::Item> {
         SyntaxKind::Fn => ast::Item::Fn(function(node)),
         SyntaxKind::Layout => ast::Item::Layout(layout(node)),
         SyntaxKind::Process => ast::Item::Process(process(node)),
+        SyntaxKind::Procedure => ast::Item::Procedure(ast::Procedure {
+            name: node.name(),
+            parameters: parameters(node),
+            result: node.nodes().find_map(types::optional),
+            body: statements::body(node),
+        }),
+        SyntaxKind::Template => ast::Item::Template(ast::Template {
+            name: node.name(),
+            parameters: parameters(node),
+            body: statements::body(node),
+        }),
+        SyntaxKind::Instance => ast::Item::Instance(instantiation(node)),
+        SyntaxKind::ConditionalItems => ast::Item::Conditional(conditional_items(node)),
         SyntaxKind::Pool => ast::Item::Pool(ast::Pool { ty: node.name(), capacity: expressions::first(node) }),
         SyntaxKind::Memory => ast::Item::Memory(ast::Memory {
             mode: match node.token(SyntaxKind::ManualWord) {
@@ -150,6 +163,49 @@ fn layout(node: NodeCursor) -> ast::Layout {
         name: node.name(),
         fields: node.nodes().filter(|n| n.kind() == SyntaxKind::LayoutField).map(field).exactly(),
         span: node.span(),
+    }
+}
+
+fn parameters(node: NodeCursor) -> Vec<ast::Parameter> {
+    let parameter = |node: NodeCursor| {
+        let direction = match (node.token(SyntaxKind::InKeyword), node.token(SyntaxKind::OutKeyword)) {
+            (Some(_), _) => Some(ast::Direction::In),
+            (None, Some(_)) => Some(ast::Direction::Out),
+            (None, None) => None,
+        };
+        let kind = match direction {
+            Some(direction) => {
+                ast::ParameterKind::Channel(direction, node.nodes().filter_map(types::optional).exactly())
+            }
+            None => ast::ParameterKind::Value(types::first_value(node)),
+        };
+        ast::Parameter { name: node.name(), kind, span: node.span() }
+    };
+    node.nodes().filter(|n| n.kind() == SyntaxKind::ProcedureParameter).map(parameter).exactly()
+}
+
+fn instantiation(node: NodeCursor) -> ast::Instantiation {
+    let replicated = node.token(SyntaxKind::LeftBracket).is_some();
+    let mut expressions = expressions::all(node).into_iter();
+    ast::Instantiation {
+        name: node.name_before(SyntaxKind::Equal),
+        replicas: if replicated { expressions.next() } else { None },
+        template: node.name_behind(SyntaxKind::Equal),
+        arguments: expressions.exactly(),
+        span: node.span(),
+    }
+}
+
+fn conditional_items(node: NodeCursor) -> ast::ConditionalItems {
+    let mut branches = node.nodes().filter_map(|child| match child.kind() {
+        SyntaxKind::ItemBlock => Some(child.nodes().filter_map(item).exactly()),
+        SyntaxKind::ConditionalItems => Some(vec![ast::Item::Conditional(conditional_items(child))]),
+        _ => None,
+    });
+    ast::ConditionalItems {
+        condition: expressions::first(node),
+        then: branches.next().unwrap_or_default(),
+        otherwise: branches.next().unwrap_or_default(),
     }
 }
 

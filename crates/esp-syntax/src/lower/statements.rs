@@ -80,7 +80,7 @@ fn optional(node: NodeCursor, groups: &mut u32) -> Option<Stmt> {
         SyntaxKind::BreakStmt => StmtKind::Break,
         SyntaxKind::ContinueStmt => StmtKind::Continue,
         SyntaxKind::YieldStmt => StmtKind::Yield,
-        SyntaxKind::ReturnStmt => StmtKind::Return(expressions::first(node)),
+        SyntaxKind::ReturnStmt => StmtKind::Return(node.nodes().find_map(expressions::optional)),
         SyntaxKind::ExitStmt => StmtKind::Exit(expressions::first(node)),
         SyntaxKind::AssertStmt => StmtKind::Assert(expressions::first(node)),
         SyntaxKind::PlainStmt | SyntaxKind::AltStmt => communicate(node, groups),

@@ -6,7 +6,7 @@ use crate::literal::shorten;
 use crate::tree::SyntaxKind;
 
 /// The words that begin an item without being reserved.
-const ITEM_WORDS: &[&str] = &["import", "external", "layout", "fastpath", "model", "pool", "memory"];
+const ITEM_WORDS: &[&str] = &["import", "external", "layout", "fastpath", "model", "pool", "memory", "proc"];
 /// The reserved words that begin an item.
 const ITEM_KEYWORDS: &[&str] = &["type", "const", "channel", "extern", "fn", "process"];
 
@@ -48,12 +48,16 @@ pub(super) fn at_certain_item(p: &Parser) -> bool {
         }
         SyntaxKind::ProcessKeyword => {
             // In a fast path or model `process` is a part.
-            p.nth(1) == SyntaxKind::Ident && p.nth(2) == SyntaxKind::LeftBrace && !p.in_specification
+            let begins = matches!(p.nth(2), SyntaxKind::LeftBrace | SyntaxKind::LeftParen | SyntaxKind::Equal);
+            p.nth(1) == SyntaxKind::Ident && begins && !p.in_specification
         }
         SyntaxKind::Ident => {
-            matches!(p.current_text(), "fastpath" | "layout" | "model")
-                && p.nth(1) == SyntaxKind::Ident
-                && p.nth(2) == SyntaxKind::LeftBrace
+            let behind_name = match p.current_text() {
+                "fastpath" | "layout" | "model" => SyntaxKind::LeftBrace,
+                "proc" => SyntaxKind::LeftParen,
+                _ => return false,
+            };
+            p.nth(1) == SyntaxKind::Ident && p.nth(2) == behind_name
         }
         _ => false,
     }
@@ -69,6 +73,7 @@ fn at_item(p: &Parser) -> bool {
         | SyntaxKind::ExternKeyword
         | SyntaxKind::FnKeyword
         | SyntaxKind::ProcessKeyword => true,
+        SyntaxKind::IfKeyword => p.open_items > 0,
         SyntaxKind::Ident => ITEM_WORDS.contains(&p.current_text()),
         _ => false,
     }
@@ -83,12 +88,14 @@ fn item(p: &mut Parser) -> bool {
         SyntaxKind::ExternKeyword => external_function(p),
         SyntaxKind::FnKeyword => function(p),
         SyntaxKind::ProcessKeyword => process(p),
+        SyntaxKind::IfKeyword => return p.nested(conditional_items).unwrap_or(true),
         SyntaxKind::Ident => match p.current_text() {
             "import" => import(p),
             "external" => interface(p),
             "layout" => layout(p),
             "pool" => pool(p),
             "memory" => memory(p),
+            "proc" => procedure(p),
             "fastpath" => fast_paths::fast_path(p),
             "model" => models::model(p),
             _ => return false,
@@ -377,29 +384,148 @@ fn layout(p: &mut Parser) {
     p.complete(marker, SyntaxKind::Layout);
 }
 
-/// `process = "process" ID ["[" expr "]"] block`
+/// `process = "process" ID ( ["[" expr "]"] block | parameters block | ["[" expr "]"] "=" ID arguments ";" )`
 fn process(p: &mut Parser) {
     let marker = p.start();
     p.bump();
-    process_rest(p);
-    p.complete(marker, SyntaxKind::Process);
-}
-
-/// What follows `process`, or `env` in a model.
-pub(super) fn process_rest(p: &mut Parser) {
     p.expect_name("a name for the process");
     if p.at(SyntaxKind::LeftParen) {
-        p.error_here(
-            "a process has no parameters".to_string(),
-            Some("replicas are written `process p[4] { .. }`, constants are declared inside".to_string()),
-        );
-        p.skip_until(|p| p.at(SyntaxKind::LeftBrace));
+        parameters(p);
+        if p.at(SyntaxKind::LeftBracket) {
+            p.error_here(
+                "a template has no replicas".to_string(),
+                Some("its instances have, as in `process w[4] = worker(c);`".to_string()),
+            );
+            p.skip_until(|p| p.at(SyntaxKind::LeftBrace));
+        }
+        statements::expect_block(p, "a template is written `process p(in c: T, n: int) { .. }`");
+        p.complete(marker, SyntaxKind::Template);
+        return;
     }
+    replicas(p);
+    if !p.eat(SyntaxKind::Equal) {
+        statements::expect_block(p, "a process is written `process p { .. }`");
+        p.complete(marker, SyntaxKind::Process);
+        return;
+    }
+    const HELP: &str = "an instance of a template is written `process w = worker(c, 3);`";
+    p.expect_name("the name of a template");
+    if p.at(SyntaxKind::LeftParen) {
+        expressions::arguments(p);
+    } else {
+        p.missing("`(`", Some(HELP));
+    }
+    p.expect_semicolon();
+    p.complete(marker, SyntaxKind::Instance);
+}
+
+/// `"proc" ID parameters ["->" type] block`
+fn procedure(p: &mut Parser) {
+    let marker = p.start();
+    p.bump_as(SyntaxKind::ProcedureWord);
+    p.expect_name("a name for the procedure");
+    if p.at(SyntaxKind::LeftParen) {
+        parameters(p);
+    } else {
+        p.missing("`(`", Some("a procedure is written `proc f(x: int, out c: T) { .. }`"));
+    }
+    if p.eat(SyntaxKind::ThinArrow) {
+        types::expect_type(p);
+    }
+    p.in_procedure = true;
+    statements::expect_block(p, "the body of a `proc` is a block");
+    p.in_procedure = false;
+    p.complete(marker, SyntaxKind::Procedure);
+}
+
+/// `parameters = "(" [list( ID ":" vtype | ("in" | "out") ID ( ":" type | "(" [list(type)] ")" ) )] ")"`
+fn parameters(p: &mut Parser) {
+    p.bump();
+    p.list(SyntaxKind::RightParen, "a parameter, as in `n: int`, `x: #int` or `in c: T`", |p| {
+        let parameter = p.start();
+        match p.current() {
+            SyntaxKind::Ident => {
+                p.bump();
+                if p.expect_help(SyntaxKind::Colon, Some("a parameter is written `n: int`")) {
+                    types::expect_value_type(p);
+                }
+            }
+            SyntaxKind::InKeyword | SyntaxKind::OutKeyword => {
+                p.bump();
+                p.expect_name("a name for the channel");
+                match p.current() {
+                    SyntaxKind::LeftParen => {
+                        p.bump();
+                        p.list(SyntaxKind::RightParen, "a type", types::ty);
+                    }
+                    SyntaxKind::Colon => {
+                        p.bump();
+                        types::expect_type(p);
+                    }
+                    _ => p.missing("`(` or `:`", Some("write `in c: T` or `in c(T, U)`, as the channel is declared")),
+                }
+            }
+            _ => {
+                p.abandon(parameter);
+                return false;
+            }
+        }
+        p.complete(parameter, SyntaxKind::ProcedureParameter);
+        true
+    });
+}
+
+/// `"if" expr "{" { item } "}" ["else" ( "{" { item } "}" | conditional )]`
+fn conditional_items(p: &mut Parser) -> bool {
+    let marker = p.start();
+    p.bump();
+    expressions::expression(p);
+    item_block(p);
+    if p.eat(SyntaxKind::ElseKeyword) {
+        if p.at(SyntaxKind::IfKeyword) {
+            p.nested(conditional_items);
+        } else {
+            item_block(p);
+        }
+    }
+    p.complete(marker, SyntaxKind::ConditionalItems);
+    true
+}
+
+fn item_block(p: &mut Parser) {
+    if !p.at(SyntaxKind::LeftBrace) {
+        p.missing("`{`", Some("conditional items are written `if DEBUG { process p { .. } }`"));
+        return;
+    }
+    let marker = p.start();
+    let opening = p.current_span();
+    p.bump();
+    p.open_items += 1;
+    while !p.at(SyntaxKind::RightBrace) && !p.at_end() {
+        if p.at_word("import") {
+            p.error_here("an import is not conditional".to_string(), Some("put it outside of the `if`".to_string()));
+        }
+        if !item(p) {
+            not_an_item(p);
+        }
+    }
+    p.open_items -= 1;
+    p.close(opening, "these items");
+    p.complete(marker, SyntaxKind::ItemBlock);
+}
+
+/// What follows `env` in a model.
+pub(super) fn process_rest(p: &mut Parser) {
+    p.expect_name("a name for the process");
+    replicas(p);
+    statements::expect_block(p, "a process is written `process p { .. }`");
+}
+
+fn replicas(p: &mut Parser) {
     if p.eat(SyntaxKind::LeftBracket) {
         expressions::expression(p);
         p.expect(SyntaxKind::RightBracket);
     }
-    statements::expect_block(p, "a process is written `process p { .. }`");
 }
 
 /// `"pool" ID expr ";"`

@@ -120,6 +120,10 @@ struct Parser<'t> {
     gave_up: bool,
     /// Inside a fast path or model, whose parts begin like items.
     in_specification: bool,
+    /// Inside a procedure, which can return without a value.
+    in_procedure: bool,
+    /// The number of blocks of conditional items around.
+    open_items: u32,
 }
 
 /// An open node, by its `Start` event.
@@ -151,6 +155,8 @@ impl<'t> Parser<'t> {
             depth: 0,
             gave_up: false,
             in_specification: false,
+            in_procedure: false,
+            open_items: 0,
         }
     }
 

@@ -167,10 +167,12 @@ fn statement_once(p: &mut Parser) -> bool {
         SyntaxKind::ReturnKeyword => {
             p.bump();
             if p.at(SyntaxKind::Semicolon) {
-                p.expected(
-                    "an expression",
-                    Some("a `fn` has a result; a process ends behind its last statement".to_string()),
-                );
+                if !p.in_procedure {
+                    p.expected(
+                        "an expression",
+                        Some("a `fn` has a result; a process ends behind its last statement".to_string()),
+                    );
+                }
             } else {
                 expressions::expression(p);
             }

@@ -6,6 +6,7 @@ mod fast_paths;
 mod limits;
 mod modules;
 mod names;
+mod procedures;
 mod senseless;
 mod statements;
 mod types;

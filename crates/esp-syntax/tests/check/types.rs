@@ -449,8 +449,6 @@ layout l { a: 0, b: 65, c: 8 }
             error[E0309]: `k` is defined by itself
               at 2:53 `k`
               at 2:66 `j`: by way of `j`
-            error[E0309]: number of replicas 0 is below 1
-              at 4:11 `0`
             error[E0309]: array length 0 is below 1
               at 4:53 `0`
             error[E0309]: the length of `z` is not known

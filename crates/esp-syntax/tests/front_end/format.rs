@@ -514,3 +514,37 @@ proptest! {
         assert_layout_alone_changes(&relaid(crate::support::PROGRAMS[which], &choices));
     }
 }
+
+#[test]
+fn elaborated_items() {
+    check(
+        "proc f( x:int,r : #array [2] of u8 , in c:T,out d( int,u8 ) )->bool{return x>0;}
+proc g(){return;}
+process w( in c (int ),n:int){}
+process a = w(c,3);process b [ 4 ]=w( d , N+1 );
+if DEBUG{channel t(int) external in;process p{}} else if(N==2){const A=1;}else{
+const A = 2;
+
+process q [0]{ } }
+process long_name = a_template(first_channel_of_all, second_channel_of_all, third_channel_of_all, 4);
+",
+        expect![[r#"
+            proc f(x: int, r: #array[2] of u8, in c: T, out d(int, u8)) -> bool { return x > 0; }
+            proc g() { return; }
+            process w(in c(int), n: int) { }
+            process a = w(c, 3);
+            process b[4] = w(d, N + 1);
+            if DEBUG { channel t(int) external in; process p { } } else if (N == 2) { const A = 1; } else {
+              const A = 2;
+
+              process q[0] { }
+            }
+            process long_name = a_template(
+              first_channel_of_all,
+              second_channel_of_all,
+              third_channel_of_all,
+              4
+            );
+        "#]],
+    );
+}

@@ -1116,19 +1116,19 @@ fn function_without_a_result() {
 }
 
 #[test]
-fn process_with_parameters() {
+fn template_without_types() {
     check(
         "process p(n) { yield; }",
         expect![[r#"
-        error[E0201]: a process has no parameters
-         --> p.esp:1:10
-          |
-        1 | process p(n) { yield; }
-          |          ^
-          |
-          = help: replicas are written `process p[4] { .. }`, constants are declared inside
+            error[E0201]: expected `:`, found `)`
+             --> p.esp:1:12
+              |
+            1 | process p(n) { yield; }
+              |            ^
+              |
+              = help: a parameter is written `n: int`
 
-    "#]],
+        "#]],
     );
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn reject_aliased_files(program: &Program, drivers: &[Option<Driver>]
         let reader = at(Boundary::FromEnvironment).find(|(_, input)| is_same_file(&output, input));
         let cause = if let Some((read, _)) = reader {
             format!("channel `{written}` would overwrite `{}`, which channel `{read}` reads", output.display())
-        } else if program.files.iter().any(|source| is_same_file(&output, Path::new(source))) {
+        } else if program.written_files().iter().any(|source| is_same_file(&output, Path::new(source))) {
             format!("channel `{written}` would overwrite `{}`, which is the program", output.display())
         } else {
             continue;
