@@ -28,6 +28,8 @@ pub(crate) enum BaseCode {
     Frame(usize),
     /// At the content of the object in this register.
     Object(Register, PoolId),
+    /// At this offset of the constants.
+    Constant(usize),
 }
 
 /// An index of a place, and the fixed offset from the element to the next projection.

@@ -38,7 +38,8 @@ pub fn data_bytes(program: &Program) -> usize {
         sum(function.parameters.iter().map(|(ty, _)| *ty).chain(function.result).map(|ty| boundary_values.bytes(ty)))
     });
     let calls = calls.max().unwrap_or(0);
-    sum([instances, functions, pools, messages, calls].into_iter())
+    let constants = sum(program.constants.iter().map(|constant| layouts.size(constant.ty)));
+    sum([instances, functions, pools, constants, messages, calls].into_iter())
 }
 
 fn sum(parts: impl Iterator<Item = usize>) -> usize {

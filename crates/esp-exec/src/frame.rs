@@ -45,6 +45,7 @@ impl Frame {
 pub(crate) fn resolve(pools: &Pools, place: &PlaceCode, frame: &Frame) -> Result<Address, Fault> {
     let (space, base) = match place.base {
         BaseCode::Frame(offset) => (MemorySpace::Frame, offset),
+        BaseCode::Constant(offset) => (MemorySpace::Constants, offset),
         BaseCode::Object(register, pool) => {
             (MemorySpace::Pool(pool), pools.content(pool, frame.registers[register as usize] as u32)?)
         }

@@ -9,6 +9,7 @@ struct Readme;
 
 mod code;
 mod commit;
+mod constants;
 pub mod coverage;
 mod dangling;
 pub mod datum;

@@ -9,6 +9,7 @@
 //! it writes back every variable and exits, and the interpreter executes the instruction at that position. Faults and
 //! scheduling choices are thus made in one place, and an early exit costs time but does not change the result.
 
+use crate::constants;
 use crate::layout::Layouts;
 use quaject_esp_ir::ir::{Body, ProcessId, Program, Type, TypeId};
 
@@ -76,6 +77,11 @@ impl Extents {
     /// The offset of a field of a record type.
     pub fn field(&self, program: &Program, ty: TypeId, field: u32) -> usize {
         self.layouts.field(&program.types, ty, field as usize)
+    }
+
+    /// The offset of each constant of a program among their bytes, and these bytes.
+    pub fn constants(&self, program: &Program) -> (Vec<usize>, Vec<u8>) {
+        (constants::offsets(program, &self.layouts), constants::contents(program, &self.layouts))
     }
 
     /// The offset of each slot of a body.

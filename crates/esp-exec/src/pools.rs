@@ -5,6 +5,7 @@
 //! generation, so that every use of a dangling reference is detected. At the end of a step `dangling` makes such
 //! references null and resets the generations: states do not differ by how often an object was freed.
 
+use crate::constants::ConstantMemory;
 use crate::layout::{Layouts, word};
 use quaject_esp_ir::ir::{Fault, MemoryMode, PoolId, Program, TypeTable};
 
@@ -84,11 +85,12 @@ impl Pool {
     }
 }
 
-/// Where a value lies: in the memory of the current frame, or in a pool.
+/// Where a value lies: in the memory of the current frame, in a pool, or in the constants, which are never written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum MemorySpace {
     Frame,
     Pool(PoolId),
+    Constants,
 }
 
 /// A resolved place.
@@ -98,16 +100,20 @@ pub(crate) struct Address {
     pub(crate) at: usize,
 }
 
-/// All pools of a program.
+/// All pools of a program, and its constants.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Pools {
     pub(crate) pools: Vec<Pool>,
+    constants: ConstantMemory,
 }
 
 impl Pools {
     pub(crate) fn new(program: &Program, layouts: &Layouts) -> Pools {
         let types = program.types.pools().iter();
-        Pools { pools: types.map(|ty| Pool::new(ty.capacity, layouts.size(ty.content), program.memory)).collect() }
+        Pools {
+            pools: types.map(|ty| Pool::new(ty.capacity, layouts.size(ty.content), program.memory)).collect(),
+            constants: ConstantMemory::new(program, layouts),
+        }
     }
 
     pub(crate) fn get(&self, pool: PoolId) -> &Pool {
@@ -188,6 +194,7 @@ impl Pools {
         match space {
             MemorySpace::Frame => frame,
             MemorySpace::Pool(pool) => &self.pools[pool.0 as usize].memory,
+            MemorySpace::Constants => self.constants.bytes(),
         }
     }
 
@@ -195,12 +202,20 @@ impl Pools {
         match space {
             MemorySpace::Frame => frame,
             MemorySpace::Pool(pool) => &mut self.pools[pool.0 as usize].memory,
+            MemorySpace::Constants => unreachable!("the verifier lets nothing write constants"),
         }
     }
 
     /// Copies bytes between two addresses; the ranges may overlap.
     pub(crate) fn copy(&mut self, frame: &mut [u8], from: Address, to: Address, length: usize) {
         match (from.space, to.space) {
+            (MemorySpace::Constants, MemorySpace::Frame) => {
+                frame[to.at..to.at + length].copy_from_slice(&self.constants.bytes()[from.at..from.at + length]);
+            }
+            (MemorySpace::Constants, MemorySpace::Pool(pool)) => self.pools[pool.0 as usize].memory
+                [to.at..to.at + length]
+                .copy_from_slice(&self.constants.bytes()[from.at..from.at + length]),
+            (_, MemorySpace::Constants) => unreachable!("the verifier lets nothing write constants"),
             (MemorySpace::Frame, MemorySpace::Frame) => frame.copy_within(from.at..from.at + length, to.at),
             (MemorySpace::Frame, MemorySpace::Pool(pool)) => self.pools[pool.0 as usize].memory[to.at..to.at + length]
                 .copy_from_slice(&frame[from.at..from.at + length]),

@@ -23,6 +23,7 @@ fn program() -> Program {
         calls: vec![],
         types: TypeTable::new(),
         memory: MemoryMode::Automatic,
+        constants: vec![],
         channels: vec![],
         interfaces: vec![],
         externs: vec![],

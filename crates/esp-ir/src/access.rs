@@ -41,6 +41,7 @@ impl<'a> Access<'a> {
                 Base::Object(value) => {
                     values.insert(value);
                 }
+                Base::Constant(..) => {}
             }
         }
     }

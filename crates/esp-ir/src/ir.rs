@@ -34,10 +34,12 @@ pub use fast_path::{Enter, FastPath, Leave, PathMember, Resume};
 pub use ids::{BlockId, InstanceId, Location, PathId, SlotId, Value};
 pub use op::{BinaryOp, BitField, Op, UnaryOp};
 pub use place::{Base, Edge, Fault, Operand, Passed, Place, Projection, Transfer};
-pub use program::{Call, Channel, Extern, Function, HandOff, Interface, InterfaceEntry, Process, Program, Site};
+pub use program::{
+    Call, Channel, Constant, Extern, Function, HandOff, Interface, InterfaceEntry, Literal, Process, Program, Site,
+};
 pub use quaject_esp_syntax::hir::{
-    Boundary, ByteOrder, ChannelId, Direction, ExternId, FnId, IntType, LabelId, MemoryMode, Mutability, Policy,
-    Purity, Sharing, SiteId,
+    Boundary, ByteOrder, ChannelId, ConstantId, Direction, ExternId, FnId, IntType, LabelId, MemoryMode, Mutability,
+    Policy, Purity, Sharing, SiteId,
 };
 pub use quaject_esp_syntax::types::{Aggregate, PoolId, ProcessId, Type, TypeId, TypeTable};
 pub use wait::{AltOrder, Bind, Blocking, Branch, Guard, Operation, Pattern, Payload, TimeUnit, Wait, WaitForEdge};

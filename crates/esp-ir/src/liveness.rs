@@ -251,7 +251,7 @@ impl Flow<'_> {
                 let indexed = place.path.iter().any(|step| matches!(step, Projection::Element(_)));
                 match place.base {
                     Base::Slot(_) if is_target && overwrites && !indexed => indices(place, live),
-                    Base::Slot(_) | Base::Object(_) => self.read(place, live),
+                    Base::Slot(_) | Base::Object(_) | Base::Constant(..) => self.read(place, live),
                 }
             }
             Use::Block(_) | Use::Slot(_) => {}
@@ -262,6 +262,7 @@ impl Flow<'_> {
         match place.base {
             Base::Slot(slot) => live.insert(self.slot(slot.0)),
             Base::Object(value) => live.insert(value.0),
+            Base::Constant(..) => {}
         }
         indices(place, live);
     }
@@ -375,7 +376,7 @@ impl Flow<'_> {
             }
             let mut touch = |place: &Place| match place.base {
                 Base::Slot(slot) => set.insert(self.slot(slot.0)),
-                Base::Object(_) => {}
+                Base::Object(_) | Base::Constant(..) => {}
             };
             written_place(&instruction.op, &mut touch);
             // An extern function may write its arguments.

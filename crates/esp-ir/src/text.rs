@@ -2,6 +2,7 @@
 //! not be well-formed.
 //!
 //! ```text
+//!   constant c0 table: array[2] of int = [1, 2]
 //!   channel c(int) @0:1:9
 //!   process p @0:2:9 {
 //!     site0 out c @0:3:3
@@ -26,7 +27,8 @@
 //!
 //! A location is `@file:line:column`, followed by `#instance` for code of a member of a fused process; generated code
 //! has none. Places: `s0.1` is a field, `s0[v1]` an element, `s0[inside v1]` an element whose index is proved in
-//! bounds, `s0|2` the payload of tag 2, `*v3.0` a field of the object that v3 refers to. `;` begins a comment.
+//! bounds, `s0|2` the payload of tag 2, `*v3.0` a field of the object that v3 refers to, `c0[v1]` an element of constant
+//! 0. `;` begins a comment.
 
 use crate::ir::*;
 use std::collections::HashMap;
@@ -230,6 +232,7 @@ fn place(place: &Place) -> String {
     let mut text = match place.base {
         Base::Slot(slot) => format!("s{}", slot.0),
         Base::Object(value) => format!("*v{}", value.0),
+        Base::Constant(constant, _) => format!("c{}", constant.0),
     };
     for step in &place.path {
         match step {
@@ -246,6 +249,21 @@ fn operand(operand: &Operand) -> String {
     match operand {
         Operand::Value(value) => format!("v{}", value.0),
         Operand::Place(at) => place(at),
+    }
+}
+
+fn literal(of: &Literal) -> String {
+    match of {
+        Literal::Scalar(number) => number.to_string(),
+        Literal::Bytes(bytes) => {
+            let mut text = String::new();
+            print_bytes(bytes, &mut text);
+            text
+        }
+        Literal::Parts(parts) => format!("[{}]", list(parts, literal)),
+        Literal::Repeat(part) => format!("fill {}", literal(part)),
+        Literal::Tagged(tag, None) => format!("tag {tag}"),
+        Literal::Tagged(tag, Some(payload)) => format!("tag {tag} => {}", literal(payload)),
     }
 }
 
@@ -345,6 +363,9 @@ impl Printer<'_> {
         for (index, pool) in program.types.pools().iter().enumerate() {
             let name = self.pool(PoolId(index as u32));
             put!(text, "pool {name} {} of {}\n", pool.capacity, self.ty(pool.content));
+        }
+        for (index, Constant { name, ty, content }) in program.constants.iter().enumerate() {
+            put!(text, "constant c{index} {name}: {} = {}\n", self.ty(*ty), literal(content));
         }
         program.channels.iter().for_each(|channel| self.channel_item(channel, text));
         program.interfaces.iter().for_each(|interface| self.interface(interface, text));

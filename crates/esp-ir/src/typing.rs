@@ -18,6 +18,7 @@ pub fn known_place_type(types: &TypeTable, values: &[ValueData], slots: &[Slot],
 fn path_type(types: &TypeTable, values: &[ValueData], slots: &[Slot], place: &Place) -> Option<TypeId> {
     let mut ty = match place.base {
         Base::Slot(slot) => slots.get(slot.0 as usize)?.ty,
+        Base::Constant(_, ty) => ty,
         Base::Object(value) => match types.get(values.get(value.0 as usize)?.ty) {
             Type::Boxed(pool) => types.pool(*pool).content,
             Type::Error

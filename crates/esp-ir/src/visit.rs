@@ -34,7 +34,7 @@ macro_rules! visitors {
         /// Calls `visit` on every value a place reads: its base and its indices.
         pub fn place_values(place: &$($mutability)? Place, visit: &mut dyn FnMut(&$($mutability)? Value)) {
             match &$($mutability)? place.base {
-                Base::Slot(_) => {}
+                Base::Slot(_) | Base::Constant(..) => {}
                 Base::Object(value) => visit(value),
             }
             for step in &$($mutability)? place.path {
@@ -354,7 +354,7 @@ macro_rules! visitors {
         fn place_slots(place: &$($mutability)? Place, visit: &mut dyn FnMut(&$($mutability)? SlotId)) {
             match &$($mutability)? place.base {
                 Base::Slot(slot) => visit(slot),
-                Base::Object(_) => {}
+                Base::Object(_) | Base::Constant(..) => {}
             }
         }
 
@@ -445,7 +445,7 @@ pub fn region_slots(body: &Body) -> BTreeSet<SlotId> {
             for instruction in &body.blocks[block.0 as usize].instructions {
                 written_place(&instruction.op, &mut |place| match place.base {
                     Base::Slot(slot) => slots.extend([slot]),
-                    Base::Object(_) => {}
+                    Base::Object(_) | Base::Constant(..) => {}
                 });
             }
         }

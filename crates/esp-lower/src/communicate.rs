@@ -159,7 +159,7 @@ impl<'p> Builder<'_, '_, 'p> {
                         let holder = Place { base: Base::Slot(slot), path: Vec::new() };
                         self.effect(Op::SetTag(holder, 0), Write::Initial, span);
                     }
-                    Base::Object(_) => unreachable!("holders are slots"),
+                    Base::Object(_) | Base::Constant(..) => unreachable!("holders are slots"),
                 },
             }
         }

@@ -2,12 +2,17 @@
 //! to right. Knows no statements.
 
 use crate::builder::{Builder, Storage, Write, object};
+use crate::constant::is_literal;
 use crate::operator::binary_op;
 use quaject_esp_ir::ir::{
     Base, BinaryOp, BitField, Op, Operand, Place, Projection, Type, TypeId, TypeTable, UnaryOp, Value,
 };
 use quaject_esp_syntax::hir::{self, Argument, BinaryOperator, Expr, ExprKind, LayoutId, PlaceStep, UnaryOperator};
 use quaject_esp_syntax::span::Span;
+
+/// The maximal number of elements of an array literal that are written one by one. A longer one without variables is
+/// copied from a constant, so that the size of the code does not depend on its length.
+const MAX_BUILT_ELEMENTS: usize = 64;
 
 /// The target of an assignment, with its indices evaluated.
 pub(super) enum Target {
@@ -96,6 +101,7 @@ impl Builder<'_, '_, '_> {
             }
             ExprKind::FreeObjects(pool) => self.define(ty, Op::FreeObjects(*pool), span),
             ExprKind::Bytes(_)
+            | ExprKind::Stored(_)
             | ExprKind::Record(_)
             | ExprKind::Array(_)
             | ExprKind::Repeat(_)
@@ -259,6 +265,7 @@ impl Builder<'_, '_, '_> {
                 },
                 Storage::Ssa => unreachable!("variables in SSA form have no place"),
             },
+            ExprKind::Stored(id) => Place { base: Base::Constant(*id, expr.ty), path: Vec::new() },
             ExprKind::Content(inner) => {
                 let reference = self.value(inner);
                 object(reference)
@@ -302,6 +309,10 @@ impl Builder<'_, '_, '_> {
                     self.build(value, step(&to, Projection::Field(*field)));
                 }
             }
+            ExprKind::Array(elements) if elements.len() > MAX_BUILT_ELEMENTS && is_literal(expr) => {
+                let from = self.context.store_literal(expr);
+                self.effect(Op::Copy { to, from }, Write::Initial, span);
+            }
             ExprKind::Array(elements) => self.build_array(elements, &to),
             ExprKind::Repeat(element) => {
                 let operand = self.operand(element);
@@ -343,7 +354,11 @@ impl Builder<'_, '_, '_> {
                 self.write_back(after, span);
             }
             ExprKind::Freeze(inner) | ExprKind::Thaw(inner) => self.build(inner, to),
-            ExprKind::Local(_) | ExprKind::Content(_) | ExprKind::Field(..) | ExprKind::Index(..) => {
+            ExprKind::Local(_)
+            | ExprKind::Stored(_)
+            | ExprKind::Content(_)
+            | ExprKind::Field(..)
+            | ExprKind::Index(..) => {
                 let from = self.place(expr);
                 self.effect(Op::Copy { to, from }, Write::Initial, span);
             }
@@ -581,6 +596,7 @@ impl Builder<'_, '_, '_> {
         let is_part = match place.base {
             Base::Object(_) => true,
             Base::Slot(_) => !place.path.is_empty(),
+            Base::Constant(..) => false,
         };
         if is_indexed || (is_part && self.context.counted(ty)) {
             return Operand::Place(self.copy_of(place, ty, span));
@@ -592,6 +608,7 @@ impl Builder<'_, '_, '_> {
     pub(super) fn place_with_own_counts(&mut self, place: Place, ty: TypeId, span: Span) -> Place {
         let holder = match place.base {
             Base::Object(_) => true,
+            Base::Constant(..) => false,
             Base::Slot(slot) => !place.path.is_empty() && self.context.counted(self.body.slots[slot.0 as usize].ty),
         };
         if holder || is_indexed(&place) { self.copy_of(place, ty, span) } else { place }
@@ -674,6 +691,7 @@ pub(super) fn any(expr: &Expr, test: &mut dyn FnMut(&Expr) -> bool) -> bool {
     match &expr.kind {
         ExprKind::Constant(_)
         | ExprKind::Bytes(_)
+        | ExprKind::Stored(_)
         | ExprKind::Local(_)
         | ExprKind::OwnId
         | ExprKind::FreeObjects(_) => false,

@@ -22,6 +22,7 @@ mod builder;
 mod choice;
 mod chunked_vec;
 mod communicate;
+mod constant;
 mod expression;
 mod model;
 mod operator;
@@ -85,6 +86,7 @@ fn lower_with<'p>(
     ir::Program {
         files: written.chain(expanded).map(|file| file.name.clone()).collect(),
         calls: calls.collect(),
+        constants: context.constants.clone(),
         memory: program.memory,
         channels,
         interfaces: program.interfaces.iter().map(lower_interface).collect(),
@@ -114,6 +116,8 @@ struct Context<'p> {
     /// Whether the limit was exceeded. The result is then incomplete and must be discarded.
     is_too_large: bool,
     types: TypeTable,
+    /// Those of the program, and array literals that are copied from one.
+    constants: Vec<ir::Constant>,
     counted: FxHashMap<TypeId, bool>,
     optional: FxHashMap<TypeId, TypeId>,
     /// Pure functions that evaluate `free(T)`, directly or through calls.
@@ -136,6 +140,7 @@ impl<'p> Context<'p> {
             instructions_left: max_instructions,
             is_too_large: false,
             types: program.types.clone(),
+            constants: constant::constants(program),
             counted: FxHashMap::default(),
             optional: FxHashMap::default(),
             free_functions: functions_with_free(program),

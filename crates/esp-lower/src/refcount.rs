@@ -211,7 +211,7 @@ impl Inserter<'_, '_> {
     fn holds_counts(&self, place: &Place) -> bool {
         match (self.mode, place.base) {
             (MemoryMode::Automatic, _) | (MemoryMode::Manual, Base::Object(_)) => true,
-            (MemoryMode::Manual, Base::Slot(_)) => false,
+            (MemoryMode::Manual, Base::Slot(_) | Base::Constant(..)) => false,
         }
     }
 

@@ -30,6 +30,8 @@ mod native {
         processes: Vec<Unit>,
         /// The registrations with GDB.
         _registered: Vec<Registered>,
+        /// The constants that the code reads.
+        _constants: Box<[u8]>,
         /// Owns the code that `processes` point to.
         _memory: Memory,
     }
@@ -62,11 +64,14 @@ mod native {
             let memory = debug_info.memory(bytes).map_err(no_memory)?;
             let mut registered = Vec::new();
             let extents = Extents::new(program);
+            let (offsets, constants) = extents.constants(program);
+            let constants = constants.into_boxed_slice();
+            let addresses = jit::ConstantAddresses { base: constants.as_ptr() as u64, offsets };
             let mut buffer = vec![0u8; MAX_BYTES];
             let mut room: Box<jit::Room<quaject_vcode::Native>> = Box::new(Workspace::with_room());
             let mut processes = Vec::new();
             for process in &program.processes {
-                let code = jit::compile(program, process, &extents, checks, &mut buffer, &mut room);
+                let code = jit::compile(program, process, &extents, &addresses, checks, &mut buffer, &mut room);
                 let Ok(code) = code else {
                     processes.push(Unit::interpreted());
                     continue;
@@ -75,7 +80,7 @@ mod native {
                 registered.extend(debug_info.register((program, process), installed.entry, (&code, &buffer))?);
                 processes.push(Unit::new(installed.entry, &code, process.body.values.len()));
             }
-            Ok(MachineCode { processes, _registered: registered, _memory: memory })
+            Ok(MachineCode { processes, _registered: registered, _constants: constants, _memory: memory })
         }
     }
 
@@ -113,8 +118,8 @@ mod native {
             frame.registers[Cell::Own.index(unit.values)] = i64::from(frame.own);
             // SAFETY: 1. `function` is code that `jit::compile` wrote with this signature; `_memory` keeps it. 2.
             // `target` is an entry of it. 3. The code touches the registers and cells of the frame, whose number was
-            // checked, and memory at offsets inside the slots, which it checks itself. 4. Both are borrowed for the
-            // call.
+            // checked, memory at offsets inside the slots, which it checks itself, and reads `_constants` likewise. 4.
+            // All are borrowed or owned for the call.
             let position = unsafe {
                 let function: extern "C" fn(*mut i64, usize) -> i32 = std::mem::transmute(unit.function);
                 function(frame.registers.as_mut_ptr(), target)

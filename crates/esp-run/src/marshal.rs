@@ -145,6 +145,7 @@ mod tests {
             calls: Vec::new(),
             types,
             memory: MemoryMode::Automatic,
+            constants: Vec::new(),
             channels: Vec::new(),
             interfaces: Vec::new(),
             externs: Vec::new(),

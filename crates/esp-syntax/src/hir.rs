@@ -17,6 +17,8 @@ macro_rules! ids {
 }
 
 ids! {
+    /// A constant that is stored once.
+    ConstantId;
     /// A channel, by order of text.
     ChannelId;
     /// A pure function, by order of text.
@@ -41,6 +43,8 @@ pub struct Program {
     pub types: TypeTable,
     /// How reference counts become zero.
     pub memory: MemoryMode,
+    /// Constants that are stored once, by id.
+    pub constants: Vec<Constant>,
     /// Channels.
     pub channels: Vec<Channel>,
     /// C interfaces.
@@ -57,6 +61,15 @@ pub struct Program {
     pub fast_paths: Vec<FastPath>,
     /// Models for the checker.
     pub models: Vec<Model>,
+}
+
+/// A constant that is stored once and read in place: one that has an array in it.
+#[derive(Clone, Debug)]
+pub struct Constant {
+    /// Its name.
+    pub name: SmolStr,
+    /// Its value, made of literals only.
+    pub value: Expr,
 }
 
 /// A channel.
@@ -453,6 +466,8 @@ pub enum ExprKind {
     Constant(i128),
     /// A byte string of type `bytes[<=its length or more]`.
     Bytes(Vec<u8>),
+    /// A constant of the program, of a flat type.
+    Stored(ConstantId),
     /// A variable's value.
     Local(LocalId),
     /// Field number and value, in order of evaluation; all fields.

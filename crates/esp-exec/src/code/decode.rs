@@ -5,6 +5,7 @@ use crate::code::{
     OperationCode, PassedCode, PatternCode, PayloadCode, Pc, PlaceCode, RegionCode, Register, ResumeCode, Time,
     TypedOperand, WaitCode,
 };
+use crate::constants;
 use crate::layout::{Layouts, ScalarKind};
 use quaject_esp_ir::cfg::region_blocks;
 use quaject_esp_ir::ir::{
@@ -23,6 +24,7 @@ pub(super) struct Decoder<'a> {
     body: &'a Body,
     starts: Vec<Pc>,
     slots: Vec<(usize, usize)>,
+    constants: Vec<usize>,
     on_paths: OnPaths,
     waits: Vec<WaitCode>,
 }
@@ -49,7 +51,18 @@ impl<'a> Decoder<'a> {
             slots.push((end, size));
             end = end.saturating_add(size);
         }
-        Decoder { program, layouts, pool_recheck, body, starts, slots, on_paths, waits: Vec::with_capacity(waits) }
+        let constants = constants::offsets(program, layouts);
+        Decoder {
+            program,
+            layouts,
+            pool_recheck,
+            body,
+            starts,
+            slots,
+            constants,
+            on_paths,
+            waits: Vec::with_capacity(waits),
+        }
     }
 
     pub(super) fn decode(mut self) -> BodyCode {
@@ -106,6 +119,7 @@ impl<'a> Decoder<'a> {
         let types = &self.program.types;
         let (base, mut ty) = match place.base {
             Base::Slot(slot) => (BaseCode::Frame(self.slots[slot.0 as usize].0), self.body.slots[slot.0 as usize].ty),
+            Base::Constant(id, ty) => (BaseCode::Constant(self.constants[id.0 as usize]), ty),
             Base::Object(value) => {
                 let pool = self.pool(value);
                 (BaseCode::Object(value.0, pool), types.pool(pool).content)
@@ -405,7 +419,7 @@ impl<'a> Decoder<'a> {
                 changes_pools |= changes_counts(&instruction.op);
                 written_place(&instruction.op, &mut |place| match place.base {
                     Base::Slot(slot) => slots.push(slot.0),
-                    Base::Object(_) => {}
+                    Base::Object(_) | Base::Constant(..) => {}
                 });
             }
         }

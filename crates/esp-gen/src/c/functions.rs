@@ -246,6 +246,7 @@ fn passes_boxes(code: &Writer<'_, '_>, part: &Passed) -> bool {
         Operand::Place(place) => match place.base {
             Base::Slot(slot) => code.body().slots[slot.0 as usize].ty,
             Base::Object(value) => code.value_type(value),
+            Base::Constant(_, ty) => ty,
         },
     };
     code.plan.layouts.has_boxes(ty)

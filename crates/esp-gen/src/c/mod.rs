@@ -10,6 +10,7 @@
 //!   plan                      names, program counters, ends of channels, priority arbitration, hand-off
 //!   faults, helpers           tables of fault sites; functions that follow the structure of a type
 //!   writer, values            text under construction; values, places, edges
+//!   constants                 constants as C objects
 //!   arithmetic, extern_call, instruction, control, pattern      straight-line code, switches, patterns
 //!   wait_state, message       blocked bits and open branches; filling and binding messages
 //!   ready_list, hand_off, continuation, path_call               how instances stop and continue
@@ -23,6 +24,7 @@
 
 mod arithmetic;
 mod channel_ends;
+mod constants;
 mod continuation;
 mod control;
 mod dispatch;

@@ -221,6 +221,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) functions: Vec<FunctionPlan>,
     pub(crate) channels: Vec<ChannelPlan>,
     pub(crate) pools: Vec<String>,
+    /// C names of constants, by id.
+    pub(crate) constants: Vec<String>,
     pub(crate) interfaces: Vec<String>,
     pub(crate) instances: u32,
     /// Prefix of public functions and types, `esp` by default.

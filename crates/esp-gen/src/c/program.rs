@@ -1,6 +1,7 @@
 //! The complete C file: declarations, tables, functions, the step, the entry points.
 
 use super::channel_ends::channel_ends;
+use super::constants::constants;
 use super::entry_points::entry_points;
 use super::environment::{EnvironmentExit, environment_exit};
 use super::faults::Faults;
@@ -41,6 +42,7 @@ pub(crate) fn write<'p>(plan: &'p Plan<'_>, faults: &'p Faults, helpers: &'p Hel
     text.push_str(&faults.members());
     name_tables(plan, &mut text);
     views(plan, &mut text);
+    text.push_str(&constants(plan));
     text.push_str(&helper_declarations);
     text.push_str(&functions.declarations);
     text.push_str(&helper_definitions);

@@ -1,6 +1,7 @@
 //! The report of a program: memory per process and pool, and the fairness bounds of the reference, section 9, as
 //! numbers.
 
+use super::constants::used_constants;
 use super::frame::frame_members;
 use super::plan::{Plan, unsigned_bits};
 use crate::layout::{View, reference_bytes, structure};
@@ -18,6 +19,8 @@ pub struct Report {
     pub code: CodeBytes,
     /// Bytes of each pool, by name.
     pub pools: Vec<(String, u64)>,
+    /// Bytes of each constant that is read, by name: they are part of the code, in flash where the machine has some.
+    pub constants: Vec<(String, u64)>,
     /// Bytes of the ready list, program counters and blocked bits.
     pub scheduler_bytes: u64,
     /// Instances of the program.
@@ -100,6 +103,11 @@ pub(crate) fn make(plan: &Plan<'_>) -> Report {
             (pool.name.to_string(), each * u64::from(pool.capacity))
         })
         .collect();
+    let constants = used_constants(plan.program)
+        .into_iter()
+        .map(|id| &plan.program.constants[id.0 as usize])
+        .map(|constant| (constant.name.to_string(), plan.layouts.extent(constant.ty, View::Program).size))
+        .collect();
     let words: u32 = plan.channels.iter().map(|channel| channel.reader_words() + channel.writer_words()).sum();
     let scheduler_bytes = u64::from(plan.pc_bits / 8 * plan.instances)
         + u64::from(unsigned_bits(plan.instances) / 8 * plan.ready_capacity())
@@ -116,6 +124,7 @@ pub(crate) fn make(plan: &Plan<'_>) -> Report {
             .collect(),
         code: CodeBytes::NotRequested,
         pools,
+        constants,
         scheduler_bytes,
         instances: plan.instances,
         longest_alt: waits().map(|wait| wait.branches.len()).max().unwrap_or(0),
@@ -154,6 +163,9 @@ impl Report {
         }
         for (name, bytes) in &self.pools {
             row(format!("pool {name}"), Some(*bytes), None, String::new())?;
+        }
+        for (name, bytes) in &self.constants {
+            row(format!("const {name}"), None, Some(*bytes), String::new())?;
         }
         row("scheduler".to_string(), Some(self.scheduler_bytes), scheduler_code, String::new())?;
         match &self.code {

@@ -1,6 +1,7 @@
 //! Declarations of a program's types in C, in both forms where they differ, with assertions that the C compiler lays
 //! them out as [`crate::layout`] says.
 
+use super::constants::used_constants;
 use super::names::member;
 use super::plan::Plan;
 use crate::layout::{View, tag_bytes};
@@ -24,6 +25,9 @@ pub(crate) fn declare(plan: &Plan<'_>) -> String {
     let bodies = program.processes.iter().map(|process| &process.body);
     for body in bodies.chain(program.functions.iter().map(|function| &function.body)) {
         body.slots.iter().for_each(|slot| declarations.declare(slot.ty, View::Program));
+    }
+    for id in used_constants(program) {
+        declarations.declare(program.constants[id.0 as usize].ty, View::Program);
     }
     for function in &program.functions {
         function.parameters.iter().chain([&function.result]).for_each(|ty| declarations.declare(*ty, View::Program));

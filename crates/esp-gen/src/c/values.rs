@@ -110,7 +110,7 @@ impl<'p> Writer<'p, '_> {
     pub(crate) fn is_literal(&self, place: &Place) -> bool {
         match place.base {
             Base::Slot(slot) => self.storage().literals.contains_key(&slot),
-            Base::Object(_) => false,
+            Base::Object(_) | Base::Constant(..) => false,
         }
     }
 
@@ -232,6 +232,7 @@ impl<'p> Writer<'p, '_> {
     pub(crate) fn place(&mut self, place: &Place, location: Location) -> Lvalue {
         let (mut text, mut ty) = match place.base {
             Base::Slot(slot) => (self.slot(slot), self.body().slots[slot.0 as usize].ty),
+            Base::Constant(id, ty) => (self.plan.constants[id.0 as usize].clone(), ty),
             Base::Object(value) => {
                 let pool = self.pool_of(self.value_type(value));
                 if self.manual() {

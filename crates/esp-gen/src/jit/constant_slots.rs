@@ -48,7 +48,7 @@ fn scan_block(layout: &CodeLayout<'_>, block: BlockId, found: &mut [SlotContent]
     for instruction in &code.instructions {
         let slot_of = |place: &Place| match place.base {
             Base::Slot(slot) => Some(slot),
-            Base::Object(_) => None,
+            Base::Object(_) | Base::Constant(..) => None,
         };
         match &instruction.op {
             Op::SetBytes(place, bytes) if place.path.is_empty() && bytes.len() <= MAX_STRING_BYTES => {
@@ -81,6 +81,6 @@ fn scan_block(layout: &CodeLayout<'_>, block: BlockId, found: &mut [SlotContent]
 fn reads(place: &Place, written: &[SlotId]) -> bool {
     match place.base {
         Base::Slot(slot) => written.contains(&slot),
-        Base::Object(_) => true,
+        Base::Object(_) | Base::Constant(..) => true,
     }
 }

@@ -20,7 +20,7 @@ use super::value_forms::{Interval, ValueForm, ValueForms, wrap};
 use super::{Code, Origin};
 use crate::Checks;
 use quaject_esp_exec::native::Extents;
-use quaject_esp_ir::ir::{BinaryOp, BlockId, Edge, Instruction, Location, Program, Terminator, Value};
+use quaject_esp_ir::ir::{BinaryOp, BlockId, ConstantId, Edge, Instruction, Location, Program, Terminator, Value};
 use quaject_vcode::{Asm, Class, Core, Error, Extension, Label, Machine, Param, Region, Workspace};
 
 /// How many labels, and forward references to labels, the code of a process may have.
@@ -42,9 +42,25 @@ pub(super) struct Analyses<'k> {
     pub(super) values: &'k ValueForms,
     pub(super) live: &'k Liveness,
     pub(super) constant_slots: &'k ConstantSlots,
+    pub(super) constants: &'k ConstantAddresses,
     pub(super) guards: &'k BranchFacts,
     pub(super) lengths: &'k SlotLengths,
     pub(super) checks: Checks,
+}
+
+/// Where the constants of a program are in memory while its machine code is executed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ConstantAddresses {
+    /// The address of their bytes.
+    pub base: u64,
+    /// The offset of each constant.
+    pub offsets: Vec<usize>,
+}
+
+impl ConstantAddresses {
+    pub(super) fn address(&self, id: ConstantId) -> u64 {
+        self.base + self.offsets[id.0 as usize] as u64
+    }
 }
 
 /// Why no code was emitted.

@@ -73,7 +73,7 @@ where
     fn constant_string(&self, place: &Place) -> Option<usize> {
         match place.base {
             Base::Slot(slot) if place.path.is_empty() => self.analyses.constant_slots.string(slot).map(<[u8]>::len),
-            Base::Slot(_) | Base::Object(_) => None,
+            Base::Slot(_) | Base::Object(_) | Base::Constant(..) => None,
         }
     }
 
@@ -92,9 +92,18 @@ where
     /// The address of a place. None if the interpreter has to execute the access; nothing is emitted then that has
     /// effects.
     fn address(&mut self, place: &Place) -> Option<Address<M::Reg>> {
-        let Base::Slot(slot) = place.base else { return None };
-        let base = self.memory_register();
-        let mut address = Address { base, index: None, distance: self.analyses.slots[slot.0 as usize] };
+        let (slot, mut address) = match place.base {
+            Base::Slot(slot) => {
+                let base = self.memory_register();
+                (Some(slot), Address { base, index: None, distance: self.analyses.slots[slot.0 as usize] })
+            }
+            Base::Constant(id, _) => {
+                let base = self.temporary();
+                self.asm.setp(base, self.analyses.constants.address(id));
+                (None, Address { base, index: None, distance: 0 })
+            }
+            Base::Object(_) => return None,
+        };
         let mut path = Place { base: place.base, path: Vec::new() };
         for step in &place.path {
             if matches!(step, Projection::Element(_) | Projection::Inside(_)) {
@@ -111,13 +120,13 @@ where
                     self.element(&mut address, index, *length as usize, size)?;
                 }
                 (Projection::Element(index) | Projection::Inside(index), _) => {
-                    let known = if path.path.is_empty() { self.analyses.constant_slots.string(slot) } else { None };
-                    match known.map(<[u8]>::len) {
+                    let whole = slot.filter(|_| path.path.is_empty());
+                    match whole.and_then(|slot| self.analyses.constant_slots.string(slot)).map(<[u8]>::len) {
                         Some(length) => {
                             self.element(&mut address, index, length, 1)?;
                             address.distance += 4;
                         }
-                        None if path.path.is_empty() && self.is_inside(slot, index) => {
+                        None if whole.is_some_and(|slot| self.is_inside(slot, index)) => {
                             let register = self.operand_register(index);
                             address.index = Some(Index { register, size: 1 });
                             address.distance += 4;

@@ -30,8 +30,8 @@ use allocate::Allocator;
 use branch_facts::BranchFacts;
 use code_layout::CodeLayout;
 use constant_slots::ConstantSlots;
-pub use emit::Room;
 use emit::{Analyses, Failure, emit, register_count};
+pub use emit::{ConstantAddresses, Room};
 use liveness::Liveness;
 use quaject_esp_exec::native::Extents;
 use quaject_esp_ir::ir::{Location, Process, Program};
@@ -109,6 +109,7 @@ pub fn compile<M: Machine>(
     program: &Program,
     process: &Process,
     extents: &Extents,
+    constants: &ConstantAddresses,
     checks: Checks,
     buffer: &mut [u8],
     room: &mut Room<M>,
@@ -137,6 +138,7 @@ where
         values: &values,
         live: &live,
         constant_slots: &constant_slots,
+        constants,
         guards: &guards,
         lengths: &lengths,
         checks,

@@ -3,8 +3,9 @@
 //!
 //! ```text
 //!   plan         names, channels, limits            path_plan        names and numbers of fast paths
-//!   memory       values as numbers                  statement        instructions
-//!   value_usage  which values are variables         message          branches: ports, messages, patterns
+//!   memory       values as numbers                  constants        constants, which are not in the state
+//!   value_usage  which values are variables         statement        instructions
+//!                                                   message          branches: ports, messages, patterns
 //!   scope        names and places of one body       process          waits, branches, the whole `proctype`
 //!   expression   ESP's arithmetic in C's `int`      property         LTL
 //!   paths        members of fast paths              monitor          refinement: visible actions of a specification
@@ -19,6 +20,7 @@
 //! As in `step`, a state in which an instance is about to execute local code and one in which it waits are both states
 //! of the model: Spin stores the states of the program.
 
+mod constants;
 mod expression;
 mod label_positions;
 mod lines;
@@ -254,6 +256,13 @@ fn globals(plan: &Plan<'_>, written: &[process::ProcessText], lines: &mut Lines)
         for leaf in memory::leaves(&plan.program.types, pool.content) {
             let count = leaf.count.saturating_mul(pool.capacity);
             lines.plain(scope::declaration(&leaf.kind, &format!("{name}{}", leaf.suffix), count));
+        }
+    }
+    for (constant, data) in plan.constants.iter().zip(&plan.program.constants) {
+        for declaration in constant.declarations(&plan.program.types, data.ty) {
+            if used(&declaration.name) {
+                lines.plain(declaration.text);
+            }
         }
     }
     captured(plan, written, lines);

@@ -1,5 +1,6 @@
 //! The plan of a model: names, the form of messages on each channel, and refusals. Knows no code.
 
+use super::constants::ConstantPlan;
 use super::expression::Expr;
 use super::memory::{self, Kind};
 use super::names::Names;
@@ -38,6 +39,7 @@ pub(super) struct Plan<'a> {
     pub(super) checks: Checks,
     pub(super) channels: Vec<ChannelPlan>,
     pub(super) pools: Vec<String>,
+    pub(super) constants: Vec<ConstantPlan>,
     pub(super) processes: Vec<String>,
     /// The global names. Each process adds its own to a copy.
     pub(super) names: Names,
@@ -83,6 +85,11 @@ impl<'a> Plan<'a> {
             names.reserve(&format!("{pool}_free"));
             names.reserve(&format!("{pool}_count"));
         }
+        let constants = program
+            .constants
+            .iter()
+            .map(|constant| ConstantPlan::new(&program.types, names.claim(&constant.name), constant));
+        let constants = constants.collect();
         let exits = program
             .processes
             .iter()
@@ -94,6 +101,7 @@ impl<'a> Plan<'a> {
             checks,
             channels,
             pools,
+            constants,
             processes,
             names,
             paths: Paths::default(),

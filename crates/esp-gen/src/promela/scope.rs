@@ -3,6 +3,7 @@
 
 pub(super) mod symbolic;
 
+use super::constants::{ConstantPlan, Form};
 use super::expression::{self, Demand, Expr};
 use super::memory::{self, Kind, Leaf};
 use super::names::Names;
@@ -28,11 +29,20 @@ pub(super) struct Scope<'a> {
     pub(super) kept: BTreeSet<SlotId>,
 }
 
+/// The variable of a leaf.
+#[derive(Clone, Debug)]
+struct Variable {
+    name: String,
+    /// The size of the array, 1 for none.
+    count: u32,
+    form: Form,
+}
+
 /// A place in Promela memory: consecutive leaves, and within their arrays one of several parts of equal size.
 #[derive(Clone, Debug)]
 pub(super) struct Spot {
-    /// Per leaf: the name of its variable, and the size of that array.
-    names: Vec<(String, u32)>,
+    /// Per leaf: its variable.
+    names: Vec<Variable>,
     /// Leaves of the place's own type.
     pub(super) leaves: Vec<Leaf>,
     /// The index of the part; none if the place is the complete arrays.
@@ -47,16 +57,30 @@ impl Spot {
     pub(super) fn of_memory(types: &TypeTable, name: &str, ty: TypeId, object: Option<(Expr, u32)>) -> Spot {
         let leaves = memory::leaves(types, ty);
         let times = object.as_ref().map_or(1, |(_, capacity)| *capacity);
-        let names = leaves.iter().map(|leaf| (format!("{name}{}", leaf.suffix), leaf.count.saturating_mul(times)));
+        let variable = |leaf: &Leaf| Variable {
+            name: format!("{name}{}", leaf.suffix),
+            count: leaf.count.saturating_mul(times),
+            form: Form::Whole,
+        };
+        let names = leaves.iter().map(variable);
         Spot { names: names.collect(), leaves, prefix: object.map(|(index, _)| index), ty, demands: Vec::new() }
+    }
+
+    /// A constant of the program.
+    fn of_constant(types: &TypeTable, constant: &ConstantPlan, ty: TypeId) -> Spot {
+        let mut spot = Spot::of_memory(types, &constant.name, ty, None);
+        for (variable, leaf) in spot.names.iter_mut().zip(&constant.leaves) {
+            variable.form = Form::of(leaf);
+        }
+        spot
     }
 
     /// One number of a leaf, at this position in it.
     pub(super) fn cell(&self, leaf: usize, position: Option<&Expr>) -> Expr {
-        let (name, total) = &self.names[leaf];
+        let Variable { name, count: total, form } = &self.names[leaf];
         let count = self.leaves[leaf].count;
         if *total == 1 {
-            return Expr::tight(name.clone());
+            return form.read(name, "");
         }
         let index = match (&self.prefix, position) {
             (None, None) => Expr::tight("0"),
@@ -68,7 +92,7 @@ impl Spot {
                 position.map_or(start.clone(), |position| Expr::binary(&start, "+", position))
             }
         };
-        Expr::tight(format!("{name}[{}]", index.text))
+        form.read(name, &format!("[{}]", index.text))
     }
 
     /// A place that is one number.
@@ -336,6 +360,7 @@ impl<'a> Scope<'a> {
             Base::Slot(slot) => {
                 Spot::of_memory(types, &self.slots[slot.0 as usize], self.body.slots[slot.0 as usize].ty, None)
             }
+            Base::Constant(id, ty) => Spot::of_constant(types, &self.plan.constants[id.0 as usize], ty),
             Base::Object(object) => self.content(&self.value(object), self.body.values[object.0 as usize].ty),
         };
         for step in &place.path {

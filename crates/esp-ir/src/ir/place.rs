@@ -1,8 +1,10 @@
 //! Places in memory, operands, edges and the values of messages.
 
 use crate::ir::ids::{BlockId, SlotId, Value};
+use quaject_esp_syntax::hir::ConstantId;
+use quaject_esp_syntax::types::TypeId;
 
-/// A place in memory: a slot or the content of a boxed object, and a path of projections into it.
+/// A place in memory: a slot, the content of a boxed object or a constant, and a path of projections into it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The base.
@@ -18,6 +20,8 @@ pub enum Base {
     Slot(SlotId),
     /// The content of a boxed object.
     Object(Value),
+    /// A constant of the program, and its type. It is never written.
+    Constant(ConstantId, TypeId),
 }
 
 /// One projection of a place.

@@ -19,6 +19,8 @@ pub struct Program {
     pub types: TypeTable,
     /// How reference counts are released. With `Manual`, the use of an object with count 0 faults `memory`.
     pub memory: MemoryMode,
+    /// Constants that are stored once and read in place, by id.
+    pub constants: Vec<Constant>,
     /// Channels.
     pub channels: Vec<Channel>,
     /// C interfaces.
@@ -66,6 +68,32 @@ pub enum HandOff {
     Queued,
     /// The sender, as if it had called the receiver as a function.
     Direct,
+}
+
+/// A constant that is stored once and read in place.
+#[derive(Clone, Debug)]
+pub struct Constant {
+    /// Its name; two constants of different scopes may share one.
+    pub name: SmolStr,
+    /// Its type, flat and without references.
+    pub ty: TypeId,
+    /// Its value.
+    pub content: Literal,
+}
+
+/// A value of a type without references.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Literal {
+    /// An integer, `bool` (0, 1) or `pid` (instance number).
+    Scalar(i128),
+    /// `bytes` of this length.
+    Bytes(Vec<u8>),
+    /// All fields of a record, or all elements of an array, in order.
+    Parts(Vec<Literal>),
+    /// As many copies as the array's length.
+    Repeat(Box<Literal>),
+    /// A union's tag and payload.
+    Tagged(u32, Option<Box<Literal>>),
 }
 
 /// A channel.

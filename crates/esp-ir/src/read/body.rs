@@ -107,7 +107,17 @@ impl Reader<'_> {
     }
 
     pub(super) fn place(&mut self) -> Result<Place> {
-        let base = if self.eat("*") { Base::Object(self.value()?) } else { Base::Slot(SlotId(self.numbered("s")?)) };
+        let base = if self.eat("*") {
+            Base::Object(self.value()?)
+        } else if self.is_numbered("c") {
+            let id = ConstantId(self.numbered("c")?);
+            let Some(constant) = self.program.constants.get(id.0 as usize) else {
+                return self.fail("a constant of the program before");
+            };
+            Base::Constant(id, constant.ty)
+        } else {
+            Base::Slot(SlotId(self.numbered("s")?))
+        };
         let mut path = Vec::new();
         loop {
             if self.eat(".") {

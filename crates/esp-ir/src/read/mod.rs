@@ -77,6 +77,7 @@ impl<'a> Reader<'a> {
             calls: Vec::new(),
             types: TypeTable::new(),
             memory: MemoryMode::Automatic,
+            constants: Vec::new(),
             channels: Vec::new(),
             interfaces: Vec::new(),
             externs: Vec::new(),
@@ -203,6 +204,7 @@ impl<'a> Reader<'a> {
                 let name = self.program.types.pool(pool).name.clone();
                 self.program.types.set_pool(pool, Pool { name, content, capacity });
             }
+            "constant" => self.constant()?,
             "channel" => self.channel()?,
             "interface" => self.interface()?,
             "extern" => self.external()?,
@@ -285,6 +287,37 @@ impl<'a> Reader<'a> {
             }
             _ => self.fail("a type before"),
         }
+    }
+
+    fn constant(&mut self) -> Result<()> {
+        if self.numbered("c")? as usize != self.program.constants.len() {
+            return self.fail("constants in order before");
+        }
+        let name = self.word("a name")?.into();
+        self.sign(":")?;
+        let ty = self.ty()?;
+        self.sign("=")?;
+        let content = self.literal()?;
+        self.program.constants.push(Constant { name, ty, content });
+        Ok(())
+    }
+
+    fn literal(&mut self) -> Result<Literal> {
+        if let Token::Bytes(_) = self.token {
+            return Ok(Literal::Bytes(self.bytes()?));
+        }
+        if self.eat("[") {
+            return Ok(Literal::Parts(self.list("]", Reader::literal)?));
+        }
+        if self.eat_word("fill") {
+            return Ok(Literal::Repeat(Box::new(self.literal()?)));
+        }
+        if self.eat_word("tag") {
+            let tag = self.number("a tag's number")?;
+            let payload = if self.eat("=>") { Some(Box::new(self.literal()?)) } else { None };
+            return Ok(Literal::Tagged(tag, payload));
+        }
+        Ok(Literal::Scalar(self.number("a literal")?))
     }
 
     fn channel(&mut self) -> Result<()> {

@@ -3,7 +3,7 @@
 
 use super::Verifier;
 use crate::dominators::Dominators;
-use crate::ir::{Base, BlockId, Value};
+use crate::ir::{Base, BlockId, ConstantId, TypeId, Value};
 use crate::visit::{Use, op_uses, terminator_uses, values_of_place};
 
 impl Verifier<'_> {
@@ -51,6 +51,7 @@ impl Verifier<'_> {
                 match place.base {
                     Base::Slot(slot) => slot.0,
                     Base::Object(_) => return,
+                    Base::Constant(id, ty) => return self.constant_exists(id, ty),
                 }
             }
             Use::Block(block) => {
@@ -63,6 +64,12 @@ impl Verifier<'_> {
         };
         if slot as usize >= self.body.slots.len() {
             self.error(format!("s{slot} does not exist"));
+        }
+    }
+
+    fn constant_exists(&mut self, id: ConstantId, ty: TypeId) {
+        if self.program.constants.get(id.0 as usize).is_none_or(|constant| constant.ty != ty) {
+            self.error(format!("c{} of this type does not exist", id.0));
         }
     }
 

@@ -7,7 +7,9 @@ mod paths;
 mod types;
 mod waits;
 
-use crate::ir::{BlockId, Body, Function, Location, Process, ProcessId, Program, Type, TypeId, Value};
+use crate::ir::{
+    BlockId, Body, Constant, Function, IntType, Literal, Location, Process, ProcessId, Program, Type, TypeId, Value,
+};
 use crate::text::location_text;
 use crate::text::type_name;
 use crate::typing::is_value;
@@ -88,6 +90,11 @@ fn items(program: &Program, errors: &mut Vec<VerifyError>) {
         errors.push(VerifyError { body: None, block: None, location: Location::default(), message });
     };
     let known = |ty: TypeId| (ty.0 as usize) < program.types.types().len();
+    for (index, Constant { name, ty, content }) in program.constants.iter().enumerate() {
+        if !known(*ty) || !fits(program, *ty, content) {
+            error(format!("the value of c{index} (`{name}`) is not of its type"));
+        }
+    }
     for channel in &program.channels {
         if !channel.payload.iter().all(|ty| known(*ty)) {
             error(format!("channel `{}` carries a type that does not exist", channel.name));
@@ -114,6 +121,44 @@ fn items(program: &Program, errors: &mut Vec<VerifyError>) {
         if process.replicas == 0 || (!process.replicated && process.replicas != 1) {
             error(format!("`{}` has {} instances", process.name, process.replicas));
         }
+    }
+}
+
+/// Whether a literal is a value of a type, one without references.
+fn fits(program: &Program, ty: TypeId, literal: &Literal) -> bool {
+    match (program.types.get(ty), literal) {
+        (Type::Int(int), Literal::Scalar(number)) => (IntType::min(*int)..=IntType::max(*int)).contains(number),
+        (Type::Bool, Literal::Scalar(number)) => (0..=1).contains(number),
+        (Type::Pid(_), Literal::Scalar(number)) => (0..i128::from(program.instance_count())).contains(number),
+        (Type::Bytes { bound }, Literal::Bytes(bytes)) => bytes.len() <= *bound as usize,
+        (Type::Array { length, element }, Literal::Parts(parts)) => {
+            parts.len() == *length as usize && parts.iter().all(|part| fits(program, *element, part))
+        }
+        (Type::Array { element, .. }, Literal::Repeat(part)) => fits(program, *element, part),
+        (Type::Record(id), Literal::Parts(values)) => {
+            let parts = &program.types.aggregate(*id).parts;
+            parts.len() == values.len()
+                && parts.iter().zip(values).all(|((_, ty), value)| ty.is_some_and(|ty| fits(program, ty, value)))
+        }
+        (Type::Union(id), Literal::Tagged(tag, payload)) => {
+            match (program.types.aggregate(*id).parts.get(*tag as usize), payload) {
+                (Some((_, Some(ty))), Some(payload)) => fits(program, *ty, payload),
+                (Some((_, None)), None) => true,
+                (Some(_) | None, Some(_) | None) => false,
+            }
+        }
+        (
+            Type::Error
+            | Type::Int(_)
+            | Type::Bool
+            | Type::Bytes { .. }
+            | Type::Pid(_)
+            | Type::Array { .. }
+            | Type::Record(_)
+            | Type::Union(_)
+            | Type::Boxed(_),
+            _,
+        ) => false,
     }
 }
 

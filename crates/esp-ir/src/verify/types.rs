@@ -3,10 +3,11 @@
 use super::{Owner, Verifier};
 use crate::cfg::edges;
 use crate::ir::{
-    BinaryOp, BitField, BlockId, ByteOrder, Edge, Instruction, Mutability, Op, Operand, Place, Terminator, Type,
+    Base, BinaryOp, BitField, BlockId, ByteOrder, Edge, Instruction, Mutability, Op, Operand, Place, Terminator, Type,
     TypeId, TypeTable, UnaryOp, Value,
 };
 use crate::typing::{is_boxed, is_value, operand_type, place_type};
+use crate::visit::written_place;
 
 /// The classes of types that instructions require.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -175,7 +176,15 @@ impl Verifier<'_> {
         }
     }
 
+    /// A place that is written.
+    fn not_a_constant(&mut self, place: &Place) {
+        if let Base::Constant(id, _) = place.base {
+            self.error(format!("c{} is a constant and is written", id.0));
+        }
+    }
+
     fn instruction(&mut self, instruction: &Instruction) {
+        written_place(&instruction.op, &mut |place| self.not_a_constant(place));
         match &instruction.op {
             Op::Constant(constant) => {
                 let Some(ty) = self.result(instruction) else { return };
@@ -323,8 +332,12 @@ impl Verifier<'_> {
                     return self.error("this extern function does not exist");
                 };
                 for ((_, mutability), argument) in callee.parameters.iter().zip(arguments) {
-                    if let (Mutability::Mutable, Operand::Value(value)) = (mutability, argument) {
-                        self.error(format!("v{} cannot be written by a function", value.0));
+                    match (mutability, argument) {
+                        (Mutability::Mutable, Operand::Value(value)) => {
+                            self.error(format!("v{} cannot be written by a function", value.0));
+                        }
+                        (Mutability::Mutable, Operand::Place(place)) => self.not_a_constant(place),
+                        (Mutability::Immutable, _) => {}
                     }
                 }
                 let parameters: Vec<TypeId> = callee.parameters.iter().map(|(ty, _)| *ty).collect();

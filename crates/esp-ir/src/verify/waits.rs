@@ -119,7 +119,7 @@ impl Verifier<'_> {
                     }
                 }
             }
-            Base::Object(_) => {}
+            Base::Object(_) | Base::Constant(..) => {}
         });
         if let Some(slot) = shared {
             self.error(format!("a region writes s{}, which belongs to the process", slot.0));

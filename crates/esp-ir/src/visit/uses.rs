@@ -143,7 +143,7 @@ pub fn terminator_uses<'a>(terminator: &'a Terminator, visit: &mut dyn FnMut(Use
 pub(crate) fn values_of_place(place: &Place) -> impl Iterator<Item = Value> + '_ {
     let base = match place.base {
         Base::Object(value) => Some(value),
-        Base::Slot(_) => None,
+        Base::Slot(_) | Base::Constant(..) => None,
     };
     let indices = place.path.iter().filter_map(|step| match step {
         Projection::Element(value) | Projection::Inside(value) => Some(*value),

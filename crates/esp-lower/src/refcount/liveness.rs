@@ -171,6 +171,7 @@ impl Liveness {
         match place.base {
             Base::Slot(slot) => self.slots[slot.0 as usize],
             Base::Object(value) => self.values[value.0 as usize].or(self.roots[value.0 as usize]),
+            Base::Constant(..) => None,
         }
     }
 
@@ -187,7 +188,7 @@ impl Liveness {
     pub(super) fn whole_slot(&self, place: &Place) -> Option<Item> {
         match place.base {
             Base::Slot(slot) if place.path.is_empty() => self.slot_item(slot),
-            Base::Slot(_) | Base::Object(_) => None,
+            Base::Slot(_) | Base::Object(_) | Base::Constant(..) => None,
         }
     }
 

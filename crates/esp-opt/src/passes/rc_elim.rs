@@ -83,5 +83,7 @@ fn changes(op: &Op, operand: &Operand) -> bool {
         // Two references may alias.
         (Base::Object(_), Base::Object(_)) => true,
         (Base::Slot(_), Base::Object(_)) | (Base::Object(_), Base::Slot(_)) => false,
+        // Constants are not written.
+        (Base::Constant(..), _) | (_, Base::Constant(..)) => false,
     })
 }

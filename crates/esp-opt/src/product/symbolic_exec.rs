@@ -379,6 +379,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let base = match place.base {
             Base::Slot(slot) => Base::Slot(SlotId(slot.0 + self.group.members[member].first_slot)),
             Base::Object(value) => Base::Object(self.residual_value(state, member, value)),
+            Base::Constant(..) => place.base,
         };
         let steps = place.path.iter().map(|step| match step {
             Projection::Element(value) => Projection::Element(self.residual_value(state, member, *value)),
@@ -616,7 +617,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 let here = SlotId(slot.0 + self.group.members[member].first_slot);
                 state.product.lengths.get(&here).copied()
             }
-            Place { base: Base::Slot(_) | Base::Object(_), path: _ } => None,
+            Place { base: Base::Slot(_) | Base::Object(_) | Base::Constant(..), path: _ } => None,
         }
     }
 

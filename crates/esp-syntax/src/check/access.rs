@@ -102,12 +102,14 @@ impl<'a> Body<'_, 'a> {
         match *self.checker.types.get(base.ty) {
             Type::Record(id) => match self.field(id, name) {
                 Some((field, ty)) => {
-                    if let ExprKind::Record(values) = &base.kind
-                        && super::constants::first_variable(&base).is_none()
-                        && let Some((_, value)) = values.iter().find(|(index, _)| *index == field)
-                    {
-                        let value = hir::Expr { span, ..value.clone() };
-                        return Access::Value(Value::immutable(value));
+                    let part = self.checker.constant_part(&base, |literal| match &literal.kind {
+                        ExprKind::Record(values) => {
+                            values.iter().find(|(index, _)| *index == field).map(|(_, value)| value)
+                        }
+                        _ => None,
+                    });
+                    if let Some(part) = part {
+                        return Access::Value(Value::immutable(hir::Expr { span, ..part }));
                     }
                     value(ExprKind::Field(Box::new(base), field), ty)
                 }
@@ -208,12 +210,13 @@ impl<'a> Body<'_, 'a> {
                         self.outside(number, i128::from(length), index.span);
                         return Access::Value(Value::error(span));
                     }
-                    match &base.kind {
-                        ExprKind::Array(elements) if super::constants::first_variable(&base).is_none() => {
-                            let element = hir::Expr { span, ..elements[number as usize].clone() };
-                            return Access::Value(Value::immutable(element));
-                        }
-                        _ => {}
+                    let part = self.checker.constant_part(&base, |literal| match &literal.kind {
+                        ExprKind::Array(elements) => elements.get(number as usize),
+                        ExprKind::Repeat(element) => Some(&**element),
+                        _ => None,
+                    });
+                    if let Some(part) = part {
+                        return Access::Value(Value::immutable(hir::Expr { span, ..part }));
                     }
                 }
                 value(ExprKind::Index(Box::new(base), Box::new(index)), element)

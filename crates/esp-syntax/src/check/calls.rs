@@ -32,7 +32,7 @@ impl<'a> Body<'_, 'a> {
             self.reject_procedure_in_expression(name, arguments, span);
             return Value::error(span);
         }
-        if self.kind == BodyKind::Constant && name.text != "sizeof" {
+        if self.kind == BodyKind::Constant && !self.is_constant_call(name) {
             self.not_a_constant(span);
             return Value::error(span);
         }
@@ -74,6 +74,15 @@ impl<'a> Body<'_, 'a> {
                     }
                 }
             }
+        }
+    }
+
+    /// Whether a call can be a part of a constant, as far as its name tells.
+    fn is_constant_call(&self, name: &ast::Name) -> bool {
+        match self.checker.find(name).map(|named| named.entity) {
+            Some(Entity::Function(_)) => true,
+            Some(_) => false,
+            None => matches!(name.text.as_str(), "sizeof" | "freeze" | "thaw"),
         }
     }
 
@@ -261,6 +270,7 @@ impl<'a> Body<'_, 'a> {
         match self.checker.find(name) {
             Some(Named { entity: Entity::Function(id), .. }) => {
                 self.calls.push((id, span));
+                super::signatures::resolve_function(self.checker, id);
                 Some(Callee::Function(id))
             }
             Some(Named { entity: Entity::Extern(id), .. }) => {
@@ -287,6 +297,7 @@ impl<'a> Body<'_, 'a> {
         let id = ExternId(self.checker.externs.len() as u32);
         let parameters = vec![(None, TypeTable::I32, Mutability::Immutable); arguments.len()];
         self.checker.externs.push(ExternEntry {
+            is_resolved: true,
             item: None,
             hir: hir::Extern {
                 name: name.text.clone(),

@@ -6,16 +6,20 @@
 
 use super::body::{Body, BodyKind};
 use super::coerce::Use;
+use super::evaluate::Failure;
 use super::expressions::Value;
 use super::names::Checker;
 use crate::ast;
 use crate::diagnostics::{Code, Diagnostic};
-use crate::hir::{self, BinaryOperator, ExprKind, IntType, UnaryOperator};
+use crate::hir::{self, BinaryOperator, ConstantId, ExprKind, IntType, UnaryOperator};
 use crate::span::Span;
 use crate::types::{Type, TypeId, TypeTable};
 
 /// The maximum length of a constant byte string.
 const MAX_BYTES: usize = 1 << 20;
+
+/// The maximal number of scalars and bytes in the stored constants of a program.
+pub(super) const MAX_STORED_PARTS: usize = 8_000_000;
 
 /// The value of a `const`.
 #[derive(Clone, Debug)]
@@ -144,17 +148,92 @@ pub(super) fn resolve_item(checker: &mut Checker, entry: usize) {
     checker.consts[entry].value = Some(value);
 }
 
+impl Checker<'_> {
+    /// The literal of a constant that is stored; any other expression itself.
+    pub(super) fn literal<'e>(&'e self, expr: &'e hir::Expr) -> &'e hir::Expr {
+        match expr.kind {
+            ExprKind::Stored(id) => &self.stored[id.0 as usize].value,
+            _ => expr,
+        }
+    }
+
+    /// The number of scalars and bytes in a constant, with those of the constants in it.
+    fn part_count(&self, value: &hir::Expr) -> usize {
+        let sum = |parts: &mut dyn Iterator<Item = &hir::Expr>| {
+            parts.map(|part| self.part_count(part)).fold(1, usize::saturating_add)
+        };
+        match &value.kind {
+            ExprKind::Stored(id) => self.stored_parts[id.0 as usize],
+            ExprKind::Bytes(bytes) => 1 + bytes.len(),
+            ExprKind::Record(fields) => sum(&mut fields.iter().map(|(_, value)| value)),
+            ExprKind::Array(elements) => sum(&mut elements.iter()),
+            ExprKind::Union(_, payload) => sum(&mut payload.iter().map(|payload| &**payload)),
+            ExprKind::Repeat(element) => match self.types.get(self.content(value.ty)) {
+                Type::Array { length, .. } => self.part_count(element).saturating_mul(*length as usize),
+                _ => 1,
+            },
+            _ => 1,
+        }
+    }
+
+    /// The part of a constant that an access with constant steps leads to. None if it is not constant, or if a copy of
+    /// the part would have an array in it that is stored.
+    pub(super) fn constant_part(
+        &self,
+        base: &hir::Expr,
+        select: impl FnOnce(&hir::Expr) -> Option<&hir::Expr>,
+    ) -> Option<hir::Expr> {
+        let part = select(self.literal(base))?;
+        let is_copied = match base.kind {
+            ExprKind::Stored(_) => !has_array(part),
+            _ => first_variable(base).is_none(),
+        };
+        is_copied.then(|| part.clone())
+    }
+}
+
 impl<'a> Body<'_, 'a> {
     /// The value of a `const`.
     pub(super) fn constant_item(&mut self, item: &'a ast::Const) -> Constant {
-        let Some(ty) = &item.ty else { return self.constant(&item.value).unwrap_or(Constant::Error) };
-        let ty = self.resolve_type(ty);
-        let value = self.check(&item.value, ty, Use::Own);
-        if ty == TypeTable::ERROR || value.ty == TypeTable::ERROR {
-            Constant::Error
-        } else {
-            self.typed_constant(value)
+        let value = match &item.ty {
+            None => self.constant(&item.value).unwrap_or(Constant::Error),
+            Some(ty) => {
+                let ty = self.resolve_type(ty);
+                let value = self.check(&item.value, ty, Use::Own);
+                if ty == TypeTable::ERROR || value.ty == TypeTable::ERROR {
+                    Constant::Error
+                } else {
+                    self.typed_constant(value)
+                }
+            }
+        };
+        match value {
+            Constant::Typed(value) => match self.stored(&item.name, value) {
+                hir::Expr { ty: TypeTable::ERROR, .. } => Constant::Error,
+                value => Constant::Typed(value),
+            },
+            Constant::Untyped(_) | Constant::Error => value,
         }
+    }
+
+    /// A reference to the constant, stored once, if it has an array in it; other constants are repeated at each use.
+    fn stored(&mut self, name: &ast::Name, value: hir::Expr) -> hir::Expr {
+        if matches!(value.kind, ExprKind::Stored(_)) || !has_array(&value) {
+            return value;
+        }
+        let (ty, span) = (value.ty, value.span);
+        let parts = self.checker.part_count(&value);
+        if parts > self.checker.stored_budget {
+            let message = format!("the constants of this program have more than {MAX_STORED_PARTS} parts");
+            let help = "compute what is larger when the program starts, in a variable";
+            self.checker.report(Diagnostic::new(Code::E0309, name.span, message).help(help));
+            return error_expr(span);
+        }
+        self.checker.stored_budget -= parts;
+        self.checker.stored_parts.push(parts);
+        let id = ConstantId(self.checker.stored.len() as u32);
+        self.checker.stored.push(hir::Constant { name: name.text.clone(), value });
+        hir::Expr { kind: ExprKind::Stored(id), ty, span }
     }
 
     /// An integer constant of any type. None after an error.
@@ -183,12 +262,39 @@ impl<'a> Body<'_, 'a> {
     }
 
     pub(super) fn typed_constant(&mut self, value: hir::Expr) -> Constant {
-        match first_variable(&value) {
-            Some(span) => {
-                self.not_a_constant(span);
+        let Some(variable) = first_variable(&value) else { return Constant::Typed(value) };
+        super::statements::check_callees(self.checker, &value);
+        match self.checker.evaluate(&value) {
+            Ok(value) => match first_variable(&value) {
+                None => Constant::Typed(value),
+                Some(span) => {
+                    self.not_a_constant(span);
+                    Constant::Error
+                }
+            },
+            Err(Failure::Reported) => Constant::Error,
+            Err(Failure::NotConstant(span)) => {
+                self.not_a_constant(if is_inside(value.span, span) { span } else { variable });
                 Constant::Error
             }
-            None => Constant::Typed(value),
+            Err(Failure::Fault(span, message)) => {
+                let mut diagnostic = Diagnostic::new(Code::E0303, span, message);
+                if !is_inside(value.span, span) {
+                    diagnostic = diagnostic.label(value.span, "evaluated for this constant");
+                }
+                self.checker.report(diagnostic);
+                Constant::Error
+            }
+            Err(Failure::Limit(span, limit)) => {
+                let message = format!("this constant cannot be evaluated: {limit}");
+                let mut diagnostic = Diagnostic::new(Code::E0309, value.span, message)
+                    .help("compute it when the program starts, in a variable");
+                if span != value.span {
+                    diagnostic = diagnostic.label(span, "at this place");
+                }
+                self.checker.report(diagnostic);
+                Constant::Error
+            }
         }
     }
 
@@ -197,7 +303,7 @@ impl<'a> Body<'_, 'a> {
             "e" => "this is not a constant".to_string(),
             text => format!("`{text}` is not a constant"),
         };
-        let help = "a constant has literals, operators, conversions, `sizeof`, `@P[k]` and other constants";
+        let help = "a constant has literals, operators, conversions, `sizeof`, `@P[k]`, other constants, and calls of `fn`s with these";
         self.checker.report(Diagnostic::new(Code::E0309, span, message).help(help));
     }
 
@@ -422,6 +528,11 @@ impl<'a> Body<'_, 'a> {
     }
 }
 
+/// Whether a place in the text is inside another.
+fn is_inside(outer: Span, inner: Span) -> bool {
+    outer.file == inner.file && outer.start <= inner.start && inner.end <= outer.end
+}
+
 /// Stands where an error was reported.
 pub(super) fn error_expr(span: Span) -> hir::Expr {
     hir::Expr { kind: ExprKind::Constant(0), ty: TypeTable::ERROR, span }
@@ -446,7 +557,7 @@ pub(super) fn fits_int(value: i128, int: IntType) -> bool {
 /// The first part that is not a constant.
 pub(super) fn first_variable(expr: &hir::Expr) -> Option<Span> {
     match &expr.kind {
-        ExprKind::Constant(_) | ExprKind::Bytes(_) => None,
+        ExprKind::Constant(_) | ExprKind::Bytes(_) | ExprKind::Stored(_) => None,
         ExprKind::Record(fields) => fields.iter().find_map(|(_, value)| first_variable(value)),
         ExprKind::Array(elements) => elements.iter().find_map(first_variable),
         ExprKind::Repeat(element) => first_variable(element),
@@ -456,6 +567,16 @@ pub(super) fn first_variable(expr: &hir::Expr) -> Option<Span> {
             first_variable(inner).or(Some(expr.span))
         }
         _ => Some(expr.span),
+    }
+}
+
+/// Whether a constant has an array in it.
+fn has_array(value: &hir::Expr) -> bool {
+    match &value.kind {
+        ExprKind::Array(_) | ExprKind::Repeat(_) | ExprKind::Stored(_) => true,
+        ExprKind::Record(fields) => fields.iter().any(|(_, value)| has_array(value)),
+        ExprKind::Union(_, payload) => payload.as_ref().is_some_and(|payload| has_array(payload)),
+        _ => false,
     }
 }
 

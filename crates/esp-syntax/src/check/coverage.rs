@@ -147,6 +147,7 @@ impl Checker<'_> {
         match &expr.kind {
             ExprKind::Constant(value) => Static::Range(*value, value + 1),
             ExprKind::Bytes(bytes) => Static::Bytes(bytes.clone()),
+            ExprKind::Stored(id) => self.static_value(&self.stored[id.0 as usize].value, own),
             ExprKind::OwnId => instances(own),
             ExprKind::InstanceOf(process, _) => instances(*process),
             ExprKind::Union(tag, payload) => {

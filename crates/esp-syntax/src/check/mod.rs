@@ -13,6 +13,7 @@ mod conditional;
 mod constants;
 mod copies;
 mod coverage;
+mod evaluate;
 mod expand;
 mod expressions;
 mod fastpaths;

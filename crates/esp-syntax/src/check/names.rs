@@ -98,6 +98,18 @@ pub(super) struct ChannelEntry<'a> {
 pub(super) struct ExternEntry<'a> {
     pub(super) item: Option<&'a ast::Extern>,
     pub(super) hir: hir::Extern,
+    /// Whether the types of its parameters and result are known.
+    pub(super) is_resolved: bool,
+}
+
+/// How much of a function has been checked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum FunctionProgress {
+    Declared,
+    /// The types of its parameters and result are known.
+    Signature,
+    /// Its body is being checked, or has been.
+    Body,
 }
 
 /// A pure function.
@@ -109,6 +121,9 @@ pub(super) struct FunctionEntry<'a> {
     pub(super) calls: Vec<(FnId, Span)>,
     pub(super) hir: Option<hir::Function>,
     pub(super) facts: BodyFacts,
+    pub(super) progress: FunctionProgress,
+    /// Whether its body has an error, which has been reported.
+    pub(super) is_faulty: bool,
 }
 
 /// A process template.
@@ -147,6 +162,12 @@ pub(super) struct Checker<'a> {
     pub(super) type_entries: Vec<TypeEntry<'a>>,
     pub(super) pools: Vec<&'a ast::Pool>,
     pub(super) consts: Vec<ConstEntry<'a>>,
+    /// The constants that are stored once, of the program and of bodies.
+    pub(super) stored: Vec<hir::Constant>,
+    /// The number of scalars and bytes in each of them.
+    pub(super) stored_parts: Vec<usize>,
+    /// How many more they may have.
+    pub(super) stored_budget: usize,
     pub(super) layouts: Vec<(&'a ast::Layout, Option<hir::Layout>)>,
     pub(super) channels: Vec<ChannelEntry<'a>>,
     pub(super) externs: Vec<ExternEntry<'a>>,
@@ -211,6 +232,9 @@ impl<'a> Checker<'a> {
             type_entries: Vec::new(),
             pools: Vec::new(),
             consts: Vec::new(),
+            stored: Vec::new(),
+            stored_parts: Vec::new(),
+            stored_budget: super::constants::MAX_STORED_PARTS,
             layouts: Vec::new(),
             channels: Vec::new(),
             externs: Vec::new(),
@@ -279,6 +303,11 @@ impl<'a> Checker<'a> {
     /// and what is not printed takes no memory.
     pub(super) fn has_reached_error_limit(&self) -> bool {
         self.errors >= MAX_REPORTED
+    }
+
+    /// How many errors have been reported.
+    pub(super) fn error_count(&self) -> usize {
+        self.errors
     }
 
     /// Reports an error without labels or help.
@@ -424,6 +453,7 @@ impl<'a> Checker<'a> {
         hir::Program {
             types: self.types,
             memory: self.memory,
+            constants: self.stored,
             channels: self.channels.into_iter().map(|entry| entry.hir).collect(),
             interfaces: self.interfaces,
             externs: self.externs.into_iter().map(|entry| entry.hir).collect(),
@@ -469,7 +499,7 @@ pub(super) fn declare<'a>(checker: &mut Checker<'a>, items: &[Presence<'a>]) {
                     influence: hir::Influence::DataOnly,
                     span: item.name.span,
                 };
-                checker.externs.push(ExternEntry { item: Some(item), hir });
+                checker.externs.push(ExternEntry { item: Some(item), hir, is_resolved: false });
             }
             ast::Item::Fn(item) => {
                 checker.declare(&item.name, Entity::Function(FnId(checker.functions.len() as u32)));
@@ -480,6 +510,8 @@ pub(super) fn declare<'a>(checker: &mut Checker<'a>, items: &[Presence<'a>]) {
                     calls: Vec::new(),
                     hir: None,
                     facts: BodyFacts::default(),
+                    progress: FunctionProgress::Declared,
+                    is_faulty: false,
                 });
             }
             ast::Item::Layout(item) => {

@@ -131,7 +131,7 @@ impl<'a> Body<'_, 'a> {
         if value.ty == TypeTable::ERROR {
             return PatternKind::Any;
         }
-        if let Some(kind) = constant_pattern(&value) {
+        if let Some(kind) = constant_pattern(&self.checker.stored, &value) {
             return kind;
         }
         if self.kind == BodyKind::Interface {
@@ -323,16 +323,17 @@ fn collect_places<'a>(pattern: &'a ast::Pattern, places: &mut Vec<&'a ast::Place
 }
 
 /// A constant value as a pattern of constants.
-fn constant_pattern(value: &hir::Expr) -> Option<PatternKind> {
+fn constant_pattern(stored: &[hir::Constant], value: &hir::Expr) -> Option<PatternKind> {
     let part = |value: &hir::Expr| {
-        let kind = constant_pattern(value)?;
+        let kind = constant_pattern(stored, value)?;
         Some(hir::Pattern { kind, condition: None, ty: value.ty, span: value.span })
     };
     match &value.kind {
         ExprKind::Constant(value) => Some(PatternKind::Constant(*value)),
         ExprKind::Bytes(bytes) => Some(PatternKind::Bytes(bytes.clone())),
         ExprKind::OwnId => Some(PatternKind::OwnId),
-        ExprKind::WidenPid(inner) | ExprKind::Box(inner) => constant_pattern(inner),
+        ExprKind::Stored(id) => constant_pattern(stored, &stored[id.0 as usize].value),
+        ExprKind::WidenPid(inner) | ExprKind::Box(inner) => constant_pattern(stored, inner),
         ExprKind::Union(tag, None) => Some(PatternKind::Tag(*tag, None)),
         ExprKind::Union(tag, Some(payload)) => Some(PatternKind::Tag(*tag, Some(Box::new(part(payload)?)))),
         ExprKind::Record(fields) => {

@@ -1,8 +1,9 @@
 //! Types of channels, extern functions and pure functions: what bodies need to know before they are checked.
 
-use super::names::Checker;
+use super::names::{Checker, FunctionProgress};
 use crate::ast;
 use crate::diagnostics::{Code, Diagnostic};
+use crate::hir::FnId;
 use crate::types::{PoolId, Type, TypeId, TypeTable};
 use rustc_hash::FxHashSet;
 
@@ -17,38 +18,57 @@ pub(super) fn resolve(checker: &mut Checker) {
         reject_repeated_attributes(checker, item);
     }
     for index in 0..checker.externs.len() {
-        let Some(item) = checker.externs[index].item else { continue };
-        let mut parameters = Vec::new();
-        for (name, parameter) in &item.parameters {
-            let ty = checker.resolve_type(&parameter.ty);
-            if parameter.mutability == ast::Mutability::Mutable && item.purity == ast::Purity::Pure {
-                let message = format!("`{}` is pure and cannot write a parameter", item.name.text);
-                let diagnostic =
-                    Diagnostic::new(Code::E0307, parameter.ty.span, message).help("drop the `#`, or drop `pure`");
-                checker.report(diagnostic);
-            }
-            if parameter.mutability == ast::Mutability::Mutable
-                && let Some(pool) = inner_pool(&checker.types, checker.content(ty))
-            {
-                let name = &checker.types.pool(pool).name;
-                let message = format!("C cannot write the objects of `{name}` that are parts of this");
-                let diagnostic = Diagnostic::new(Code::E0307, parameter.ty.span, message)
-                    .help("drop the `#`, or pass the parts that change by themselves");
-                checker.report(diagnostic);
-            }
-            parameters.push((name.as_ref().map(|name| name.text.clone()), ty, parameter.mutability));
-        }
-        let result = item.result.as_ref().map(|ty| checker.resolve_type(ty));
-        let hir = &mut checker.externs[index].hir;
-        (hir.parameters, hir.result) = (parameters, result);
+        resolve_extern(checker, index);
     }
     for index in 0..checker.functions.len() {
-        let item = checker.functions[index].item;
-        let parameters = item.parameters.iter().map(|(_, ty)| checker.resolve_type(ty)).collect();
-        let result = checker.resolve_type(&item.result);
-        let entry = &mut checker.functions[index];
-        (entry.parameters, entry.result) = (parameters, result);
+        resolve_function(checker, FnId(index as u32));
     }
+}
+
+/// Resolves the types of an extern function's parameters and result, once.
+pub(super) fn resolve_extern(checker: &mut Checker, index: usize) {
+    let entry = &mut checker.externs[index];
+    let Some(item) = entry.item else { return };
+    if std::mem::replace(&mut entry.is_resolved, true) {
+        return;
+    }
+    let mut parameters = Vec::new();
+    for (name, parameter) in &item.parameters {
+        let ty = checker.resolve_type(&parameter.ty);
+        if parameter.mutability == ast::Mutability::Mutable && item.purity == ast::Purity::Pure {
+            let message = format!("`{}` is pure and cannot write a parameter", item.name.text);
+            let diagnostic =
+                Diagnostic::new(Code::E0307, parameter.ty.span, message).help("drop the `#`, or drop `pure`");
+            checker.report(diagnostic);
+        }
+        if parameter.mutability == ast::Mutability::Mutable
+            && let Some(pool) = inner_pool(&checker.types, checker.content(ty))
+        {
+            let name = &checker.types.pool(pool).name;
+            let message = format!("C cannot write the objects of `{name}` that are parts of this");
+            let diagnostic = Diagnostic::new(Code::E0307, parameter.ty.span, message)
+                .help("drop the `#`, or pass the parts that change by themselves");
+            checker.report(diagnostic);
+        }
+        parameters.push((name.as_ref().map(|name| name.text.clone()), ty, parameter.mutability));
+    }
+    let result = item.result.as_ref().map(|ty| checker.resolve_type(ty));
+    let hir = &mut checker.externs[index].hir;
+    (hir.parameters, hir.result) = (parameters, result);
+}
+
+/// Resolves the types of a function's parameters and result, once.
+pub(super) fn resolve_function(checker: &mut Checker, id: FnId) {
+    let entry = &mut checker.functions[id.0 as usize];
+    if entry.progress != FunctionProgress::Declared {
+        return;
+    }
+    entry.progress = FunctionProgress::Signature;
+    let item = entry.item;
+    let parameters = item.parameters.iter().map(|(_, ty)| checker.resolve_type(ty)).collect();
+    let result = checker.resolve_type(&item.result);
+    let entry = &mut checker.functions[id.0 as usize];
+    (entry.parameters, entry.result) = (parameters, result);
 }
 
 /// The pool of a boxed part, at any depth. A type may contain itself here: it has been reported.

@@ -4,7 +4,7 @@ use super::body::{Body, BodyFacts, BodyKind, Role};
 use super::coerce::Use;
 use super::coverage;
 use super::expressions::{Typed, Value, is_shift};
-use super::names::Checker;
+use super::names::{Checker, FunctionProgress};
 use super::places::{Intent, steps};
 use super::templates::Bindings;
 use crate::ast;
@@ -35,7 +35,31 @@ pub(super) fn check_bodies(checker: &mut Checker) {
     }
 }
 
+/// Checks the functions that an expression calls, and those that they call.
+pub(super) fn check_callees(checker: &mut Checker, expr: &hir::Expr) {
+    let mut pending = Vec::new();
+    super::walk::nested(expr, &mut |part| {
+        if let ExprKind::CallFn(id, _) = part.kind {
+            pending.push(id);
+        }
+    });
+    while let Some(id) = pending.pop() {
+        if checker.functions[id.0 as usize].progress != FunctionProgress::Body {
+            check_function(checker, id);
+            pending.extend(checker.functions[id.0 as usize].calls.iter().map(|(callee, _)| *callee));
+        }
+    }
+}
+
+/// Checks the body of a function, once.
 fn check_function(checker: &mut Checker, id: FnId) {
+    super::signatures::resolve_function(checker, id);
+    let entry = &mut checker.functions[id.0 as usize];
+    if entry.progress == FunctionProgress::Body {
+        return;
+    }
+    entry.progress = FunctionProgress::Body;
+    let errors = checker.error_count();
     let entry = &checker.functions[id.0 as usize];
     let (item, types, result) = (entry.item, entry.parameters.clone(), entry.result);
     let mut body = Body::new(checker, BodyKind::Function(id));
@@ -54,6 +78,7 @@ fn check_function(checker: &mut Checker, id: FnId) {
     let (facts, calls) = (std::mem::take(&mut body.facts), std::mem::take(&mut body.calls));
     let entry = &mut checker.functions[id.0 as usize];
     (entry.hir, entry.facts, entry.calls) = (Some(function), facts, calls);
+    checker.functions[id.0 as usize].is_faulty = checker.error_count() > errors;
 }
 
 /// Checks the body of a process or environment.

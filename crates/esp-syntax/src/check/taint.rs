@@ -295,6 +295,7 @@ fn can_fault(types: &TypeTable, expr: &Expr) -> bool {
         | ExprKind::InstanceOf(..) => true,
         ExprKind::Constant(_)
         | ExprKind::Bytes(_)
+        | ExprKind::Stored(_)
         | ExprKind::Local(_)
         | ExprKind::Record(_)
         | ExprKind::Array(_)

@@ -149,6 +149,7 @@ pub(super) fn operands<'s>(expr: &'s Expr, visit: &mut impl FnMut(&'s Expr)) {
     match &expr.kind {
         ExprKind::Constant(_)
         | ExprKind::Bytes(_)
+        | ExprKind::Stored(_)
         | ExprKind::Local(_)
         | ExprKind::OwnId
         | ExprKind::FreeObjects(_) => {}

@@ -48,6 +48,69 @@ process P {
 }
 
 #[test]
+fn constants_that_functions_compute() {
+    accept(
+        r##"
+layout header { version: 4, kind: 12, size: 16 le }
+type pointT = record { x: i8, y: int };
+type shapeT = union { point: pointT, size: u16, none };
+const N = count(4) - 2;
+const TABLE: array[N] of int = squares();
+const SUM = sum(TABLE) + int(half(7));
+const TEXT = text(3);
+const WORD = TEXT.len + int(TEXT[0]);
+const SHAPES = shapes();
+fn count(n: int) -> int { var k = 0; while (k < 100) { k += 1; if (k == n * 2) break; } return k; }
+fn squares() -> array[N] of int {
+  var t: #array[N] of int = #[0; N];
+  for i in 0..N { if (i == 2) continue; t[i] = i * i; }
+  return freeze(t);
+}
+fn sum(t: array[N] of int) -> int { var s = 0; for i in 0..t.len { s += t[i]; } return s; }
+fn half(n: u8) -> u8 { assert(n > 0); return n / 2; }
+fn text(n: int) -> bytes[<=13] {
+  var b: #bytes[<=12] = #"";
+  for i in 0..n { b += "ab"; }
+  b.len = 8;
+  b.be16[6] = 0x4142;
+  b[0..2] = "xy";
+  b.header[2].kind = 0xabc;
+  return freeze(b) + "z"[0..1];
+}
+fn shapes() -> array[3] of shapeT {
+  var p: #pointT = #{ x: -1, y: 2 };
+  p.x = 7;
+  return [point |> freeze(p), size |> 9, none |> {}];
+}
+fn extent(s: shapeT) -> int {
+  match s { point |> { $x, $y } if x > 0 => return x + y; point |> _ => return 0; size |> $n => return n; none |> {} => return -1; }
+}
+const EXTENTS = [extent(SHAPES[0]), extent(SHAPES[1]), extent(SHAPES[2])];
+channel outC(int, int, bytes[<=13], int) external in;
+process P {
+  var exact: array[6] of int = TABLE;
+  const K = count(1);
+  assert(N == 6 && SUM == 54 && WORD == 129 && TEXT[6] == 'A' && TEXT[2] & 15 == 0xa);
+  assert(EXTENTS[0] == 9 && EXTENTS[1] == 9 && EXTENTS[2] == -1);
+  out(outC, exact[K], TABLE[count(1)], TEXT, SUM);
+}
+"##,
+        expect![[r##""##]],
+    );
+}
+
+/// A constant with an array in it is stored once, however often it is used.
+#[test]
+fn stored_constants() {
+    let source = "const T: array[3] of u8 = [1, 2, 3]; const U = T; channel c(int, array[3] of u8) external in;
+        process p { const L = [T, U]; for i in 0..3 { out(c, T[i] + L[1][i], U); } }";
+    let (analysis, _) = super::analyze(source, &[], &[]);
+    let program = analysis.program.expect("it has no errors");
+    let names: Vec<&str> = program.constants.iter().map(|constant| constant.name.as_str()).collect();
+    assert_eq!(names, ["T", "L"]);
+}
+
+#[test]
 fn integer_conversion() {
     accept(
         r##"

@@ -235,6 +235,63 @@ process P {
 }
 
 #[test]
+fn e0303_and_e0309_in_calls_of_constants() {
+    check(
+        r##"
+const A = f(0);
+const B = g(9);
+const C = h();
+const D = loops();
+const E = e(1);
+const X = x();
+const Y = big(100);
+const Z = z();
+channel c(int) external in;
+extern pure fn outside(a: int) -> int;
+fn f(n: int) -> int { return 6 / n; }
+fn g(n: int) -> int { const T = [1, 2, 3]; return T[n]; }
+fn h() -> int { return outside(1); }
+fn loops() -> int { for i in 0..1000000 { for j in 0..1000000 { assert(i >= 0); } } return 0; }
+fn e(n: int) -> int { assert(n == 2); return n; }
+fn x() -> int { return X; }
+fn big(n: int) -> i8 { var a: i8 = 100; a += i8(n); return a; }
+fn z() -> int { return z() + "a"; }
+process P { out(c, A + B + C + D + E + X + Y + Z); }
+"##,
+        expect![[r#"
+            error[E0309]: `h()` is not a constant
+              at 4:11 `h()`
+              help: a constant has literals, operators, conversions, `sizeof`, `@P[k]`, other constants, and calls of `fn`s with these
+            error[E0309]: this constant cannot be evaluated: it takes more than 20 million steps
+              at 5:11 `loops()`
+              at 15:43 `for j in 0..1000000 { assert(i >= 0); }`: at this place
+              help: compute it when the program starts, in a variable
+            error[E0309]: `X` is defined by itself
+              at 7:7 `X`
+              at 17:4 `x`: by way of `x`
+            error[E0303]: division by zero in a constant
+              at 12:30 `6 / n`
+              at 2:11 `f(0)`: evaluated for this constant
+            error[E0303]: index 9 is outside 0..3 in a constant
+              at 13:51 `T[n]`
+              at 3:11 `g(9)`: evaluated for this constant
+            error[E0303]: this assertion fails in a constant
+              at 16:23 `assert(n == 2);`
+              at 6:11 `e(1)`: evaluated for this constant
+            error[E0303]: 200 does not fit `i8`
+              at 18:41 `a`
+              at 8:11 `big(100)`: evaluated for this constant
+            error[E0501]: `fn z` may not call itself: z -> z
+              at 19:4 `z`
+              at 19:24 `z()`: this call closes the cycle
+              help: use a loop
+            error[E0302]: expected `int`, found `bytes[<=1]`
+              at 19:30 `"a"`
+        "#]],
+    );
+}
+
+#[test]
 fn e0303_bytes_and_indices() {
     check(
         r##"
@@ -441,7 +498,7 @@ layout l { a: 0, b: 65, c: 8 }
         expect![[r#"
             error[E0309]: `f(1)` is not a constant
               at 2:11 `f(1)`
-              help: a constant has literals, operators, conversions, `sizeof`, `@P[k]` and other constants
+              help: a constant has literals, operators, conversions, `sizeof`, `@P[k]`, other constants, and calls of `fn`s with these
             error[E0208]: no variable named `x`
               at 2:27 `x`
             error[E0309]: `o` is defined by itself
@@ -456,10 +513,10 @@ layout l { a: 0, b: 65, c: 8 }
               help: write `array[N] of ..`, or give it a first value
             error[E0309]: `v` is not a constant
               at 4:106 `v`
-              help: a constant has literals, operators, conversions, `sizeof`, `@P[k]` and other constants
+              help: a constant has literals, operators, conversions, `sizeof`, `@P[k]`, other constants, and calls of `fn`s with these
             error[E0309]: `v` is not a constant
               at 4:122 `v`
-              help: a constant has literals, operators, conversions, `sizeof`, `@P[k]` and other constants
+              help: a constant has literals, operators, conversions, `sizeof`, `@P[k]`, other constants, and calls of `fn`s with these
             error[E0309]: number of replicas 70000 is above 65535
               at 5:11 `70000`
             error[E0309]: bound of `bytes` -1 is below 0

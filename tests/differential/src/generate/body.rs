@@ -80,6 +80,8 @@ pub struct Shared {
     pub types: Types,
     /// Functions declared so far.
     pub functions: Vec<Function>,
+    /// Constant arrays: name, length, type of the elements.
+    pub constants: Vec<(String, u32, Ty)>,
     /// Layouts: names and sizes in bytes, and widths of fields.
     pub layouts: Vec<Vec<u32>>,
     /// Extern functions with effects.
@@ -167,6 +169,22 @@ impl Body {
             for _ in 0..2 {
                 level = level.iter().flat_map(|(path, ty)| self.parts(rng, shared, path, ty)).collect();
                 paths.extend(level.iter().cloned());
+            }
+        }
+        paths.extend(self.constant_elements(rng, shared));
+        paths
+    }
+
+    /// Elements of constant arrays at indices that are not constant: the compiler computes with those that are, and
+    /// reports what would fault.
+    fn constant_elements(&self, rng: &mut Rng, shared: &Shared) -> Vec<(String, Ty)> {
+        let mut paths = Vec::new();
+        for (name, length, element) in &shared.constants {
+            let is_inside = |variable: &&Variable| matches!(variable.kind, Kind::Index(below) if below <= *length);
+            for index in self.scope.iter().filter(is_inside) {
+                let path = format!("{name}[{}]", index.name);
+                paths.extend(self.parts(rng, shared, &path, element));
+                paths.push((path, element.clone()));
             }
         }
         paths

@@ -93,6 +93,10 @@ pub fn generate(seed: u64) -> Sample {
     if size.events > 1 && rng.u32(0..3) == 0 {
         declarations += &layout(&mut rng, &mut shared);
     }
+    // From numbers of its own, so that the rest of the program does not depend on it.
+    if seed.is_multiple_of(3) {
+        declarations += &constants(&mut Rng::with_seed(!seed), &mut shared);
+    }
     for index in 0..rng.usize(0..=size.events.min(3)) {
         declarations += &function(&mut rng, &mut shared, index, size);
     }
@@ -160,6 +164,33 @@ fn externs(rng: &mut Rng, shared: &mut Shared, size: Size) -> String {
             }
             (_, result) => shared.procedures.push(Procedure { name, parameters, result }),
         }
+    }
+    text
+}
+
+/// Constant arrays without boxed parts; some are filled by a function that the compiler executes.
+fn constants(rng: &mut Rng, shared: &mut Shared) -> String {
+    let mut text = String::new();
+    for index in 0..rng.usize(1..4) {
+        let element = match shared.types.any(rng, 1) {
+            element if shared.types.is_flat(&element) => element,
+            _ => shared.types.scalar(rng),
+        };
+        let length = rng.u32(1..6);
+        let ty = Ty::Array(length, Box::new(element.clone()));
+        let printed = shared.types.print(&ty);
+        let value = Body::new(Place::Function).expr(rng, shared, &ty, 0, Context::Typed);
+        let name = format!("k{index}");
+        if rng.bool() {
+            text += &format!("const {name}: {printed} = {value};\n");
+        } else {
+            text += &format!(
+                "fn make{index}() -> {printed} {{ var t: #{printed} = thaw(from{index}()), i = 0;\n\
+                 while (i < {length}) {{ t[i] = from{index}()[{length} - 1 - i]; i += 1; }} return freeze(t); }}\n\
+                 fn from{index}() -> {printed} {{ return {value}; }}\nconst {name} = make{index}();\n"
+            );
+        }
+        shared.constants.push((name, length, element));
     }
     text
 }

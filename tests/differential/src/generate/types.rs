@@ -102,6 +102,17 @@ impl Types {
         }
     }
 
+    /// Whether a value of the type has no boxed part.
+    pub fn is_flat(&self, ty: &Ty) -> bool {
+        match ty {
+            Ty::Int(_) | Ty::Bool | Ty::Bytes(_) => true,
+            Ty::Array(_, element) => self.is_flat(element),
+            Ty::Record(id) => self.records[*id].iter().all(|field| self.is_flat(field)),
+            Ty::Union(id) => self.unions[*id].iter().flatten().all(|payload| self.is_flat(payload)),
+            Ty::Boxed(_) => false,
+        }
+    }
+
     /// The type as ESP writes it.
     pub fn print(&self, ty: &Ty) -> String {
         match ty {

@@ -59,6 +59,8 @@ impl<'a> Plan<'a> {
         let mut numbering =
             Numbering { program, layouts: &layouts, pool_recheck: &pool_recheck, next_pc: 1, next_instance: 0 };
         let processes = plan_processes(&mut numbering, options, &own, names);
+        let constants = program.constants.iter().map(|constant| names.claim(&format!("{own}const_{}", constant.name)));
+        let constants = constants.collect();
         let (next_pc, instances) = (numbering.next_pc, numbering.next_instance);
         let plan = Plan {
             program,
@@ -68,6 +70,7 @@ impl<'a> Plan<'a> {
             functions,
             channels,
             pools,
+            constants,
             interfaces,
             instances,
             prefix,

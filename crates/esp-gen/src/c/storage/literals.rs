@@ -55,6 +55,6 @@ pub(super) fn literals(liveness: &Liveness<'_>, at_start: &LiveSet) -> BTreeMap<
 fn base_slot(place: &Place) -> Option<SlotId> {
     match place.base {
         Base::Slot(slot) => Some(slot),
-        Base::Object(_) => None,
+        Base::Object(_) | Base::Constant(..) => None,
     }
 }

@@ -77,7 +77,7 @@ impl Liveness<'_> {
     pub(super) fn covers(&self, place: &Place, op: &Op) -> bool {
         let depth = match place.base {
             Base::Slot(slot) => usize::from(self.unit_count(slot) > 1),
-            Base::Object(_) => return false,
+            Base::Object(_) | Base::Constant(..) => return false,
         };
         let replaces = match WriteEffect::of(op) {
             WriteEffect::Replaces | WriteEffect::ReplacedByExtern => true,

@@ -167,7 +167,7 @@ impl SlotLiveness<'_> {
     fn slot(&self, place: &Place) -> Option<SlotId> {
         match place.base {
             Base::Slot(slot) => self.may_share(slot).then_some(slot),
-            Base::Object(_) => None,
+            Base::Object(_) | Base::Constant(..) => None,
         }
     }
 

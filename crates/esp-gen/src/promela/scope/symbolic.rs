@@ -198,7 +198,7 @@ impl<'a> Walk<'a, '_> {
     /// Whether a place involves no value computed here.
     fn is_outer(&self, place: &Place, known: &Known) -> bool {
         let base = match place.base {
-            Base::Slot(_) => true,
+            Base::Slot(_) | Base::Constant(..) => true,
             Base::Object(value) => !known.contains_key(&value),
         };
         base && place.path.iter().all(|step| match step {

@@ -128,7 +128,7 @@ fn overwritten_slot(op: &Op) -> Option<SlotId> {
             Some(Place { base: Base::Slot(other), path: _ }) if other == slot => None,
             Some(_) | None => Some(*slot),
         },
-        (Place { base: Base::Slot(_) | Base::Object(_), path: _ }, _) => None,
+        (Place { base: Base::Slot(_) | Base::Object(_) | Base::Constant(..), path: _ }, _) => None,
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) fn is_static(place: &Place) -> bool {
 fn slot(place: &Place) -> Option<SlotId> {
     match place.base {
         Base::Slot(slot) => Some(slot),
-        Base::Object(_) => None,
+        Base::Object(_) | Base::Constant(..) => None,
     }
 }
 
