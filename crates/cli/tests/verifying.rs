@@ -123,6 +123,10 @@ fn models_beyond_promela_get_a_diagnostic() {
     // Passed in every iteration but the first, where the loop begins as well.
     let round = "channel c();\nprocess p { while { out(c); #at } }\nprocess q { while { in(c); } }\n\
                  model m { ltl \"<> p@Lat\"; }\n";
+    let duration = "const TURNS: array[2] of duration = [(1 s), (5 s)];\n\
+                    process p { for i in 0..2 { assert(TURNS[i] >=\n(3 s)); } }\n";
+    let undecided = "fn later(a: time, b: time) -> time {\n  return a < b ? b : a; }\n\
+                     process p { assert(later(now, now) == now); }\n";
     let missing = label.replace("p@Lat", "p@Lto");
     let property = label.replace("p@Lat", "(p:count == 1)");
     for (name, program, code, place) in [
@@ -132,6 +136,8 @@ fn models_beyond_promela_get_a_diagnostic() {
         ("large", &large, "E0804", "large.esp:16:"),
         ("label", label, "E0804", "label.esp:4:"),
         ("round", round, "E0804", "round.esp:4:"),
+        ("duration", duration, "E0804", "duration.esp:3:"),
+        ("undecided", undecided, "E0805", "undecided.esp:2:"),
         ("missing", &missing, "E0802", "missing.esp:4:"),
         ("property", &property, "E0802", "property.esp:4:"),
     ] {

@@ -49,6 +49,8 @@ fn values(program: &Program, ty: TypeId, allowed: Values) -> Option<Vec<Datum>> 
     let found = match program.types.get(ty) {
         Type::Error => Vec::new(),
         Type::Boxed(pool) => return values(program, program.types.pool(*pool).content, allowed),
+        // All times are one value.
+        Type::Int(int) if int.is_clock() => vec![Datum::Int(0)],
         Type::Int(int) => {
             let (lowest, highest) = (IntType::min(*int), IntType::max(*int));
             let (first, end) = match allowed {

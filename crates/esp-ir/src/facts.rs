@@ -141,6 +141,9 @@ pub fn binary(types: &TypeTable, ty: TypeId, op: BinaryOp, of: TypeId, a: &Fact,
         BinaryOp::Add => Some((a.low + b.low, a.high + b.high)),
         BinaryOp::Subtract => Some((a.low - b.high, a.high - b.low)),
         BinaryOp::Multiply => products(a, b),
+        BinaryOp::SaturatingAdd => saturated(*int, (a.low + b.low, a.high + b.high)),
+        BinaryOp::SaturatingSubtract => saturated(*int, (a.low - b.high, a.high - b.low)),
+        BinaryOp::SaturatingMultiply => products(a, b).and_then(|range| saturated(*int, range)),
         BinaryOp::Divide => match b.as_constant() {
             Some(by) if by > 0 => Some((a.low / by, a.high / by)),
             _ => None,
@@ -190,6 +193,9 @@ pub fn may_overflow(types: &TypeTable, ty: TypeId, op: BinaryOp, a: &Fact, b: &F
         | BinaryOp::BitAnd
         | BinaryOp::BitOr
         | BinaryOp::BitXor
+        | BinaryOp::SaturatingAdd
+        | BinaryOp::SaturatingSubtract
+        | BinaryOp::SaturatingMultiply
         | BinaryOp::Equal
         | BinaryOp::NotEqual
         | BinaryOp::Less
@@ -261,6 +267,11 @@ fn products(a: &Fact, b: &Fact) -> Option<(i128, i128)> {
     Some((*corners.iter().min()?, *corners.iter().max()?))
 }
 
+/// A range whose values outside a type are the nearest ones inside.
+fn saturated(int: IntType, (low, high): (i128, i128)) -> Option<(i128, i128)> {
+    Some((low.clamp(int.min(), int.max()), high.clamp(int.min(), int.max())))
+}
+
 /// All bits up to the highest set one.
 fn filled(value: i128) -> i128 {
     if value <= 0 { 0 } else { (1i128 << (128 - value.leading_zeros())) - 1 }
@@ -277,6 +288,9 @@ fn folded(int: IntType, op: BinaryOp, a: i128, b: i128) -> Option<i128> {
         BinaryOp::BitAnd => a & b,
         BinaryOp::BitOr => a | b,
         BinaryOp::BitXor => a ^ b,
+        BinaryOp::SaturatingAdd => (a + b).clamp(int.min(), int.max()),
+        BinaryOp::SaturatingSubtract => (a - b).clamp(int.min(), int.max()),
+        BinaryOp::SaturatingMultiply => a.saturating_mul(b).clamp(int.min(), int.max()),
         BinaryOp::ShiftLeft => a.wrapping_shl(count()),
         BinaryOp::ShiftRight => a >> count(),
         _ => return None,

@@ -31,8 +31,8 @@ pub struct ModelProgram {
     pub roles: Vec<Role>,
     /// The number of channels of the original program; stand-ins use no others.
     pub channels: u32,
-    /// The number of extern functions of the original program. Later ones return the values of forgotten parts, then
-    /// the messages of stand-ins.
+    /// The number of extern functions of the original program. Later ones return the results of comparisons of times,
+    /// then the values of forgotten parts, then the messages of stand-ins.
     pub externs: u32,
     /// Per channel: the maximum number of messages of the environment.
     pub bounds: Vec<Option<u64>>,
@@ -44,6 +44,30 @@ pub struct ModelProgram {
     pub abstractions: Vec<Abstracted>,
     /// Properties in Spin's syntax.
     pub properties: Vec<String>,
+    /// Comparisons of times that the model does not decide soundly; it must not be explored if there are any.
+    pub undecided_times: Vec<UndecidedTime>,
+}
+
+/// A comparison of times, or a quotient of durations, of which a model cannot try each result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UndecidedTime {
+    /// Where it is.
+    pub location: Location,
+    /// Why.
+    pub kind: UndecidedKind,
+}
+
+/// Why a model does not try each result of a comparison of times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UndecidedKind {
+    /// It is evaluated whenever a partner is searched: in a pattern, the payload of an `alt` or a guard with `free`.
+    Matching,
+    /// It is in a pure function.
+    Function,
+    /// A duration is divided by one that is not known, and may be 0.
+    Divisor,
+    /// The quotient of durations that are not known influences control.
+    Quotient,
 }
 
 /// The scope of exploration.

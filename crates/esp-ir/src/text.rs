@@ -138,7 +138,7 @@ pub fn print_bytes(bytes: &[u8], text: &mut String) {
 }
 
 /// The mnemonics of operators.
-pub(crate) const BINARY_OPS: [(&str, BinaryOp); 16] = [
+pub(crate) const BINARY_OPS: [(&str, BinaryOp); 19] = [
     ("add", BinaryOp::Add),
     ("subtract", BinaryOp::Subtract),
     ("multiply", BinaryOp::Multiply),
@@ -149,6 +149,9 @@ pub(crate) const BINARY_OPS: [(&str, BinaryOp); 16] = [
     ("and", BinaryOp::BitAnd),
     ("or", BinaryOp::BitOr),
     ("xor", BinaryOp::BitXor),
+    ("saturating_add", BinaryOp::SaturatingAdd),
+    ("saturating_subtract", BinaryOp::SaturatingSubtract),
+    ("saturating_multiply", BinaryOp::SaturatingMultiply),
     ("equal", BinaryOp::Equal),
     ("not_equal", BinaryOp::NotEqual),
     ("less", BinaryOp::Less),

@@ -70,7 +70,8 @@ fn described(program: &hir::Program, subject: AbstractedPart) -> (SmolStr, TypeI
 
 impl Abstractions {
     /// The abstractions of a model of a program.
-    pub(super) fn of(program: &hir::Program, model: &hir::Model) -> Abstractions {
+    /// `first` is the number of the first function that the model adds.
+    pub(super) fn of(program: &hir::Program, model: &hir::Model, first: usize) -> Abstractions {
         let mut found = Abstractions::default();
         let parts = || model.abstractions.iter().filter_map(|part| Some((abstracted_part(&part.path)?, part)));
         for (subject, part) in parts() {
@@ -98,7 +99,7 @@ impl Abstractions {
             if program.types.holds_objects(ty) {
                 continue;
             }
-            let number = program.externs.len() + found.stand_ins.len();
+            let number = first + found.stand_ins.len();
             found.forgotten.insert(subject, ExternId(number as u32));
             let function = ir::Extern { name, purity: Purity::Impure, parameters: Vec::new(), result: Some(ty) };
             found.stand_ins.push((function, values));
@@ -205,7 +206,7 @@ impl<'p> Builder<'_, '_, 'p> {
                     hir::CommunicateForm::Plain => {}
                     hir::CommunicateForm::Alt | hir::CommunicateForm::PriAlt => message.iter().for_each(&mut look),
                 },
-                hir::Operation::After(..) => {}
+                hir::Operation::After(..) | hir::Operation::Until(_) => {}
             }
         }
         for local in read {

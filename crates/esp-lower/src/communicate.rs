@@ -8,6 +8,7 @@ use quaject_esp_ir::ir::{
     AltOrder, Base, Bind, BlockId, Blocking, Branch, ChannelId, Guard, Op, Operand, Operation, Passed, Pattern,
     Payload, Place, Projection, SlotId, Terminator, TimeUnit, TypeId, TypeTable, Wait,
 };
+use quaject_esp_ir::model::UndecidedKind;
 use quaject_esp_syntax::hir::{self, CommunicateForm, ControlPoint, Expr, ExprKind, LocalId, PatternKind};
 use quaject_esp_syntax::span::Span;
 
@@ -36,7 +37,7 @@ impl<'p> Builder<'_, '_, 'p> {
         for branch in &communicate.branches {
             match &branch.operation {
                 hir::Operation::Out(site, ..) => self.predicates(ControlPoint::Site(*site)),
-                hir::Operation::In(..) | hir::Operation::After(..) => {}
+                hir::Operation::In(..) | hir::Operation::After(..) | hir::Operation::Until(_) => {}
             }
         }
         self.choose_before_waiting(communicate, span);
@@ -72,7 +73,7 @@ impl<'p> Builder<'_, '_, 'p> {
             self.take(then, bound);
             match &branch.operation {
                 hir::Operation::In(site, ..) => self.predicates(ControlPoint::Site(*site)),
-                hir::Operation::Out(..) | hir::Operation::After(..) => {}
+                hir::Operation::Out(..) | hir::Operation::After(..) | hir::Operation::Until(_) => {}
             }
             self.statements(&branch.body);
             join.iter().for_each(|join| self.jump_to_join(*join, &branch.body, branch.span));
@@ -107,7 +108,7 @@ impl<'p> Builder<'_, '_, 'p> {
                 self.forget_payloads(*channel, &mut operands, chosen);
                 return Arrival { guard, operands };
             }
-            hir::Operation::After(amount, _) => vec![amount],
+            hir::Operation::After(amount, _) | hir::Operation::Until(amount) => vec![amount],
         };
         let operands = match guard {
             Some(Guard::Value(condition)) if !wanted.iter().all(|expr| is_simple(expr)) => {
@@ -214,12 +215,16 @@ impl<'p> Builder<'_, '_, 'p> {
                 };
                 (Operation::Out { site: *site, channel: *channel, payload }, Vec::new())
             }
-            hir::Operation::After(_, unit) => {
+            hir::Operation::After(..) | hir::Operation::Until(_) => {
                 let amount = match operands.first() {
                     Some(Operand::Value(value)) => *value,
-                    Some(Operand::Place(_)) | None => unreachable!("a duration is an integer"),
+                    Some(Operand::Place(_)) | None => unreachable!("times and durations are scalars"),
                 };
-                (Operation::After { amount, unit: TimeUnit::Nanoseconds(unit.nanoseconds()) }, Vec::new())
+                let unit = match &branch.operation {
+                    hir::Operation::After(_, unit) => TimeUnit::Nanoseconds(unit.nanoseconds()),
+                    _ => TimeUnit::Absolute,
+                };
+                (Operation::After { amount, unit }, Vec::new())
             }
         }
     }
@@ -313,6 +318,9 @@ impl<'p> Builder<'_, '_, 'p> {
             PatternKind::Bytes(bytes) => Pattern::Bytes(bytes.clone()),
             PatternKind::OwnId => Pattern::OwnId,
             PatternKind::Equal(_) => {
+                if self.context.holds_abstract(pattern.ty) {
+                    self.leave_undecided(UndecidedKind::Matching, pattern.span);
+                }
                 Pattern::Equal(reader.operands.next().expect("every `==` was evaluated on arrival"))
             }
             PatternKind::Tag(tag, payload) => {

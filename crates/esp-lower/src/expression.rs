@@ -29,6 +29,7 @@ impl Builder<'_, '_, '_> {
     pub(super) fn value(&mut self, expr: &Expr) -> Value {
         let (ty, span) = (expr.ty, expr.span);
         match &expr.kind {
+            ExprKind::Constant(_) if self.context.is_abstract(ty) => self.define(ty, Op::Constant(0), span),
             ExprKind::Constant(constant) => self.define(ty, Op::Constant(*constant), span),
             ExprKind::Local(local) => match self.storage(*local) {
                 Storage::Ssa => self.read_or_any(*local, span),
@@ -64,6 +65,12 @@ impl Builder<'_, '_, '_> {
                 self.define(ty, Op::Unary(operator, value), span)
             }
             ExprKind::Binary(operator, left, right) => self.binary(expr, *operator, left, right),
+            ExprKind::Saturating(operator, left, right) => {
+                let left = self.value(left);
+                let right = self.value(right);
+                self.saturating(*operator, left, right, ty, span)
+            }
+            ExprKind::Now => self.now(span),
             ExprKind::Conditional(condition, yes, no) => self.conditional_value(condition, [yes, no], ty, span),
             ExprKind::CallFn(function, arguments) => {
                 let arguments = self.arguments(arguments, ty);
@@ -163,6 +170,9 @@ impl Builder<'_, '_, '_> {
 
     fn binary(&mut self, expr: &Expr, operator: BinaryOperator, left: &Expr, right: &Expr) -> Value {
         let (ty, span) = (expr.ty, expr.span);
+        if operator == BinaryOperator::Divide && self.context.is_unknown_quotient(left, right) {
+            return self.unknown_quotient(left, right, span);
+        }
         match operator {
             BinaryOperator::And | BinaryOperator::Or => {
                 let (then, otherwise, join) = (self.block(), self.block(), self.block());
@@ -177,9 +187,11 @@ impl Builder<'_, '_, '_> {
                 result
             }
             BinaryOperator::Equal | BinaryOperator::NotEqual if !self.context.types.is_scalar(left.ty) => {
+                let holds_time = self.context.holds_abstract(left.ty);
                 let left = self.operand_before(left, right);
                 let right = self.operand(right);
                 let equal = self.define(ty, Op::Equal(left, right), span);
+                let equal = if holds_time { self.either_if(equal, span) } else { equal };
                 if operator == BinaryOperator::Equal {
                     return equal;
                 }
@@ -201,8 +213,12 @@ impl Builder<'_, '_, '_> {
             | BinaryOperator::LessEqual
             | BinaryOperator::Greater
             | BinaryOperator::GreaterEqual => {
+                let is_time = self.context.is_abstract(left.ty);
                 let left = self.value(left);
                 let right = self.value(right);
+                if is_time {
+                    return self.either(span);
+                }
                 self.define(ty, Op::Binary(binary_op(operator), left, right), span)
             }
         }
@@ -372,6 +388,8 @@ impl Builder<'_, '_, '_> {
             | ExprKind::Test(_)
             | ExprKind::Unary(..)
             | ExprKind::Binary(..)
+            | ExprKind::Saturating(..)
+            | ExprKind::Now
             | ExprKind::OwnId
             | ExprKind::InstanceOf(..)
             | ExprKind::ReplicaNumber(_)
@@ -628,7 +646,8 @@ impl Builder<'_, '_, '_> {
             }
             (left, right) => Op::Equal(left, right),
         };
-        self.define(TypeTable::BOOL, op, span)
+        let equal = self.define(TypeTable::BOOL, op, span);
+        if self.context.holds_abstract(ty) { self.either_if(equal, span) } else { equal }
     }
 }
 
@@ -694,6 +713,7 @@ pub(super) fn any(expr: &Expr, test: &mut dyn FnMut(&Expr) -> bool) -> bool {
         | ExprKind::Stored(_)
         | ExprKind::Local(_)
         | ExprKind::OwnId
+        | ExprKind::Now
         | ExprKind::FreeObjects(_) => false,
         ExprKind::Record(fields) => fields.iter().any(|(_, value)| any(value, test)),
         ExprKind::Array(parts) | ExprKind::CallFn(_, parts) => parts.iter().any(|part| any(part, test)),
@@ -712,9 +732,10 @@ pub(super) fn any(expr: &Expr, test: &mut dyn FnMut(&Expr) -> bool) -> bool {
         | ExprKind::Thaw(inner)
         | ExprKind::InstanceOf(_, inner)
         | ExprKind::ReplicaNumber(inner) => any(inner, test),
-        ExprKind::Index(left, right) | ExprKind::Concatenate(left, right) | ExprKind::Binary(_, left, right) => {
-            any(left, test) || any(right, test)
-        }
+        ExprKind::Index(left, right)
+        | ExprKind::Concatenate(left, right)
+        | ExprKind::Binary(_, left, right)
+        | ExprKind::Saturating(_, left, right) => any(left, test) || any(right, test),
         ExprKind::Number { base, order: _, bits: _, offset } => any(base, test) || any(offset, test),
         ExprKind::LayoutField { base, layout: _, field: _, offset } => any(base, test) || any(offset, test),
         ExprKind::Slice(base, start, end) => {

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //!   statement, choice, communicate, expression     source constructs, one file each
+//!   clock                                          arithmetic on times and durations, and what a model knows of them
 //!   builder                                        blocks and SSA values under construction
 //!   model                                          a program with its environment, for exploration
 //!   abstraction                                    abstractions of a model
@@ -21,6 +22,7 @@ mod abstraction;
 mod builder;
 mod choice;
 mod chunked_vec;
+mod clock;
 mod communicate;
 mod constant;
 mod expression;
@@ -130,6 +132,10 @@ struct Context<'p> {
     process: Option<usize>,
     /// The abstractions of the model.
     abstractions: abstraction::Abstractions,
+    /// The meaning of times, and where it cannot be applied.
+    clock: clock::Clock,
+    /// Whether a pure function is being lowered.
+    is_in_function: bool,
 }
 
 impl<'p> Context<'p> {
@@ -149,6 +155,8 @@ impl<'p> Context<'p> {
             predicates: Vec::new(),
             process: None,
             abstractions: abstraction::Abstractions::default(),
+            clock: clock::Clock::default(),
+            is_in_function: false,
         }
     }
 
@@ -214,7 +222,8 @@ fn lower_channel(context: &Context<'_>, channel: &hir::Channel) -> ir::Channel {
 
 fn lower_function(context: &mut Context<'_>, function: &hir::Function) -> ir::Function {
     let parameters = &function.locals[..function.parameters as usize];
-    ir::Function {
+    context.is_in_function = true;
+    let lowered = ir::Function {
         name: function.name.clone(),
         parameters: parameters.iter().map(|parameter| parameter.ty).collect(),
         result: function.result,
@@ -226,7 +235,9 @@ fn lower_function(context: &mut Context<'_>, function: &hir::Function) -> ir::Fu
             BodyKind::Function,
         ),
         location: context.location(function.span),
-    }
+    };
+    context.is_in_function = false;
+    lowered
 }
 
 fn lower_process(context: &mut Context<'_>, process: &hir::Process, body: Cow<'_, [Stmt]>) -> ir::Process {

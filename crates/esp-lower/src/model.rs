@@ -2,6 +2,7 @@
 //! stand-ins that do whatever their ports allow.
 
 use crate::abstraction::Abstractions;
+use crate::clock::Clock;
 use crate::{Context, Observed, lower_with};
 use quaject_esp_ir::ir::{
     self, AltOrder, Block, BlockId, Blocking, Body, Boundary, Branch, ChannelId, Direction, ExternId, Guard,
@@ -65,11 +66,14 @@ fn lower_observed(
     let environment = model.map_or(&[][..], |model| &model.environment);
     let mut context = Context::new(program, sources, usize::MAX);
     context.observed = observed;
+    context.clock = Clock::of_model(program);
+    let first = program.externs.len() + context.clock.stand_ins();
     let abstracted = model.filter(|_| detail == Detail::Abstract);
-    context.abstractions = abstracted.map(|model| Abstractions::of(program, model)).unwrap_or_default();
+    context.abstractions = abstracted.map(|model| Abstractions::of(program, model, first)).unwrap_or_default();
     let processes = program.processes.iter().chain(environment);
     let lowered = lower_with(&mut context, processes.map(|process| (process, Cow::Borrowed(&process.body[..]))));
     let mut abstractions = std::mem::take(&mut context.abstractions);
+    let clock = std::mem::take(&mut context.clock);
     let scope = scope.or_else(|| model.map(|model| model.scope.clone())).unwrap_or(ModelScope::All);
     let scope = match scope {
         ModelScope::All => Scope::All,
@@ -99,8 +103,10 @@ fn lower_observed(
         results: program.externs.iter().map(|function| values_to_try(&function.influence)).collect(),
         abstractions: Vec::new(),
         properties: model.map(|model| model.properties.clone()).unwrap_or_default(),
+        undecided_times: Vec::new(),
         program: lowered,
     };
+    clock.add_to(&mut result);
     abstractions.add_functions(&mut result);
     let uses = Uses::of(&result);
     for channel in 0..result.channels {

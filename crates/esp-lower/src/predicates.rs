@@ -65,6 +65,9 @@ fn cannot_fault(expr: &Expr) -> bool {
             let by_constant = matches!(b.kind, ExprKind::Constant(divisor) if divisor != 0);
             (!divides || by_constant) && cannot_fault(a) && cannot_fault(b)
         }
+        ExprKind::Saturating(operator, a, b) => {
+            *operator != BinaryOperator::Divide && cannot_fault(a) && cannot_fault(b)
+        }
         ExprKind::Conditional(condition, yes, no) => cannot_fault(condition) && cannot_fault(yes) && cannot_fault(no),
         _other => false,
     }

@@ -235,7 +235,11 @@ impl<'p> Builder<'_, '_, 'p> {
         let target = self.target(place);
         let old = self.load(&target, place.ty, place.span);
         let old = self.convert(old, ty, span);
-        let new = self.define(ty, Op::Binary(binary_op(operator), old, value), span);
+        let new = if self.context.is_clock(ty) {
+            self.saturating(operator, old, value, ty, span)
+        } else {
+            self.define(ty, Op::Binary(binary_op(operator), old, value), span)
+        };
         let new = self.convert(new, place.ty, span);
         self.store(target, Operand::Value(new), place.span);
     }

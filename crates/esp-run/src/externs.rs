@@ -226,7 +226,7 @@ fn scalar(program: &Program, ty: TypeId) -> Option<&'static str> {
             IntType::I8 => "int8_t",
             IntType::I16 => "int16_t",
             IntType::I32 => "int32_t",
-            IntType::I64 => "int64_t",
+            IntType::I64 | IntType::Time | IntType::Duration => "int64_t",
         }),
         Type::Bool => Some("bool"),
         Type::Pid(_) => Some("uint32_t"),

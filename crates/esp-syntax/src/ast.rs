@@ -330,7 +330,8 @@ pub enum MemoryMode {
     Manual,
 }
 
-/// The integer types.
+/// The integer types, and the two types of the clock. The latter are integers of 64 bits in nanoseconds to every stage
+/// after the checks; in the text they are opaque, and no keyword names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum IntType {
@@ -342,6 +343,10 @@ pub enum IntType {
     I16,
     I32,
     I64,
+    /// `time`: a moment of the monotonic clock.
+    Time,
+    /// `duration`: the difference of two moments.
+    Duration,
 }
 
 /// A type as written.
@@ -523,8 +528,10 @@ pub enum Operation {
     In(Name, Vec<Pattern>),
     /// `out(c, e, ..)`
     Out(Name, Vec<Expr>),
-    /// `after (e unit)`
-    After(Expr, TimeUnit),
+    /// `after (e unit)`, or `after (d)` with a duration.
+    After(Expr, Option<TimeUnit>),
+    /// `until (t)`
+    Until(Expr),
 }
 
 /// Unit of a duration.
@@ -654,6 +661,8 @@ pub enum ExprKind {
     Call(Name, Vec<Expr>),
     /// `u8(e)`
     Convert(IntType, Box<Expr>),
+    /// `(e ms)`
+    Duration(Box<Expr>, TimeUnit),
     /// `!e`, `~e`, `-e`
     Unary(UnaryOperator, Box<Expr>),
     /// `a + b`
@@ -705,6 +714,32 @@ pub enum BinaryOperator {
     GreaterEqual,
     And,
     Or,
+}
+
+impl BinaryOperator {
+    /// How it is written.
+    pub fn sign(self) -> &'static str {
+        match self {
+            BinaryOperator::Multiply => "*",
+            BinaryOperator::Divide => "/",
+            BinaryOperator::Remainder => "%",
+            BinaryOperator::Add => "+",
+            BinaryOperator::Subtract => "-",
+            BinaryOperator::ShiftLeft => "<<",
+            BinaryOperator::ShiftRight => ">>",
+            BinaryOperator::BitAnd => "&",
+            BinaryOperator::BitXor => "^",
+            BinaryOperator::BitOr => "|",
+            BinaryOperator::Equal => "==",
+            BinaryOperator::NotEqual => "!=",
+            BinaryOperator::Less => "<",
+            BinaryOperator::LessEqual => "<=",
+            BinaryOperator::Greater => ">",
+            BinaryOperator::GreaterEqual => ">=",
+            BinaryOperator::And => "&&",
+            BinaryOperator::Or => "||",
+        }
+    }
 }
 
 /// `fastpath demo { .. }`

@@ -81,6 +81,7 @@ codes! {
     E0802 "property says nothing",
     E0803 "cannot be abstracted",
     E0804 "not expressible in Promela",
+    E0805 "times are compared where a model cannot",
     W0901 "hides an item",
     W0902 "implicit extern function",
     W0903 "channel without a writer or reader",

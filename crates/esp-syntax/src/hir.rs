@@ -61,6 +61,28 @@ pub struct Program {
     pub fast_paths: Vec<FastPath>,
     /// Models for the checker.
     pub models: Vec<Model>,
+    /// The use of times and durations.
+    pub clock: ClockUse,
+}
+
+/// What a program does with times and durations, as far as it decides how a model abstracts from them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockUse {
+    /// Whether the program has a time or a duration.
+    pub is_used: bool,
+    /// Whether each duration follows from the text.
+    pub durations: Durations,
+    /// What the quotient of two unknown durations can influence.
+    pub quotient: Influence,
+}
+
+/// Whether the durations of a program are known without its times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durations {
+    /// They are computed of constants and integers.
+    Exact,
+    /// Some are differences of times, or come from the environment.
+    Unknown,
 }
 
 /// A constant that is stored once and read in place: one that has an array in it.
@@ -303,7 +325,8 @@ pub enum StmtKind {
     /// `place = e;` The value has the place's type. Includes the first value of a `var`.
     Assign(Place, Expr),
     /// `place op= e;` The place's indices are evaluated once, after the value. The value is computed in `ty`, the
-    /// common type of place and operand, and converted to the place's type, keeping the low bits.
+    /// common type of place and operand, and converted to the place's type, keeping the low bits. For a place of a
+    /// clock's type this is its type, and the operation is that of [`ExprKind::Saturating`].
     Update {
         /// What is updated.
         place: Place,
@@ -358,8 +381,10 @@ pub enum Operation {
     In(SiteId, ChannelId, Vec<Pattern>),
     /// One value per value of the channel, each of the channel's type.
     Out(SiteId, ChannelId, Vec<Expr>),
-    /// The expression is of any integer type.
+    /// The expression is of any integer type, or a `duration` in nanoseconds.
     After(Expr, TimeUnit),
+    /// The `time` from which on the branch is possible; evaluated on arrival.
+    Until(Expr),
 }
 
 /// A pattern.
@@ -526,6 +551,11 @@ pub enum ExprKind {
     Unary(UnaryOperator, Box<Expr>),
     /// Arithmetic, comparison, `&&`, `||`. A shift's count has any integer type. `==` works on all types.
     Binary(BinaryOperator, Box<Expr>, Box<Expr>),
+    /// Arithmetic on the clock's types: `+ - * /` of a `time`, a `duration` or an `i64` on the left, and a `time`, a
+    /// `duration` or an `i64` on the right. A result outside 64 bits is the nearest number inside.
+    Saturating(BinaryOperator, Box<Expr>, Box<Expr>),
+    /// `now`: the present time.
+    Now,
     /// `c ? a : b`
     Conditional(Box<Expr>, Box<Expr>, Box<Expr>),
     /// A call of a pure function.

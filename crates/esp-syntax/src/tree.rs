@@ -95,7 +95,7 @@ kinds! {
         ImportWord "import", PoolWord "pool", MemoryWord "memory", AutoWord "auto", ManualWord "manual",
         ExternalWord "external", InterfaceWord "interface", SharedWord "shared", PolicyWord "policy",
         SenderWord "sender", ReceiverWord "receiver", QueueWord "queue", PureWord "pure", LayoutWord "layout",
-        LittleWord "le", OfWord "of", IdleWord "idle", UnitWord "ms", FastPathWord "fastpath",
+        LittleWord "le", OfWord "of", IdleWord "idle", UnitWord "ms", UntilWord "until", FastPathWord "fastpath",
         ModelWord "model", BoundWord "bound", BypassWord "bypass", RetriesWord "retries",
         StatementWord "statement", StartWord "start", FollowsWord "follows", AsWord "as", SliceWord "slice",
         EnvironmentWord "env", PropertyWord "ltl", AbstractWord "abstract", DropWord "drop", HashWord "hash",
@@ -111,13 +111,13 @@ kinds! {
         // Blocks and statements.
         Block, Label, Var, Declarator, IfStmt, WhileStmt, ForStmt, MatchStmt, MatchArm, BreakStmt, ContinueStmt,
         YieldStmt, ReturnStmt, ExitStmt, AssertStmt, PlainStmt, AltStmt, Branch, Guard, InOperation, OutOperation,
-        AfterOperation, CallStmt, AssignStmt, Place, FieldStep, IndexStep,
+        AfterOperation, UntilOperation, CallStmt, AssignStmt, Place, FieldStep, IndexStep,
         // Patterns.
         AnyPattern, DeclarePattern, EqualPattern, OwnIdPattern, LiteralPattern, TagPattern, PlacePattern,
         RecordPattern, ArrayPattern, PatternField, ConditionalPattern,
         // Expressions.
         Literal, RecordExpr, RecordField, ArrayExpr, RepeatExpr, NameExpr, CallExpr, ConvertExpr, UnaryExpr,
-        BinaryExpr, ConditionalExpr, FieldExpr, IndexExpr, TagExpr, ProcessIdExpr, ParenExpr,
+        BinaryExpr, ConditionalExpr, FieldExpr, IndexExpr, TagExpr, ProcessIdExpr, ParenExpr, DurationExpr,
         // Fast paths.
         FastPath, FastPathExtern, FastPathSetting, FastPathProcess, Replica, StatementList, StatementItem,
         StartField, FollowsField, ExitField, StatementRef, Element, Predicate, Peer, YieldTo, Choice, Sequence, Group,

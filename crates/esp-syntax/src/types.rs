@@ -101,6 +101,10 @@ impl TypeTable {
     pub const I32: TypeId = TypeId(8);
     /// `i64`
     pub const I64: TypeId = TypeId(9);
+    /// `time`
+    pub const TIME: TypeId = TypeId(10);
+    /// `duration`
+    pub const DURATION: TypeId = TypeId(11);
 
     /// A table that holds the types with constant ids.
     pub fn new() -> TypeTable {
@@ -117,6 +121,8 @@ impl TypeTable {
             IntType::I16,
             IntType::I32,
             IntType::I64,
+            IntType::Time,
+            IntType::Duration,
         ] {
             table.intern(Type::Int(int));
         }
@@ -145,6 +151,8 @@ impl TypeTable {
             IntType::I16 => TypeTable::I16,
             IntType::I32 => TypeTable::I32,
             IntType::I64 => TypeTable::I64,
+            IntType::Time => TypeTable::TIME,
+            IntType::Duration => TypeTable::DURATION,
         }
     }
 
@@ -212,6 +220,23 @@ impl TypeTable {
         }
     }
 
+    /// Whether values of a type have a part of type `time` or `duration`.
+    pub fn holds_clock(&self, id: TypeId) -> bool {
+        self.holds(id, &|part| part == TypeTable::TIME || part == TypeTable::DURATION)
+    }
+
+    /// Whether a type or a part of it satisfies a test, which is asked for types without parts.
+    pub fn holds(&self, id: TypeId, test: &dyn Fn(TypeId) -> bool) -> bool {
+        match self.get(id) {
+            Type::Array { element, .. } => self.holds(*element, test),
+            Type::Record(id) | Type::Union(id) => {
+                self.aggregate(*id).parts.iter().any(|(_, ty)| ty.is_some_and(|ty| self.holds(ty, test)))
+            }
+            Type::Boxed(pool) => self.holds(self.pool(*pool).content, test),
+            Type::Error | Type::Int(_) | Type::Bool | Type::Pid(_) | Type::Bytes { .. } => test(id),
+        }
+    }
+
     /// Integers, `bool` and `pid`: held in an SSA value of the flow IR, as are references to boxed objects.
     pub fn is_scalar(&self, id: TypeId) -> bool {
         match self.get(id) {
@@ -235,7 +260,7 @@ impl IntType {
             IntType::U8 | IntType::I8 => 8,
             IntType::U16 | IntType::I16 => 16,
             IntType::U32 | IntType::I32 => 32,
-            IntType::U64 | IntType::I64 => 64,
+            IntType::U64 | IntType::I64 | IntType::Time | IntType::Duration => 64,
         }
     }
 
@@ -243,7 +268,22 @@ impl IntType {
     pub fn is_signed(self) -> bool {
         match self {
             IntType::U8 | IntType::U16 | IntType::U32 | IntType::U64 => false,
-            IntType::I8 | IntType::I16 | IntType::I32 | IntType::I64 => true,
+            IntType::I8 | IntType::I16 | IntType::I32 | IntType::I64 | IntType::Time | IntType::Duration => true,
+        }
+    }
+
+    /// Whether it is `time` or `duration`, which are no integers in the text.
+    pub fn is_clock(self) -> bool {
+        match self {
+            IntType::Time | IntType::Duration => true,
+            IntType::U8
+            | IntType::U16
+            | IntType::U32
+            | IntType::U64
+            | IntType::I8
+            | IntType::I16
+            | IntType::I32
+            | IntType::I64 => false,
         }
     }
 
@@ -266,7 +306,8 @@ impl IntType {
 
     /// Whether every value of `self` is a value of `other`, so that it widens implicitly.
     pub fn widens_to(self, other: IntType) -> bool {
-        other.min() <= self.min() && self.max() <= other.max()
+        let are_integers = !self.is_clock() && !other.is_clock();
+        self == other || (are_integers && other.min() <= self.min() && self.max() <= other.max())
     }
 
     /// Its name in ESP; `i32` prints as `int`.
@@ -280,6 +321,8 @@ impl IntType {
             IntType::I16 => "i16",
             IntType::I32 => "int",
             IntType::I64 => "i64",
+            IntType::Time => "time",
+            IntType::Duration => "duration",
         }
     }
 }

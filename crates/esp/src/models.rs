@@ -3,7 +3,7 @@
 use crate::{Checked, Source};
 use quaject_esp_check::{BadProperty, Unbounded};
 use quaject_esp_gen::promela;
-use quaject_esp_ir::model::{ModelProgram, Scope};
+use quaject_esp_ir::model::{ModelProgram, Scope, UndecidedKind};
 use quaject_esp_lower::{lower_concrete, lower_model, lower_model_with_variables};
 use quaject_esp_syntax::check::Loader;
 use quaject_esp_syntax::diagnostics::{Code, Diagnostic};
@@ -116,16 +116,58 @@ fn lower_models(
         None if program.models.is_empty() || scope.is_some() => vec![lower(None)],
         None => program.models.iter().map(|model| lower(Some(model))).collect(),
     };
+    let undecided: Vec<Diagnostic> = models.iter().flat_map(|model| undecided_times(&sources, model)).collect();
+    if !undecided.is_empty() {
+        let diagnostics = diagnostics.into_iter().chain(undecided).collect();
+        return Ok(LoweredModels { sources, diagnostics, models: None, program: None });
+    }
     Ok(LoweredModels { sources, diagnostics, models: Some(models), program: Some(program) })
 }
 
+/// The comparisons of times of which the model cannot try each result (E0805).
+fn undecided_times(sources: &SourceMap, model: &ModelProgram) -> Vec<Diagnostic> {
+    let of = describe(model);
+    let undecided = model.undecided_times.iter().map(|undecided| {
+        let place = undecided.location;
+        let span = sources.word_at(FileId(place.file), LineColumn { line: place.line, column: place.column });
+        let (message, help) = match undecided.kind {
+            UndecidedKind::Matching => (
+                format!("{of} cannot compare times where a partner is searched"),
+                "compare them before the `alt`, or receive the time with `$t` and compare it in a statement",
+            ),
+            UndecidedKind::Function => {
+                (format!("{of} cannot compare times in a `fn`"), "compare them in the process that calls it")
+            }
+            UndecidedKind::Divisor => (
+                format!("{of} cannot divide by a duration that it does not know"),
+                "divide by a constant, as in `d / (1 ms)`",
+            ),
+            UndecidedKind::Quotient => (
+                format!("{of} does not know this number, and it decides what the program does"),
+                "compare durations, as in `now - start > (5 ms)`, not their numbers",
+            ),
+        };
+        Diagnostic::new(Code::E0805, span, message).help(help)
+    });
+    undecided.collect()
+}
+
+/// A model, as messages call it.
+fn describe(model: &ModelProgram) -> String {
+    match &model.name {
+        Some(name) => format!("model `{name}`"),
+        None => "verification".to_string(),
+    }
+}
+
 /// The whole program in the environment of one of its models; none if the model already is that, as it neither selects
-/// a part nor abstracts.
+/// a part nor abstracts, or if it compares times where no model can.
 pub fn whole_program_model(modelled: &LoweredModels, model: &ModelProgram) -> Option<ModelProgram> {
     let does_more = model.scope != Scope::All || !model.abstractions.is_empty();
     let program = modelled.program.as_ref().filter(|_| does_more)?;
     let written = program.models.iter().find(|written| Some(&written.name) == model.name.as_ref());
-    Some(lower_concrete(program, written, Some(ModelScope::All), &modelled.sources))
+    let whole = lower_concrete(program, written, Some(ModelScope::All), &modelled.sources);
+    whole.undecided_times.is_empty().then_some(whole)
 }
 
 fn process(program: &hir::Program, name: &str) -> Result<ProcessId, UnknownName> {
@@ -139,10 +181,7 @@ fn process(program: &hir::Program, name: &str) -> Result<ProcessId, UnknownName>
 
 /// The ranges that a model lacks for its inputs to be enumerable (E0801).
 pub fn missing_ranges(program: &hir::Program, model: &ModelProgram, missing: &[Unbounded]) -> Vec<Diagnostic> {
-    let of = match &model.name {
-        Some(name) => format!("model `{name}`"),
-        None => "verification".to_string(),
-    };
+    let of = describe(model);
     let one = |unbounded: &Unbounded| match unbounded {
         Unbounded::Message(channel, number) => {
             let channel = &program.channels[channel.0 as usize];

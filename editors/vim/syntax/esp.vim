@@ -15,6 +15,10 @@ syntax match espModifier /\<policy\ze\s\+\(sender\|receiver\|queue\)\>/
 syntax match espModifier /\<shared\ze\s*\(;\|=\|policy\>\)/
 syntax match espModifier /\<pure\ze\s\+fn\>/
 syntax match espModifier /\<idle\ze\s\+\(in\|out\|alt\|pri\)\>/
+syntax match espControl /\<until\ze\s*(/
+syntax match espType /\<\(time\|duration\)\>/
+syntax match espFunction /\<now\>/
+syntax match espModifier /\<\(ns\|us\|ms\|s\)\ze\s*)/
 syntax match espInclude /^\s*import\ze\s*"/
 syntax match espDeclaration /^\s*\(pool\|layout\|fastpath\|model\|proc\)\ze\s\+\h/
 syntax match espDeclaration /^\s*memory\ze\s\+\(auto\|manual\)\>/

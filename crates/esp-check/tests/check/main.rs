@@ -8,3 +8,4 @@ mod infinite_runs;
 mod seeded_bugs;
 mod support;
 mod threads;
+mod time;

@@ -375,6 +375,25 @@ ESP_INLINE bool esp_multiply_overflows(int64_t a, int64_t b, int64_t min, int64_
     return b > 0 ? a < min / b : a < max / b;
 }
 
+/* Sums, differences and products of durations and times: a result outside 64 bits is the nearest number inside. */
+ESP_INLINE int64_t esp_saturating_add(int64_t a, int64_t b)
+{
+    if (b > 0) return a > INT64_MAX - b ? INT64_MAX : a + b;
+    return a < INT64_MIN - b ? INT64_MIN : a + b;
+}
+
+ESP_INLINE int64_t esp_saturating_subtract(int64_t a, int64_t b)
+{
+    if (b < 0) return a > INT64_MAX + b ? INT64_MAX : a - b;
+    return a < INT64_MIN + b ? INT64_MIN : a - b;
+}
+
+ESP_INLINE int64_t esp_saturating_multiply(int64_t a, int64_t b)
+{
+    if (esp_multiply_overflows(a, b, INT64_MIN, INT64_MAX)) return (a < 0) == (b < 0) ? INT64_MAX : INT64_MIN;
+    return a * b;
+}
+
 /* now + amount * unit, kept within the range of esp_time. */
 ESP_INLINE esp_time esp_deadline(esp_time now, int64_t amount, int64_t unit)
 {

@@ -46,7 +46,10 @@ impl Writer<'_, '_> {
                 | BinaryOp::ShiftRight
                 | BinaryOp::BitAnd
                 | BinaryOp::BitOr
-                | BinaryOp::BitXor => None,
+                | BinaryOp::BitXor
+                | BinaryOp::SaturatingAdd
+                | BinaryOp::SaturatingSubtract
+                | BinaryOp::SaturatingMultiply => None,
             };
         }
         let int = int_type(self.types(), self.value_type(a))?;
@@ -72,7 +75,10 @@ impl Writer<'_, '_> {
             | BinaryOp::ShiftRight
             | BinaryOp::BitAnd
             | BinaryOp::BitOr
-            | BinaryOp::BitXor => None,
+            | BinaryOp::BitXor
+            | BinaryOp::SaturatingAdd
+            | BinaryOp::SaturatingSubtract
+            | BinaryOp::SaturatingMultiply => None,
         }
     }
 
@@ -96,6 +102,9 @@ impl Writer<'_, '_> {
             BinaryOp::BitAnd => format!("({})({x} & {y})", self.c_type(ty)),
             BinaryOp::BitOr => format!("({})({x} | {y})", self.c_type(ty)),
             BinaryOp::BitXor => format!("({})({x} ^ {y})", self.c_type(ty)),
+            BinaryOp::SaturatingAdd => format!("esp_saturating_add({x}, {y})"),
+            BinaryOp::SaturatingSubtract => format!("esp_saturating_subtract({x}, {y})"),
+            BinaryOp::SaturatingMultiply => format!("esp_saturating_multiply({x}, {y})"),
         }
     }
 

@@ -123,7 +123,7 @@ pub(super) fn wrap(int: IntType, expr: Expr) -> Expr {
         IntType::U16 => Expr::binary(&expr, "&", &Expr::tight("65535")),
         IntType::I8 => Expr::call("as_i8", &[&expr]),
         IntType::I16 => Expr::call("as_i16", &[&expr]),
-        IntType::U32 | IntType::I32 | IntType::U64 | IntType::I64 => expr,
+        IntType::U32 | IntType::I32 | IntType::U64 | IntType::I64 | IntType::Time | IntType::Duration => expr,
     }
 }
 
@@ -184,6 +184,10 @@ pub(super) fn binary(
         BinaryOp::BitAnd => plain("&"),
         BinaryOp::BitOr => plain("|"),
         BinaryOp::BitXor => plain("^"),
+        // Numbers of 64 bits are refused before.
+        BinaryOp::SaturatingAdd => plain("+"),
+        BinaryOp::SaturatingSubtract => plain("-"),
+        BinaryOp::SaturatingMultiply => plain("*"),
         BinaryOp::Equal => plain("=="),
         BinaryOp::NotEqual => plain("!="),
         BinaryOp::Less => ordered("<", below(a, b)),

@@ -31,9 +31,12 @@ impl Kind {
     pub(super) fn declared(&self) -> &'static str {
         match self {
             Kind::Bool => "bool",
-            Kind::Int(IntType::U8) | Kind::Pid(_) => "byte",
+            // A time is always 0 in a model.
+            Kind::Int(IntType::U8 | IntType::Time) | Kind::Pid(_) => "byte",
             Kind::Int(IntType::I8 | IntType::I16) => "short",
-            Kind::Int(IntType::U16 | IntType::U32 | IntType::I32 | IntType::U64 | IntType::I64) => "int",
+            Kind::Int(IntType::U16 | IntType::U32 | IntType::I32 | IntType::U64 | IntType::I64 | IntType::Duration) => {
+                "int"
+            }
             Kind::Length(bound) if *bound > 255 => "int",
             Kind::Reference(_) | Kind::Tag | Kind::Length(_) => "byte",
         }

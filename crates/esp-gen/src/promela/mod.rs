@@ -123,6 +123,7 @@ pub fn open_model(program: &Program) -> ModelProgram {
         results: vec![Values::All; program.externs.len()],
         abstractions: Vec::new(),
         properties: Vec::new(),
+        undecided_times: Vec::new(),
     }
 }
 

@@ -245,9 +245,20 @@ impl<'a> Scope<'a> {
                 Expr::tight(self.variables.get(&variable).map_or("unnamed", |name| name.as_str()))
             }
             Placement::Inline(block, position) => {
-                let op = &self.body.blocks[block.0 as usize].instructions[position].op;
-                self.compute(value, op).0
+                let instruction = &self.body.blocks[block.0 as usize].instructions[position];
+                self.refuse_long_duration(value, instruction);
+                self.compute(value, &instruction.op).0
             }
+        }
+    }
+
+    /// A constant duration is used. Promela computes in 32 bits.
+    fn refuse_long_duration(&self, value: Value, instruction: &Instruction) {
+        if let (Op::Constant(number), Kind::Int(IntType::Duration)) = (&instruction.op, self.kind(value))
+            && i32::try_from(*number).is_err()
+        {
+            let message = "Promela has no numbers of 64 bits, and this duration is longer than 2^31 ns";
+            self.plan.refuse(instruction.location, message, "verify with the built-in engine");
         }
     }
 

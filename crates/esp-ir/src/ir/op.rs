@@ -146,8 +146,8 @@ pub enum Op {
     IsUnique(Value),
     /// Number of free objects, an `int`.
     FreeObjects(PoolId),
-    /// The absolute time that is `amount` units after now, for `TimeUnit::Absolute`: nanoseconds of the clock, an
-    /// `i64`.
+    /// The time that is `amount` units after now, for `TimeUnit::Absolute`: nanoseconds of the clock, a `time`, or an
+    /// `i64` in a fused process.
     Deadline {
         /// How many units, any integer type. Not positive: now.
         amount: Value,
@@ -208,6 +208,12 @@ pub enum BinaryOp {
     BitAnd,
     BitOr,
     BitXor,
+    /// As `Add` on `i64`; a result outside 64 bits is the nearest number inside, without a fault.
+    SaturatingAdd,
+    /// Likewise.
+    SaturatingSubtract,
+    /// Likewise.
+    SaturatingMultiply,
     Equal,
     NotEqual,
     Less,
@@ -227,6 +233,9 @@ impl BinaryOp {
             BinaryOp::BitAnd
             | BinaryOp::BitOr
             | BinaryOp::BitXor
+            | BinaryOp::SaturatingAdd
+            | BinaryOp::SaturatingSubtract
+            | BinaryOp::SaturatingMultiply
             | BinaryOp::Equal
             | BinaryOp::NotEqual
             | BinaryOp::Less
@@ -254,7 +263,10 @@ impl BinaryOp {
             | BinaryOp::ShiftRight
             | BinaryOp::BitAnd
             | BinaryOp::BitOr
-            | BinaryOp::BitXor => None,
+            | BinaryOp::BitXor
+            | BinaryOp::SaturatingAdd
+            | BinaryOp::SaturatingSubtract
+            | BinaryOp::SaturatingMultiply => None,
         }
     }
 
@@ -271,9 +283,12 @@ impl BinaryOp {
             | BinaryOp::BitAnd
             | BinaryOp::BitOr
             | BinaryOp::BitXor
+            | BinaryOp::SaturatingAdd
+            | BinaryOp::SaturatingMultiply
             | BinaryOp::Equal
             | BinaryOp::NotEqual => true,
             BinaryOp::Subtract
+            | BinaryOp::SaturatingSubtract
             | BinaryOp::Divide
             | BinaryOp::Remainder
             | BinaryOp::ShiftLeft

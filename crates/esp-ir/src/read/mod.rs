@@ -259,7 +259,8 @@ impl<'a> Reader<'a> {
         }
         let ints = [IntType::U8, IntType::U16, IntType::U32, IntType::U64];
         let signed = [IntType::I8, IntType::I16, IntType::I32, IntType::I64];
-        if let Some(int) = ints.into_iter().chain(signed).find(|int| int.name() == name) {
+        let clock = [IntType::Time, IntType::Duration];
+        if let Some(int) = ints.into_iter().chain(signed).chain(clock).find(|int| int.name() == name) {
             return Ok(TypeTable::int(int));
         }
         match name.as_str() {

@@ -386,7 +386,9 @@ impl Verifier<'_> {
             Op::Deadline { amount, unit_ns } => {
                 self.expect(*amount, Class::Int);
                 self.unit_of_time(*unit_ns);
-                self.result_type(instruction, TypeTable::I64);
+                let result = instruction.result.map(|result| self.ty(result));
+                let is_time = result == Some(TypeTable::TIME);
+                self.result_type(instruction, if is_time { TypeTable::TIME } else { TypeTable::I64 });
             }
             Op::Retain(operand) | Op::Release(operand) => {
                 self.no_result(instruction);
@@ -442,6 +444,11 @@ impl Verifier<'_> {
                 self.expect(a, Class::Int);
                 self.expect_type(b, self.ty(a));
                 self.result_type(instruction, self.ty(a));
+            }
+            BinaryOp::SaturatingAdd | BinaryOp::SaturatingSubtract | BinaryOp::SaturatingMultiply => {
+                self.expect_type(a, TypeTable::I64);
+                self.expect_type(b, TypeTable::I64);
+                self.result_type(instruction, TypeTable::I64);
             }
             BinaryOp::BitAnd | BinaryOp::BitOr | BinaryOp::BitXor => {
                 self.expect(a, Class::Scalar);

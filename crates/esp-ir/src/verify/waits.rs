@@ -189,7 +189,10 @@ impl Verifier<'_> {
                 self.expect(*amount, Class::Int);
                 self.unit_of_time(*unit_ns);
             }
-            Operation::After { amount, unit: TimeUnit::Absolute } => self.expect_type(*amount, TypeTable::I64),
+            Operation::After { amount, unit: TimeUnit::Absolute } => {
+                let is_time = self.ty(*amount) == TypeTable::TIME;
+                self.expect_type(*amount, if is_time { TypeTable::TIME } else { TypeTable::I64 });
+            }
         }
         self.region_parameters(branch.then, &bound);
     }

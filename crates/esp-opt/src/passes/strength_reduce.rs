@@ -113,12 +113,17 @@ fn cheaper(
 fn with_equal_operands(op: BinaryOp, a: Value) -> Option<Cheaper> {
     match op {
         BinaryOp::BitAnd | BinaryOp::BitOr => Some(Cheaper::Value(a)),
-        BinaryOp::BitXor | BinaryOp::Subtract => Some(Cheaper::Constant(0)),
+        BinaryOp::BitXor | BinaryOp::Subtract | BinaryOp::SaturatingSubtract => Some(Cheaper::Constant(0)),
         BinaryOp::Equal | BinaryOp::LessEqual | BinaryOp::GreaterEqual => Some(Cheaper::Constant(1)),
         BinaryOp::NotEqual | BinaryOp::Less | BinaryOp::Greater => Some(Cheaper::Constant(0)),
         // 0 divided by itself is a fault.
         BinaryOp::Divide | BinaryOp::Remainder => None,
-        BinaryOp::Add | BinaryOp::Multiply | BinaryOp::ShiftLeft | BinaryOp::ShiftRight => None,
+        BinaryOp::Add
+        | BinaryOp::Multiply
+        | BinaryOp::SaturatingAdd
+        | BinaryOp::SaturatingMultiply
+        | BinaryOp::ShiftLeft
+        | BinaryOp::ShiftRight => None,
     }
 }
 
@@ -137,6 +142,8 @@ fn with_constant_operand(
     let ones = if int.is_signed() { -1 } else { int.max() };
     match (op, constant) {
         (BinaryOp::Add | BinaryOp::Subtract | BinaryOp::BitOr | BinaryOp::BitXor, 0) => Some(Cheaper::Value(a)),
+        (BinaryOp::SaturatingAdd | BinaryOp::SaturatingSubtract, 0) => Some(Cheaper::Value(a)),
+        (BinaryOp::SaturatingMultiply, 1) => Some(Cheaper::Value(a)),
         (BinaryOp::ShiftLeft | BinaryOp::ShiftRight, 0) => Some(Cheaper::Value(a)),
         (BinaryOp::Multiply | BinaryOp::BitAnd, 0) => Some(Cheaper::Constant(0)),
         (BinaryOp::Multiply | BinaryOp::Divide, 1) => Some(Cheaper::Value(a)),

@@ -24,12 +24,16 @@ pub(super) fn simplify(op: BinaryOp, a: &Fact, b: &Fact) -> Option<Simplificatio
             | BinaryOp::Subtract
             | BinaryOp::BitOr
             | BinaryOp::BitXor
+            | BinaryOp::SaturatingAdd
+            | BinaryOp::SaturatingSubtract
             | BinaryOp::ShiftLeft
             | BinaryOp::ShiftRight,
             _,
             Some(0),
         )
-        | (BinaryOp::Multiply | BinaryOp::Divide, _, Some(1)) => Some(Simplification::First),
+        | (BinaryOp::Multiply | BinaryOp::SaturatingMultiply | BinaryOp::Divide, _, Some(1)) => {
+            Some(Simplification::First)
+        }
         (BinaryOp::Add | BinaryOp::BitOr | BinaryOp::BitXor, Some(0), _) | (BinaryOp::Multiply, Some(1), _) => {
             Some(Simplification::Second)
         }

@@ -75,7 +75,7 @@ fn refusal(checker: &Checker, abstraction: &ModelAbstraction) -> Option<(String,
         AbstractionKind::Hash => None,
         // Of a message from outside, a range limits every part.
         AbstractionKind::Range(..) => {
-            let integer = variable.is_none() || matches!(types.get(ty), Type::Int(_) | Type::Error);
+            let integer = variable.is_none() || checker.is_integer(ty) || ty == TypeTable::ERROR;
             let message = format!("`{name}` is no integer, so it has no range");
             (!integer).then_some((message, "`abstract forget` lets it have any value"))
         }
@@ -120,7 +120,7 @@ fn updated_in_part(process: &hir::Process, local: LocalId) -> bool {
             StmtKind::Match(_, arms) => arms.iter().any(|(pattern, _)| assigns(pattern, &is_part)),
             StmtKind::Communicate(communicate) => communicate.branches.iter().any(|branch| match &branch.operation {
                 Operation::In(_, _, patterns) => patterns.iter().any(|pattern| assigns(pattern, &is_part)),
-                Operation::Out(..) | Operation::After(..) => false,
+                Operation::Out(..) | Operation::After(..) | Operation::Until(..) => false,
             }),
             _ => false,
         }

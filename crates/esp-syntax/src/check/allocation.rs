@@ -129,6 +129,7 @@ impl AllocationPass<'_> {
                 }
             }
             Operation::After(duration, _) => self.expr(duration, before),
+            Operation::Until(time) => self.expr(time, before),
         }
         self.block(&branch.body, guard);
     }

@@ -270,6 +270,7 @@ impl AssignmentPass<'_> {
                 }
                 Operation::Out(_, _, values) => values.iter().for_each(|value| self.expr(value, &mut inside)),
                 Operation::After(duration, _) => self.expr(duration, &mut inside),
+                Operation::Until(time) => self.expr(time, &mut inside),
             }
             self.block(&branch.body, &mut inside);
             state.meet(inside);

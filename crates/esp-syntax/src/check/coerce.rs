@@ -24,6 +24,18 @@ pub(super) enum Use {
     Part,
 }
 
+/// The way from a duration to a number.
+pub(super) fn count_help(duration: &str, to: IntType) -> String {
+    let is_name = duration.chars().all(|c| c.is_ascii_alphanumeric() || "_.[]".contains(c));
+    let is_closed = duration.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
+    let is_operand = is_name || is_closed.is_some_and(|inside| !inside.contains(['(', ')']));
+    let quotient = if is_operand { format!("{duration} / (1 ms)") } else { format!("({duration}) / (1 ms)") };
+    match to {
+        IntType::I64 => format!("divide by a unit: write `{quotient}`"),
+        _ => format!("divide by a unit: write `{}({quotient})`", to.name()),
+    }
+}
+
 impl Body<'_, '_> {
     /// The value in the expected type; reports an error if there is no coercion.
     pub(super) fn coerce(&mut self, value: Typed, expected: TypeId, need: Use) -> hir::Expr {
@@ -123,11 +135,36 @@ impl Body<'_, '_> {
         let mut diagnostic = Diagnostic::new(Code::E0302, span, message);
         let text = self.checker.text(span);
         match (self.checker.types.get(expected), self.checker.types.get(found)) {
+            (Type::Int(IntType::Duration), Type::Int(found)) if !found.is_clock() => {
+                // The lexer has reported a number like `5ms`.
+                if text.starts_with(|first: char| first.is_ascii_digit()) && text.ends_with('s') {
+                    return;
+                }
+                diagnostic = diagnostic.help(format!("a duration has a unit: write `({text} ms)`"));
+            }
+            (Type::Int(IntType::Time), Type::Int(IntType::Duration)) => {
+                diagnostic = diagnostic.help(format!("a time is a moment: write `now + {text}`"));
+            }
+            (Type::Int(IntType::Duration), Type::Int(IntType::Time)) => {
+                diagnostic = diagnostic.help("a duration is the difference of two times, as in `now - start`");
+            }
+            (Type::Int(IntType::Time), _) => {
+                diagnostic = diagnostic.help("a time is made of `now`, as in `now + (250 ms)`");
+            }
+            (Type::Int(to), Type::Int(IntType::Duration)) => {
+                diagnostic = diagnostic.help(count_help(text, *to));
+            }
+            (_, Type::Int(IntType::Time)) => {
+                diagnostic = diagnostic.help("a time has no number; the difference of two times is a duration");
+            }
             (Type::Int(int), Type::Int(_)) => {
                 diagnostic = diagnostic.help(format!("write `{}({text})` to keep the low bits", int.name()));
             }
             (Type::Int(IntType::I32), Type::Bool | Type::Pid(_)) => {
                 diagnostic = diagnostic.help(format!("write `int({text})`"));
+            }
+            (Type::Bool, Type::Int(IntType::Duration)) => {
+                diagnostic = diagnostic.help(format!("write `{text} != (0 s)`"));
             }
             (Type::Bool, Type::Int(_)) => diagnostic = diagnostic.help(format!("write `{text} != 0`")),
             _ => {}

@@ -19,12 +19,16 @@ impl<'a> Body<'_, 'a> {
         let errors = self.checker.errors;
         let mut branches = Vec::with_capacity(communicate.branches.len());
         for branch in &communicate.branches {
-            let after = matches!(branch.operation, ast::Operation::After(..));
-            if let (true, Some(otherwise)) = (after, &communicate.otherwise) {
-                let diagnostic =
-                    Diagnostic::new(Code::E0505, branch.span, "`after` can never happen in an `alt` with `else`")
-                        .label(otherwise.span, "this runs at once when nothing else can")
-                        .help("drop one of the two");
+            let word = match branch.operation {
+                ast::Operation::After(..) => Some("after"),
+                ast::Operation::Until(..) => Some("until"),
+                ast::Operation::In(..) | ast::Operation::Out(..) => None,
+            };
+            if let (Some(word), Some(otherwise)) = (word, &communicate.otherwise) {
+                let message = format!("`{word}` can never happen in an `alt` with `else`");
+                let diagnostic = Diagnostic::new(Code::E0505, branch.span, message)
+                    .label(otherwise.span, "this runs at once when nothing else can")
+                    .help("drop one of the two");
                 self.checker.report(diagnostic);
             }
             branches.push(self.branch(branch, communicate.form));
@@ -91,7 +95,12 @@ impl<'a> Body<'_, 'a> {
                 };
                 site.zip(channel).map(|(site, channel)| Operation::Out(site, channel, values))
             }
-            ast::Operation::After(duration, unit) => Some(Operation::After(self.any_integer(duration), *unit)),
+            ast::Operation::After(duration, Some(unit)) => Some(Operation::After(self.any_integer(duration), *unit)),
+            ast::Operation::After(duration, None) => {
+                let duration = self.check(duration, TypeTable::DURATION, Use::Read);
+                Some(Operation::After(duration, ast::TimeUnit::Nanoseconds))
+            }
+            ast::Operation::Until(time) => Some(Operation::Until(self.check(time, TypeTable::TIME, Use::Read))),
         };
         let body = branch.body.as_ref().map(|block| self.block(block));
         if form != CommunicateForm::Plain || branch.body.is_some() {

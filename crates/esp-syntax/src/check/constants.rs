@@ -240,7 +240,8 @@ impl<'a> Body<'_, 'a> {
     pub(super) fn constant_integer(&mut self, expr: &'a ast::Expr) -> Option<Constant> {
         let constant = self.constant(expr)?;
         if let Constant::Typed(value) = &constant
-            && !matches!(self.checker.types.get(value.ty), Type::Int(_) | Type::Error)
+            && value.ty != TypeTable::ERROR
+            && self.int_type(value.ty).is_none()
         {
             let message = format!("expected `int`, found `{}`", self.checker.type_name(value.ty));
             self.checker.error(Code::E0302, value.span, message);
@@ -504,10 +505,10 @@ impl<'a> Body<'_, 'a> {
         hir::Expr { kind: ExprKind::Constant(int.wrap(value)), ty: TypeTable::int(int), span }
     }
 
-    /// The integer type of an id.
+    /// The integer type of an id. The types of the clock are none.
     pub(super) fn int_type(&self, ty: TypeId) -> Option<IntType> {
         match self.checker.types.get(ty) {
-            Type::Int(int) => Some(*int),
+            Type::Int(int) if !int.is_clock() => Some(*int),
             _ => None,
         }
     }
@@ -562,7 +563,9 @@ pub(super) fn first_variable(expr: &hir::Expr) -> Option<Span> {
         ExprKind::Array(elements) => elements.iter().find_map(first_variable),
         ExprKind::Repeat(element) => first_variable(element),
         ExprKind::Union(_, payload) => payload.as_ref().and_then(|payload| first_variable(payload)),
-        ExprKind::Binary(_, left, right) => first_variable(left).or_else(|| first_variable(right)).or(Some(expr.span)),
+        ExprKind::Binary(_, left, right) | ExprKind::Saturating(_, left, right) => {
+            first_variable(left).or_else(|| first_variable(right)).or(Some(expr.span))
+        }
         ExprKind::Convert(inner) | ExprKind::Unary(_, inner) | ExprKind::Test(inner) | ExprKind::Fit(inner) => {
             first_variable(inner).or(Some(expr.span))
         }

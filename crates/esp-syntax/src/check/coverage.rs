@@ -145,6 +145,7 @@ impl Checker<'_> {
             Static::Range(first, first + i128::from(entry.replicas))
         };
         match &expr.kind {
+            ExprKind::Constant(_) if self.types.holds_clock(expr.ty) => Static::Any,
             ExprKind::Constant(value) => Static::Range(*value, value + 1),
             ExprKind::Bytes(bytes) => Static::Bytes(bytes.clone()),
             ExprKind::Stored(id) => self.static_value(&self.stored[id.0 as usize].value, own),
@@ -178,6 +179,8 @@ impl Checker<'_> {
             | ExprKind::Test(_)
             | ExprKind::Unary(..)
             | ExprKind::Binary(..)
+            | ExprKind::Saturating(..)
+            | ExprKind::Now
             | ExprKind::Conditional(..)
             | ExprKind::CallFn(..)
             | ExprKind::CallExtern(..)

@@ -3,6 +3,7 @@
 
 use super::access::Access;
 use super::body::{Binding, Body, BodyKind};
+use super::clock::is_clock;
 use super::coerce::Use;
 use super::constants::{Constant, Untyped, conditional, error_expr};
 use super::names::{Entity, Named};
@@ -139,7 +140,9 @@ impl<'a> Body<'_, 'a> {
         need: Use,
     ) -> hir::Expr {
         let logical = matches!(operator, BinaryOperator::And | BinaryOperator::Or);
-        if self.int_type(expected).is_none() || logical || is_comparison(operator) {
+        // A quotient of durations is an integer, although they are none.
+        let is_quotient = operator == BinaryOperator::Divide && self.is_duration(right);
+        if self.int_type(expected).is_none() || logical || is_comparison(operator) || is_quotient {
             let value = self.synth(expr);
             return self.coerce_synthesized(value, expected, need);
         }
@@ -210,6 +213,7 @@ impl<'a> Body<'_, 'a> {
             ast::ExprKind::Name(name) => self.name(name),
             ast::ExprKind::Call(name, arguments) => self.call(name, arguments, span),
             ast::ExprKind::Convert(int, operand) => self.conversion(*int, operand, span),
+            ast::ExprKind::Duration(amount, unit) => self.duration(amount, *unit, span),
             ast::ExprKind::Unary(UnaryOperator::Not, operand) => {
                 let operand = self.condition(operand);
                 Value::immutable(self.unary(UnaryOperator::Not, operand, span))
@@ -265,6 +269,7 @@ impl<'a> Body<'_, 'a> {
                     let constant = self.checker.consts[entry].value.clone().unwrap_or(Constant::Error);
                     self.use_constant(&constant, name.span)
                 }
+                None if name.text == "now" => self.now(name.span),
                 Some(_) | None => {
                     self.unknown_variable(name);
                     Value::error(name.span)
@@ -374,6 +379,10 @@ impl<'a> Body<'_, 'a> {
         let ty = TypeTable::int(int);
         match self.checker.types.get(value.ty) {
             Type::Error => Value::error(span),
+            Type::Int(clock) if clock.is_clock() => {
+                self.mismatch(ty, value.ty, operand.span);
+                Value::error(span)
+            }
             Type::Int(_) => {
                 let mut expr = self.convert_int(value, int);
                 expr.span = span;
@@ -490,6 +499,9 @@ impl<'a> Body<'_, 'a> {
             }
             return Value::error(span);
         }
+        if is_clock(&left) || is_clock(&right) {
+            return self.clock_arithmetic(operator, left, right, span);
+        }
         for side in [&left, &right] {
             if let Value::Typed(value) = side
                 && self.int_type(value.expr.ty).is_none()
@@ -576,7 +588,16 @@ impl<'a> Body<'_, 'a> {
         if left.ty == TypeTable::ERROR || right.ty == TypeTable::ERROR {
             return Value::error(span);
         }
-        if !matches!(operator, BinaryOperator::Equal | BinaryOperator::NotEqual) {
+        let are_clock = self.is_clock_type(left.ty) && self.is_clock_type(right.ty);
+        if self.is_clock_type(left.ty) && self.int_type(right.ty).is_some() {
+            self.mismatch(left.ty, right.ty, right.span);
+            return Value::error(span);
+        }
+        if self.is_clock_type(right.ty) && self.int_type(left.ty).is_some() {
+            self.mismatch(right.ty, left.ty, left.span);
+            return Value::error(span);
+        }
+        if !matches!(operator, BinaryOperator::Equal | BinaryOperator::NotEqual) && !are_clock {
             let faulty = if self.int_type(left.ty).is_none() { &left } else { &right };
             let message = format!("only integers have an order, found `{}`", self.checker.type_name(faulty.ty));
             self.checker.error(Code::E0302, faulty.span, message);
@@ -680,6 +701,10 @@ impl<'a> Body<'_, 'a> {
         match self.checker.types.get(value.ty) {
             Type::Error => hir::Expr { kind: ExprKind::Constant(0), ty: TypeTable::ERROR, span },
             Type::Bool => value,
+            Type::Int(clock) if clock.is_clock() => {
+                self.mismatch(TypeTable::BOOL, value.ty, span);
+                error_expr(span)
+            }
             Type::Int(_) => {
                 let kind = match value.kind {
                     ExprKind::Constant(value) => ExprKind::Constant(i128::from(value != 0)),

@@ -510,7 +510,7 @@ impl<'a> PathCheck<'_, 'a> {
                     Operation::In(site, ..) | Operation::Out(site, ..) if *site == wanted => {
                         found = Some(&branch.operation);
                     }
-                    Operation::In(..) | Operation::Out(..) | Operation::After(..) => {}
+                    Operation::In(..) | Operation::Out(..) | Operation::After(..) | Operation::Until(..) => {}
                 }
             }
         });
@@ -641,8 +641,8 @@ fn can_match(pattern: &hir::Pattern, value: &hir::Expr) -> bool {
 }
 
 impl Checker<'_> {
-    /// Whether a type is an integer.
+    /// Whether a type is an integer. The types of the clock are none.
     pub(super) fn is_integer(&self, ty: crate::types::TypeId) -> bool {
-        matches!(self.types.get(ty), Type::Int(_))
+        matches!(self.types.get(ty), Type::Int(int) if !int.is_clock())
     }
 }

@@ -50,7 +50,7 @@ fn searched_expressions(
         Operation::Out(_, channel, values) if is_internal(channel) && form != CommunicateForm::Plain => {
             values.iter().for_each(|value| visit(value, "the payload of an `alt`"));
         }
-        Operation::In(..) | Operation::Out(..) | Operation::After(..) => {}
+        Operation::In(..) | Operation::Out(..) | Operation::After(..) | Operation::Until(..) => {}
     }
 }
 

@@ -42,7 +42,7 @@ fn mark_loop(body: &mut [Stmt], process: usize, fed: &Fed) {
     };
     let waits = communicate.branches.iter().any(|branch| match &branch.operation {
         Operation::In(_, channel, _) => fed.is_fed(*channel, process),
-        Operation::Out(..) | Operation::After(..) => false,
+        Operation::Out(..) | Operation::After(..) | Operation::Until(..) => false,
     });
     communicate.idle |= waits;
 }

@@ -194,6 +194,7 @@ impl LastUsePass {
                 }
             }
             Operation::After(duration, _) => self.expr(duration, &mut live),
+            Operation::Until(time) => self.expr(time, &mut live),
         }
         live
     }

@@ -175,7 +175,9 @@ fn changes(stmt: &Stmt, local: LocalId) -> bool {
         StmtKind::Match(_, arms) => arms.iter().any(|(pattern, _)| pattern_changes(pattern, local)),
         StmtKind::Communicate(communicate) => communicate.branches.iter().any(|branch| match &branch.operation {
             crate::hir::Operation::In(_, _, patterns) => patterns.iter().any(|pattern| pattern_changes(pattern, local)),
-            crate::hir::Operation::Out(..) | crate::hir::Operation::After(..) => false,
+            crate::hir::Operation::Out(..) | crate::hir::Operation::After(..) | crate::hir::Operation::Until(..) => {
+                false
+            }
         }),
         StmtKind::Call(_, arguments) => arguments
             .iter()

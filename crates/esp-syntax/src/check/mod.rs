@@ -7,6 +7,7 @@ mod allocation;
 mod assigned;
 mod body;
 mod calls;
+mod clock;
 mod coerce;
 mod communicate;
 mod conditional;

@@ -31,6 +31,8 @@ pub(super) fn check(checker: &mut Checker) {
     let environments: Vec<&[hir::Process]> = models.iter().map(|model| &model.environment[..]).collect();
     let control = taint::control_influence(checker, &everything, &environments, &observed(checker, &models));
     checker.models = models;
+    checker.clock.quotient = control.quotient;
+    checker.note_outer_durations();
     for abstraction in checker.models.iter_mut().flat_map(|model| &mut model.abstractions) {
         abstraction.influence = control.influence_of(&abstraction.path);
     }

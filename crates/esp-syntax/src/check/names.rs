@@ -188,6 +188,7 @@ pub(super) struct Checker<'a> {
     pub(super) model_items: Vec<&'a ast::Model>,
     pub(super) models: Vec<hir::Model>,
     pub(super) memory: hir::MemoryMode,
+    pub(super) clock: hir::ClockUse,
     /// Local names visible where a type is resolved inside a body: constants with their value, variables without.
     pub(super) outer_names: FxHashMap<SmolStr, Option<Constant>>,
     /// Whether an operation names a channel that is not there: its readers and writers are not known then.
@@ -252,6 +253,11 @@ impl<'a> Checker<'a> {
             model_items: Vec::new(),
             models: Vec::new(),
             memory: hir::MemoryMode::default(),
+            clock: hir::ClockUse {
+                is_used: false,
+                durations: hir::Durations::Exact,
+                quotient: hir::Influence::DataOnly,
+            },
             outer_names: FxHashMap::default(),
             unknown_channels: false,
             implicit_externs: FxHashMap::default(),
@@ -462,6 +468,7 @@ impl<'a> Checker<'a> {
             processes: self.processes.into_iter().filter_map(|entry| entry.hir).collect(),
             fast_paths: self.fast_paths,
             models: self.models,
+            clock: self.clock,
         }
     }
 }

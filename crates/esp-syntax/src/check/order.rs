@@ -380,9 +380,10 @@ fn in_expr<'a>(expr: &'a ast::Expr, mentions: &mut Vec<Mention<'a>>) {
             parts.iter().for_each(|part| in_expr(part, mentions));
         }
         ast::ExprKind::Name(name) => mentions.push(Mention::Name(name)),
-        ast::ExprKind::Convert(_, inner) | ast::ExprKind::Unary(_, inner) | ast::ExprKind::Tag(_, inner) => {
-            in_expr(inner, mentions);
-        }
+        ast::ExprKind::Convert(_, inner)
+        | ast::ExprKind::Duration(inner, _)
+        | ast::ExprKind::Unary(_, inner)
+        | ast::ExprKind::Tag(_, inner) => in_expr(inner, mentions),
         ast::ExprKind::Field(inner, name) => {
             mentions.push(Mention::Field(name));
             in_expr(inner, mentions);

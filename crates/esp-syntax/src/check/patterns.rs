@@ -87,6 +87,10 @@ impl<'a> Body<'_, 'a> {
                 }
             },
             ast::PatternKind::Int(value) => match *self.checker.types.get(content) {
+                Type::Int(int) if int.is_clock() => {
+                    self.mismatch(content, TypeTable::I32, span);
+                    PatternKind::Any
+                }
                 Type::Int(int) if fits_int(*value, int) => PatternKind::Constant(*value),
                 Type::Int(int) => {
                     let message = format!("{value} does not fit `{}`", int.name());
@@ -131,7 +135,10 @@ impl<'a> Body<'_, 'a> {
         if value.ty == TypeTable::ERROR {
             return PatternKind::Any;
         }
-        if let Some(kind) = constant_pattern(&self.checker.stored, &value) {
+        // Durations are compared when the operation is reached: the checker does not know them.
+        if !self.checker.types.holds_clock(value.ty)
+            && let Some(kind) = constant_pattern(&self.checker.stored, &value)
+        {
             return kind;
         }
         if self.kind == BodyKind::Interface {

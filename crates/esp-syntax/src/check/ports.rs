@@ -92,7 +92,7 @@ fn collect(checker: &Checker, process: ProcessId, traffic: &mut [Traffic]) {
                     let message = message.iter().map(|part| checker.static_value(part, process)).collect();
                     traffic[channel.0 as usize].writers.push(Writer { process, message, span: branch.span });
                 }
-                Operation::After(..) => {}
+                Operation::After(..) | Operation::Until(..) => {}
             }
         }
     });

@@ -523,6 +523,9 @@ impl<'a> Body<'_, 'a> {
         if let Type::Bytes { .. } = self.checker.types.get(self.checker.content(place.ty)) {
             return self.append(place, operator, value);
         }
+        if self.is_clock_type(place.ty) {
+            return self.update_clock(place, operator, value);
+        }
         let Some(int) = self.int_type(place.ty) else {
             self.absorb(value);
             self.expected_kind("an integer", place.ty, place.span);

@@ -19,6 +19,8 @@ enum Holder {
     Variable(ProcessId, LocalId),
     Payload(ChannelId, u32),
     Result(ExternId),
+    /// The quotients of unknown durations.
+    Quotient,
     /// Control: the target of the analysis.
     Control,
 }
@@ -38,6 +40,8 @@ pub(super) struct ControlInfluence {
     /// Values of messages.
     pub(super) payloads: FxHashSet<(ChannelId, u32)>,
     variables: FxHashSet<(ProcessId, LocalId)>,
+    /// What quotients of durations influence.
+    pub(super) quotient: Influence,
 }
 
 impl ControlInfluence {
@@ -81,13 +85,18 @@ pub(super) fn control_influence(
     flows.externs.retain(|id| backward.contains(&Holder::Result(*id)));
     let payloads = backward.iter().filter_map(|holder| match holder {
         Holder::Payload(channel, number) => Some((*channel, *number)),
-        Holder::Variable(..) | Holder::Result(_) | Holder::Control => None,
+        Holder::Variable(..) | Holder::Result(_) | Holder::Quotient | Holder::Control => None,
     });
     let variables = backward.iter().filter_map(|holder| match holder {
         Holder::Variable(process, local) => Some((*process, *local)),
-        Holder::Payload(..) | Holder::Result(_) | Holder::Control => None,
+        Holder::Payload(..) | Holder::Result(_) | Holder::Quotient | Holder::Control => None,
     });
-    ControlInfluence { payloads: payloads.collect(), variables: variables.collect(), externs: flows.externs }
+    ControlInfluence {
+        payloads: payloads.collect(),
+        variables: variables.collect(),
+        externs: flows.externs,
+        quotient: if backward.contains(&Holder::Quotient) { Influence::Control } else { Influence::DataOnly },
+    }
 }
 
 impl Flows<'_> {
@@ -115,7 +124,7 @@ impl Flows<'_> {
     /// Likewise; with `is_control`, the value flows to [`Holder::Control`] as well. Each part is visited once: operands
     /// of arithmetic that can fault flow to both.
     fn value(&mut self, process: ProcessId, expr: &Expr, target: Holder, is_control: bool) {
-        let is_control = is_control || can_fault(self.types, expr);
+        let is_control = is_control || (can_fault(self.types, expr) && !is_quotient(expr));
         let from = |flows: &mut Self, source: Holder| {
             flows.add(source, target);
             if is_control && target != Holder::Control {
@@ -128,6 +137,13 @@ impl Flows<'_> {
                 self.externs.push(*id);
                 from(self, Holder::Result(*id));
                 self.arguments(process, *id, arguments);
+            }
+            // The quotient of durations. It faults for a zero divisor only, which is unknown unless it is constant.
+            ExprKind::Binary(BinaryOperator::Divide, left, right) if is_count(left) || is_count(right) => {
+                from(self, Holder::Quotient);
+                self.expr(process, left, Holder::Quotient);
+                let divisor = if is_nonzero(right) { Holder::Quotient } else { Holder::Control };
+                self.expr(process, right, divisor);
             }
             ExprKind::Index(base, index) => {
                 self.value(process, base, target, is_control);
@@ -232,11 +248,29 @@ impl Flows<'_> {
                             }
                         }
                         Operation::After(duration, _) => self.expr(process, duration, Holder::Control),
+                        Operation::Until(time) => self.expr(process, time, Holder::Control),
                     }
                 }
             }
             _ => walk::expressions(stmt, &mut |expr| self.expr(process, expr, Holder::Control)),
         }
+    }
+}
+
+/// Whether an expression is the number of nanoseconds of a duration that is not constant.
+fn is_count(expr: &Expr) -> bool {
+    matches!(&expr.kind, ExprKind::Convert(inner) if inner.ty == TypeTable::DURATION)
+}
+
+fn is_nonzero(expr: &Expr) -> bool {
+    matches!(expr.kind, ExprKind::Constant(value) if value != 0)
+}
+
+/// Whether an expression is a quotient of durations that cannot fault.
+fn is_quotient(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Binary(BinaryOperator::Divide, left, right) => is_count(left) && is_nonzero(right),
+        _ => false,
     }
 }
 
@@ -282,6 +316,8 @@ fn operator_can_fault(types: &TypeTable, operator: BinaryOperator, ty: TypeId) -
 fn can_fault(types: &TypeTable, expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::Binary(operator, ..) => operator_can_fault(types, *operator, expr.ty),
+        // Only a division by zero faults.
+        ExprKind::Saturating(operator, ..) => *operator == BinaryOperator::Divide,
         ExprKind::Unary(operator, _) => match operator {
             UnaryOperator::Negate => true,
             UnaryOperator::Not | UnaryOperator::Complement => false,
@@ -314,6 +350,7 @@ fn can_fault(types: &TypeTable, expr: &Expr) -> bool {
         | ExprKind::Freeze(_)
         | ExprKind::Thaw(_)
         | ExprKind::OwnId
+        | ExprKind::Now
         | ExprKind::ReplicaNumber(_)
         | ExprKind::FreeObjects(_) => false,
     }

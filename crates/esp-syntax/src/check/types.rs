@@ -223,6 +223,10 @@ impl<'a> Checker<'a> {
             Some(Named { entity: Entity::Type(entry), .. }) => {
                 self.type_entries[entry].resolved.unwrap_or(TypeTable::ERROR)
             }
+            None if matches!(name.text.as_str(), "time" | "duration") => {
+                self.clock.is_used = true;
+                if name.text == "time" { TypeTable::TIME } else { TypeTable::DURATION }
+            }
             Some(_) | None => {
                 self.unknown_item("type", name, |entity| matches!(entity, Entity::Type(_)));
                 TypeTable::ERROR

@@ -103,6 +103,7 @@ pub(super) fn branch_expressions<'s>(branch: &'s Branch, visit: &mut impl FnMut(
         Operation::In(_, _, patterns) => patterns.iter().for_each(|pattern| pattern_expressions(pattern, visit)),
         Operation::Out(_, _, values) => values.iter().for_each(visit),
         Operation::After(duration, _) => visit(duration),
+        Operation::Until(time) => visit(time),
     }
 }
 
@@ -152,6 +153,7 @@ pub(super) fn operands<'s>(expr: &'s Expr, visit: &mut impl FnMut(&'s Expr)) {
         | ExprKind::Stored(_)
         | ExprKind::Local(_)
         | ExprKind::OwnId
+        | ExprKind::Now
         | ExprKind::FreeObjects(_) => {}
         ExprKind::Record(fields) => fields.iter().for_each(|(_, value)| visit(value)),
         ExprKind::Array(elements) => elements.iter().for_each(visit),
@@ -170,7 +172,10 @@ pub(super) fn operands<'s>(expr: &'s Expr, visit: &mut impl FnMut(&'s Expr)) {
         | ExprKind::Thaw(inner)
         | ExprKind::InstanceOf(_, inner)
         | ExprKind::ReplicaNumber(inner) => visit(inner),
-        ExprKind::Index(left, right) | ExprKind::Concatenate(left, right) | ExprKind::Binary(_, left, right) => {
+        ExprKind::Index(left, right)
+        | ExprKind::Concatenate(left, right)
+        | ExprKind::Binary(_, left, right)
+        | ExprKind::Saturating(_, left, right) => {
             visit(left);
             visit(right);
         }

@@ -2,7 +2,7 @@
 
 use super::cursor::{Exactly, NodeCursor};
 use super::types::{int_type, mutability};
-use crate::ast::{BinaryOperator, Expr, ExprKind, UnaryOperator};
+use crate::ast::{BinaryOperator, Expr, ExprKind, TimeUnit, UnaryOperator};
 use crate::tree::SyntaxKind;
 
 /// The first expression among the children of a node; an error if there is none.
@@ -47,6 +47,10 @@ pub(super) fn optional(node: NodeCursor) -> Option<Expr> {
             Some(int) => ExprKind::Convert(int, Box::new(first(node))),
             None => ExprKind::Error,
         },
+        SyntaxKind::DurationExpr => {
+            let unit = unit(node).expect("the parser completes a duration at its unit");
+            ExprKind::Duration(Box::new(first(node)), unit)
+        }
         SyntaxKind::ParenExpr => return Some(Expr { span, ..first(node) }),
         SyntaxKind::UnaryExpr => {
             let operator = match node.tokens().next().map(|token| token.kind()) {
@@ -85,6 +89,16 @@ pub(super) fn optional(node: NodeCursor) -> Option<Expr> {
         _ => return None,
     };
     Some(Expr { kind, span })
+}
+
+/// The unit among the tokens of a node.
+pub(super) fn unit(node: NodeCursor) -> Option<TimeUnit> {
+    node.token(SyntaxKind::UnitWord).map(|token| match token.text() {
+        "ns" => TimeUnit::Nanoseconds,
+        "us" => TimeUnit::Microseconds,
+        "s" => TimeUnit::Seconds,
+        _ => TimeUnit::Milliseconds,
+    })
 }
 
 fn literal(node: NodeCursor) -> ExprKind {

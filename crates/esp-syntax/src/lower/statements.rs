@@ -3,8 +3,7 @@
 use super::cursor::{Exactly, NodeCursor};
 use super::{constant, expressions, patterns, types};
 use crate::ast::{
-    AssignOperator, Block, BlockItem, Branch, Communicate, CommunicateForm, Label, Operation, Stmt, StmtKind, TimeUnit,
-    Var,
+    AssignOperator, Block, BlockItem, Branch, Communicate, CommunicateForm, Label, Operation, Stmt, StmtKind, Var,
 };
 use crate::span::Span;
 use crate::tree::SyntaxKind;
@@ -188,15 +187,8 @@ fn operation(node: NodeCursor) -> Option<(Operation, Span)> {
     let operation = match node.kind() {
         SyntaxKind::InOperation => Operation::In(node.name(), node.nodes().filter_map(patterns::optional).exactly()),
         SyntaxKind::OutOperation => Operation::Out(node.name(), expressions::all(node)),
-        SyntaxKind::AfterOperation => {
-            let unit = match node.token(SyntaxKind::UnitWord).map_or("ms", |token| token.text()) {
-                "ns" => TimeUnit::Nanoseconds,
-                "us" => TimeUnit::Microseconds,
-                "s" => TimeUnit::Seconds,
-                _ => TimeUnit::Milliseconds,
-            };
-            Operation::After(expressions::first(node), unit)
-        }
+        SyntaxKind::AfterOperation => Operation::After(expressions::first(node), expressions::unit(node)),
+        SyntaxKind::UntilOperation => Operation::Until(expressions::first(node)),
         _ => return None,
     };
     Some((operation, node.span()))

@@ -265,8 +265,9 @@ fn primary(p: &mut Parser) -> Option<Completed> {
         SyntaxKind::LeftParen => {
             p.bump();
             expression(p);
+            let kind = if unit(p) { SyntaxKind::DurationExpr } else { SyntaxKind::ParenExpr };
             p.expect(SyntaxKind::RightParen);
-            SyntaxKind::ParenExpr
+            kind
         }
         SyntaxKind::At => {
             p.bump();
@@ -305,6 +306,15 @@ fn primary(p: &mut Parser) -> Option<Completed> {
         }
     };
     Some(p.complete(marker, kind))
+}
+
+/// The unit of a duration, if there is one here.
+pub(super) fn unit(p: &mut Parser) -> bool {
+    let is_unit = p.at(SyntaxKind::Ident) && matches!(p.current_text(), "ns" | "us" | "ms" | "s");
+    if is_unit {
+        p.bump_as(SyntaxKind::UnitWord);
+    }
+    is_unit
 }
 
 /// `a + tag |> e`: understood, but not allowed.

@@ -382,6 +382,7 @@ fn alternatives(p: &mut Parser) {
             SyntaxKind::WhenKeyword | SyntaxKind::InKeyword | SyntaxKind::OutKeyword | SyntaxKind::AfterKeyword => {
                 branch(p);
             }
+            SyntaxKind::Ident if at_until(p) => branch(p),
             SyntaxKind::ElseKeyword => {
                 p.bump();
                 expect_block(p, "`else` in an `alt` is written `else { .. }`");
@@ -394,17 +395,19 @@ fn alternatives(p: &mut Parser) {
                 p.unexpected(message, Some("branches follow each other without anything between".to_string()));
             }
             _ => {
-                p.expected("a branch or `}`", Some("a branch begins with `in`, `out`, `after` or `when`".to_string()));
+                let help = "a branch begins with `in`, `out`, `after`, `until` or `when`";
+                p.expected("a branch or `}`", Some(help.to_string()));
                 let before = p.position;
                 p.skip_until(|p| {
-                    matches!(
-                        p.current(),
-                        SyntaxKind::WhenKeyword
-                            | SyntaxKind::InKeyword
-                            | SyntaxKind::OutKeyword
-                            | SyntaxKind::AfterKeyword
-                            | SyntaxKind::ElseKeyword
-                    )
+                    at_until(p)
+                        || matches!(
+                            p.current(),
+                            SyntaxKind::WhenKeyword
+                                | SyntaxKind::InKeyword
+                                | SyntaxKind::OutKeyword
+                                | SyntaxKind::AfterKeyword
+                                | SyntaxKind::ElseKeyword
+                        )
                 });
                 if p.position == before {
                     p.bump_error();
@@ -415,7 +418,12 @@ fn alternatives(p: &mut Parser) {
     p.close(opening, "this `alt`");
 }
 
-/// `branch = ["when" "(" expr ")"] ( inop | outop | "after" "(" expr unit ")" ) block`
+/// Whether the contextual word `until` is here, where a branch is expected.
+fn at_until(p: &Parser) -> bool {
+    p.at(SyntaxKind::Ident) && p.current_text() == "until" && p.nth(1) == SyntaxKind::LeftParen
+}
+
+/// `branch = ["when" "(" expr ")"] ( inop | outop | "after" "(" expr [unit] ")" | "until" "(" expr ")" ) block`
 fn branch(p: &mut Parser) {
     let marker = p.start();
     if p.at(SyntaxKind::WhenKeyword) {
@@ -427,7 +435,8 @@ fn branch(p: &mut Parser) {
     match p.current() {
         SyntaxKind::InKeyword | SyntaxKind::OutKeyword => operation(p),
         SyntaxKind::AfterKeyword => after(p),
-        _ => p.expected("`in`, `out` or `after`", None),
+        SyntaxKind::Ident if at_until(p) => until(p),
+        _ => p.expected("`in`, `out`, `after` or `until`", None),
     }
     match p.current() {
         SyntaxKind::LeftBrace => {
@@ -449,18 +458,30 @@ fn after(p: &mut Parser) {
     let marker = p.start();
     p.bump();
     if p.expect_help(SyntaxKind::LeftParen, Some(HELP)) {
+        let (amount, is_number) = (p.position, p.at(SyntaxKind::Int));
         expressions::expression(p);
-        if p.at(SyntaxKind::Ident) && matches!(p.current_text(), "ns" | "us" | "ms" | "s") {
-            p.bump_as(SyntaxKind::UnitWord);
-        } else if p.at(SyntaxKind::Ident) {
-            p.unexpected(format!("`{}` is not a unit of time", p.current_text()), Some(HELP.to_string()));
-        } else if !p.text_at(p.position.saturating_sub(1)).ends_with('s') {
-            // `5ms` has been reported as a malformed number.
-            p.missing("a unit of time", Some(HELP));
+        if !expressions::unit(p) {
+            if p.at(SyntaxKind::Ident) {
+                p.unexpected(format!("`{}` is not a unit of time", p.current_text()), Some(HELP.to_string()));
+            } else if p.position == amount + 1 && is_number && !p.text_at(amount).ends_with('s') {
+                // `5ms` has been reported as a malformed number.
+                p.missing("a unit of time", Some(HELP));
+            }
         }
         p.expect(SyntaxKind::RightParen);
     }
     p.complete(marker, SyntaxKind::AfterOperation);
+}
+
+/// `until (t)`
+fn until(p: &mut Parser) {
+    let marker = p.start();
+    p.bump_as(SyntaxKind::UntilWord);
+    if p.expect(SyntaxKind::LeftParen) {
+        expressions::expression(p);
+        p.expect(SyntaxKind::RightParen);
+    }
+    p.complete(marker, SyntaxKind::UntilOperation);
 }
 
 /// `ID "(" [list(expr)] ")" ";"`

@@ -2,6 +2,7 @@
 
 mod accepted;
 mod channels;
+mod clock;
 mod fast_paths;
 mod limits;
 mod modules;

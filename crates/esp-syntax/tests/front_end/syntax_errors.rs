@@ -951,15 +951,15 @@ fn statement_in_an_alt() {
     check(
         "process p { alt { n = 1; in(c) { } } }",
         expect![[r#"
-        error[E0201]: expected a branch or `}`, found `n`
-         --> p.esp:1:19
-          |
-        1 | process p { alt { n = 1; in(c) { } } }
-          |                   ^
-          |
-          = help: a branch begins with `in`, `out`, `after` or `when`
+            error[E0201]: expected a branch or `}`, found `n`
+             --> p.esp:1:19
+              |
+            1 | process p { alt { n = 1; in(c) { } } }
+              |                   ^
+              |
+              = help: a branch begins with `in`, `out`, `after`, `until` or `when`
 
-    "#]],
+        "#]],
     );
 }
 

@@ -550,8 +550,39 @@ impl Body {
                 self.line(&format!("#{}", self.labels));
                 self.line("yield;");
             }
+            18 => self.durations(rng, shared),
             _ => self.part(rng, shared),
         }
+    }
+
+    /// Arithmetic on durations, and in a process the clock, of which only the order is known.
+    fn durations(&mut self, rng: &mut Rng, shared: &Shared) {
+        let (a, b, count) = (self.fresh(), self.fresh(), self.fresh());
+        let i64 = Ty::Int(IntType::I64);
+        let unit = |rng: &mut Rng| ["ns", "us", "ms", "s"][rng.usize(0..4)];
+        let (first, second) = (
+            self.expr(rng, shared, &i64, 1, Context::Typed),
+            if rng.u32(0..3) == 0 { "9223372036854775807".into() } else { rng.u32(0..4).to_string() },
+        );
+        self.line(&format!("var {a}: duration = ({first} {}), {b} = ({second} {});", unit(rng), unit(rng)));
+        for _ in 0..rng.u32(0..4) {
+            let line = match rng.u32(0..7) {
+                0 => format!("{a} = {a} + {b};"),
+                1 => format!("{a} -= {b};"),
+                2 => format!("{a} = {b} - {a};"),
+                3 => format!("{a} *= {};", self.expr(rng, shared, &i64, 1, Context::Typed)),
+                4 => format!("{a} /= {};", rng.i32(-3..0)),
+                5 => format!("{b} = {a} / ({} | 1);", self.expr(rng, shared, &i64, 1, Context::Bare)),
+                _ => format!("if ({a} < {b}) {b} = {} * {a};", rng.i32(-3..3)),
+            };
+            self.line(&line);
+        }
+        self.line(&format!("var {count}: i64 = {a} / ({b} == (0 s) ? (3 us) : {b});"));
+        if self.place == Place::Process {
+            let start = self.fresh();
+            self.line(&format!("var {start} = now; assert(now >= {start} && now - {start} >= (0 s));"));
+        }
+        self.push(count, i64, Kind::Plain);
     }
 
     /// Calls an extern function with effects.

@@ -556,7 +556,8 @@ impl Script {
         self.compute_in(receiver);
         self.processes[receiver].scope.truncate(before);
         self.processes[receiver].line(match self.rng.u32(0..3) {
-            0 => "} after (1 ms) { } } }",
+            0 if self.rng.bool() => "} after (1 ms) { } } }",
+            0 => "} until (now + (1 ms)) { } } }",
             _ => "} else { yield; } } }",
         });
     }
@@ -737,7 +738,10 @@ impl Script {
         let payload = self.payload();
         let printed: Vec<String> = payload.iter().map(|ty| self.shared.types.print(ty)).collect();
         match self.rng.u32(0..3) {
-            0 => format!("after ({} us)", self.rng.u32(0..4) * 200),
+            0 => {
+                let wait = self.rng.u32(0..4) * 200;
+                if self.rng.bool() { format!("after ({wait} us)") } else { format!("until (now + ({wait} us))") }
+            }
             1 => {
                 let name = self.name("x");
                 self.declarations += &format!("channel {name}({}) external in;\n", printed.join(", "));

@@ -2,7 +2,7 @@
 
 use super::super::names::Names;
 use crate::layout::Layouts;
-use quaject_esp_ir::ir::{Type, TypeId, TypeTable};
+use quaject_esp_ir::ir::{IntType, Type, TypeId, TypeTable};
 
 /// Names of records and unions are taken from the source; structural types are named by what they hold.
 /// Where the two forms of a type differ, the environment's has the plain name.
@@ -37,6 +37,7 @@ fn type_name(types: &TypeTable, ty: TypeId, own: &str, names: &mut Names, result
     let name = match types.get(ty) {
         Type::Error => "uint8_t".to_string(),
         Type::Bool => "bool".to_string(),
+        Type::Int(IntType::Time) => "esp_time".to_string(),
         Type::Int(int) => format!("{}int{}_t", if int.is_signed() { "" } else { "u" }, int.bits()),
         Type::Pid(_) => "esp_pid".to_string(),
         Type::Bytes { bound } => names.claim(&format!("{own}bytes_{bound}")),

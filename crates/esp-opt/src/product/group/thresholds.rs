@@ -65,7 +65,10 @@ fn operation_thresholds(op: BinaryOp, constant: i128) -> Vec<i128> {
         | BinaryOp::ShiftLeft
         | BinaryOp::ShiftRight
         | BinaryOp::BitOr
-        | BinaryOp::BitXor => Vec::new(),
+        | BinaryOp::BitXor
+        | BinaryOp::SaturatingAdd
+        | BinaryOp::SaturatingSubtract
+        | BinaryOp::SaturatingMultiply => Vec::new(),
     }
 }
 
