@@ -15,7 +15,7 @@ macro_rules! kinds {
     ) => {
         /// What a token or node of the tree is.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-        #[repr(u8)]
+        #[repr(u16)]
         #[allow(missing_docs)]
         pub enum SyntaxKind {
             $($trivia,)* $($text,)* $($sign,)* $($keyword,)* $($word,)* $($node,)*

@@ -2,6 +2,7 @@
 //! against the results Go's own tests demand, the protocol programs against libraries of the registries.
 
 mod chips;
+mod deadlines;
 mod embed;
 mod examples;
 mod filters;

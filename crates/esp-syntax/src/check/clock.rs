@@ -210,8 +210,9 @@ impl<'a> Body<'_, 'a> {
             ast::ExprKind::Duration(..) => Some(TypeTable::DURATION),
             ast::ExprKind::Name(name) => match self.find(&name.text) {
                 Some(Binding::Local(id)) => self.local(id).ty,
+                Some(Binding::Channel(_)) => None,
                 Some(Binding::Const(index)) => constant_type(&self.facts.constants[index as usize]),
-                None => match self.checker.find(&name.text) {
+                None => match self.checker.find(name) {
                     Some(Named { entity: Entity::Const(entry), .. }) => {
                         constant_type(self.checker.consts[entry].value.as_ref()?)
                     }
@@ -219,7 +220,7 @@ impl<'a> Body<'_, 'a> {
                     Some(_) | None => None,
                 },
             },
-            ast::ExprKind::Call(name, _) => match self.checker.find(&name.text)?.entity {
+            ast::ExprKind::Call(name, _) => match self.checker.find(name)?.entity {
                 Entity::Function(id) => Some(self.checker.functions[id.0 as usize].result),
                 Entity::Extern(id) => self.checker.externs[id.0 as usize].hir.result,
                 _ => None,

@@ -36,19 +36,19 @@ type Result<T> = std::result::Result<T, Failure>;
 
 /// A value. Boxed types are represented by their content.
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Value {
+enum ConstantValue {
     /// An integer, `bool` (0, 1) or `pid`.
     Scalar(i128),
     Bytes(Vec<u8>),
     /// The fields of a record, or the elements of an array.
-    Parts(Vec<Value>),
-    Tagged(u32, Option<Box<Value>>),
+    Parts(Vec<ConstantValue>),
+    Tagged(u32, Option<Box<ConstantValue>>),
 }
 
 /// The variables of a call; one has no value before its first assignment.
 #[derive(Default)]
 struct Frame<'f> {
-    values: Vec<Option<Value>>,
+    values: Vec<Option<ConstantValue>>,
     locals: &'f [hir::Local],
 }
 
@@ -57,7 +57,7 @@ enum Flow {
     Next,
     Break,
     Continue,
-    Return(Value),
+    Return(ConstantValue),
 }
 
 impl Checker<'_> {
@@ -76,7 +76,7 @@ struct Evaluator<'c, 'a> {
     steps: Cell<u64>,
     depth: Cell<u32>,
     /// The values of stored constants, once they are needed.
-    stored: Vec<OnceCell<Value>>,
+    stored: Vec<OnceCell<ConstantValue>>,
 }
 
 impl Evaluator<'_, '_> {
@@ -120,20 +120,20 @@ impl Evaluator<'_, '_> {
     }
 
     /// The value of a literal of a stored constant.
-    fn value_of_literal(&self, expr: &Expr) -> Result<Value> {
+    fn value_of_literal(&self, expr: &Expr) -> Result<ConstantValue> {
         Ok(match &expr.kind {
-            ExprKind::Constant(number) => Value::Scalar(*number),
+            ExprKind::Constant(number) => ConstantValue::Scalar(*number),
             _ => self.owned(&Frame::default(), expr)?,
         })
     }
 
-    fn expression<'v>(&'v self, frame: &'v Frame<'_>, expr: &'v Expr) -> Result<Cow<'v, Value>> {
+    fn expression<'v>(&'v self, frame: &'v Frame<'_>, expr: &'v Expr) -> Result<Cow<'v, ConstantValue>> {
         self.charge(1, expr.span)?;
         self.nested(expr.span, || self.evaluate(frame, expr))
     }
 
     /// The value, copied if it is a variable's.
-    fn owned(&self, frame: &Frame<'_>, expr: &Expr) -> Result<Value> {
+    fn owned(&self, frame: &Frame<'_>, expr: &Expr) -> Result<ConstantValue> {
         match self.expression(frame, expr)? {
             Cow::Owned(value) => Ok(value),
             Cow::Borrowed(value) => {
@@ -145,17 +145,19 @@ impl Evaluator<'_, '_> {
 
     fn scalar(&self, frame: &Frame<'_>, expr: &Expr) -> Result<i128> {
         match *self.expression(frame, expr)? {
-            Value::Scalar(number) => Ok(number),
-            Value::Bytes(_) | Value::Parts(_) | Value::Tagged(..) => Err(Failure::NotConstant(expr.span)),
+            ConstantValue::Scalar(number) => Ok(number),
+            ConstantValue::Bytes(_) | ConstantValue::Parts(_) | ConstantValue::Tagged(..) => {
+                Err(Failure::NotConstant(expr.span))
+            }
         }
     }
 
-    fn evaluate<'v>(&'v self, frame: &'v Frame<'_>, expr: &'v Expr) -> Result<Cow<'v, Value>> {
+    fn evaluate<'v>(&'v self, frame: &'v Frame<'_>, expr: &'v Expr) -> Result<Cow<'v, ConstantValue>> {
         let span = expr.span;
-        let scalar = |number: i128| Ok(Cow::Owned(Value::Scalar(number)));
+        let scalar = |number: i128| Ok(Cow::Owned(ConstantValue::Scalar(number)));
         match &expr.kind {
             ExprKind::Constant(number) => scalar(*number),
-            ExprKind::Bytes(bytes) => Ok(Cow::Owned(Value::Bytes(bytes.clone()))),
+            ExprKind::Bytes(bytes) => Ok(Cow::Owned(ConstantValue::Bytes(bytes.clone()))),
             ExprKind::Stored(id) => {
                 let cell = &self.stored[id.0 as usize];
                 if cell.get().is_none() {
@@ -169,16 +171,17 @@ impl Evaluator<'_, '_> {
                 value.map(Cow::Borrowed).ok_or(Failure::NotConstant(span))
             }
             ExprKind::Record(fields) => {
-                let mut parts: Vec<(u32, Value)> = Vec::with_capacity(fields.len());
+                let mut parts: Vec<(u32, ConstantValue)> = Vec::with_capacity(fields.len());
                 for (field, value) in fields {
                     parts.push((*field, self.owned(frame, value)?));
                 }
                 parts.sort_by_key(|(field, _)| *field);
-                Ok(Cow::Owned(Value::Parts(parts.into_iter().map(|(_, value)| value).collect())))
+                Ok(Cow::Owned(ConstantValue::Parts(parts.into_iter().map(|(_, value)| value).collect())))
             }
             ExprKind::Array(elements) => {
-                let parts: Result<Vec<Value>> = elements.iter().map(|element| self.owned(frame, element)).collect();
-                Ok(Cow::Owned(Value::Parts(parts?)))
+                let parts: Result<Vec<ConstantValue>> =
+                    elements.iter().map(|element| self.owned(frame, element)).collect();
+                Ok(Cow::Owned(ConstantValue::Parts(parts?)))
             }
             ExprKind::Repeat(element) => {
                 let Type::Array { length, .. } = self.types().get(self.checker.content(expr.ty)) else {
@@ -186,11 +189,11 @@ impl Evaluator<'_, '_> {
                 };
                 let element = self.owned(frame, element)?;
                 self.charge(u64::from(*length).saturating_mul(size(&element)), span)?;
-                Ok(Cow::Owned(Value::Parts(vec![element; *length as usize])))
+                Ok(Cow::Owned(ConstantValue::Parts(vec![element; *length as usize])))
             }
             ExprKind::Union(tag, payload) => {
                 let payload = payload.as_ref().map(|payload| self.owned(frame, payload)).transpose()?;
-                Ok(Cow::Owned(Value::Tagged(*tag, payload.map(Box::new))))
+                Ok(Cow::Owned(ConstantValue::Tagged(*tag, payload.map(Box::new))))
             }
             ExprKind::Content(inner)
             | ExprKind::Box(inner)
@@ -198,10 +201,10 @@ impl Evaluator<'_, '_> {
             | ExprKind::Freeze(inner)
             | ExprKind::Thaw(inner) => self.expression(frame, inner),
             ExprKind::Field(base, field) => match self.expression(frame, base)? {
-                Cow::Borrowed(Value::Parts(parts)) => {
+                Cow::Borrowed(ConstantValue::Parts(parts)) => {
                     parts.get(*field as usize).map(Cow::Borrowed).ok_or(Failure::NotConstant(span))
                 }
-                Cow::Owned(Value::Parts(mut parts)) if (*field as usize) < parts.len() => {
+                Cow::Owned(ConstantValue::Parts(mut parts)) if (*field as usize) < parts.len() => {
                     Ok(Cow::Owned(parts.swap_remove(*field as usize)))
                 }
                 Cow::Borrowed(_) | Cow::Owned(_) => Err(Failure::NotConstant(span)),
@@ -211,66 +214,68 @@ impl Evaluator<'_, '_> {
                 let index = self.scalar(frame, index)?;
                 let outside = |length: usize| Err(bounds(span, index, length));
                 match base {
-                    Cow::Borrowed(Value::Parts(parts)) => {
+                    Cow::Borrowed(ConstantValue::Parts(parts)) => {
                         match usize::try_from(index).ok().and_then(|at| parts.get(at)) {
                             Some(part) => Ok(Cow::Borrowed(part)),
                             None => outside(parts.len()),
                         }
                     }
-                    Cow::Owned(Value::Parts(mut parts)) => match usize::try_from(index) {
+                    Cow::Owned(ConstantValue::Parts(mut parts)) => match usize::try_from(index) {
                         Ok(at) if at < parts.len() => Ok(Cow::Owned(parts.swap_remove(at))),
                         Ok(_) | Err(_) => outside(parts.len()),
                     },
-                    Cow::Borrowed(Value::Bytes(_)) | Cow::Owned(Value::Bytes(_)) => {
-                        let Value::Bytes(bytes) = &*base else { return Err(Failure::NotConstant(span)) };
+                    Cow::Borrowed(ConstantValue::Bytes(_)) | Cow::Owned(ConstantValue::Bytes(_)) => {
+                        let ConstantValue::Bytes(bytes) = &*base else { return Err(Failure::NotConstant(span)) };
                         match usize::try_from(index).ok().and_then(|at| bytes.get(at)) {
                             Some(byte) => scalar(i128::from(*byte)),
                             None => outside(bytes.len()),
                         }
                     }
-                    Cow::Borrowed(Value::Scalar(_) | Value::Tagged(..))
-                    | Cow::Owned(Value::Scalar(_) | Value::Tagged(..)) => Err(Failure::NotConstant(span)),
+                    Cow::Borrowed(ConstantValue::Scalar(_) | ConstantValue::Tagged(..))
+                    | Cow::Owned(ConstantValue::Scalar(_) | ConstantValue::Tagged(..)) => {
+                        Err(Failure::NotConstant(span))
+                    }
                 }
             }
             ExprKind::Length(base) => match &*self.expression(frame, base)? {
-                Value::Bytes(bytes) => scalar(bytes.len() as i128),
-                Value::Parts(parts) => scalar(parts.len() as i128),
-                Value::Scalar(_) | Value::Tagged(..) => Err(Failure::NotConstant(span)),
+                ConstantValue::Bytes(bytes) => scalar(bytes.len() as i128),
+                ConstantValue::Parts(parts) => scalar(parts.len() as i128),
+                ConstantValue::Scalar(_) | ConstantValue::Tagged(..) => Err(Failure::NotConstant(span)),
             },
             ExprKind::Slice(base, from, to) => {
                 let base = self.expression(frame, base)?;
-                let Value::Bytes(bytes) = &*base else { return Err(Failure::NotConstant(span)) };
+                let ConstantValue::Bytes(bytes) = &*base else { return Err(Failure::NotConstant(span)) };
                 let range = self.range(frame, (from.as_deref(), to.as_deref()), bytes.len(), span)?;
                 self.charge(range.len() as u64, span)?;
-                Ok(Cow::Owned(Value::Bytes(bytes[range].to_vec())))
+                Ok(Cow::Owned(ConstantValue::Bytes(bytes[range].to_vec())))
             }
             ExprKind::Concatenate(left, right) => {
                 let (left, right) = (self.owned(frame, left)?, self.expression(frame, right)?);
                 match (left, &*right) {
-                    (Value::Bytes(mut left), Value::Bytes(right)) => {
+                    (ConstantValue::Bytes(mut left), ConstantValue::Bytes(right)) => {
                         self.charge((left.len() + right.len()) as u64, span)?;
                         left.extend(right);
-                        Ok(Cow::Owned(Value::Bytes(left)))
+                        Ok(Cow::Owned(ConstantValue::Bytes(left)))
                     }
                     (_, _) => Err(Failure::NotConstant(span)),
                 }
             }
             ExprKind::Fit(inner) => {
                 let value = self.expression(frame, inner)?;
-                if let Value::Bytes(bytes) = &*value {
+                if let ConstantValue::Bytes(bytes) = &*value {
                     self.fits(expr.ty, bytes.len(), span)?;
                 }
                 Ok(value)
             }
             ExprKind::Number { base, order, bits, offset } => {
                 let base = self.expression(frame, base)?;
-                let Value::Bytes(bytes) = &*base else { return Err(Failure::NotConstant(span)) };
+                let ConstantValue::Bytes(bytes) = &*base else { return Err(Failure::NotConstant(span)) };
                 let at = self.window(self.scalar(frame, offset)?, *bits as usize / 8, bytes.len(), span)?;
                 scalar(number(&bytes[at..at + *bits as usize / 8], *order) as i128)
             }
             ExprKind::LayoutField { base, layout, field, offset } => {
                 let base = self.expression(frame, base)?;
-                let Value::Bytes(bytes) = &*base else { return Err(Failure::NotConstant(span)) };
+                let ConstantValue::Bytes(bytes) = &*base else { return Err(Failure::NotConstant(span)) };
                 let (whole, field) = self.layout_bits(*layout, *field, span)?;
                 let at = self.window(self.scalar(frame, offset)?, whole, bytes.len(), span)?;
                 scalar(field.read(&bytes[at..at + whole]) as i128)
@@ -297,11 +302,14 @@ impl Evaluator<'_, '_> {
                 self.expression(frame, chosen)
             }
             ExprKind::CallFn(function, arguments) => {
-                let arguments: Result<Vec<Value>> =
+                let arguments: Result<Vec<ConstantValue>> =
                     arguments.iter().map(|argument| self.owned(frame, argument)).collect();
                 self.call(*function, arguments?, span).map(Cow::Owned)
             }
-            ExprKind::CallExtern(..)
+            // Durations have no value before the program runs.
+            ExprKind::Saturating(..)
+            | ExprKind::Now
+            | ExprKind::CallExtern(..)
             | ExprKind::OwnId
             | ExprKind::InstanceOf(..)
             | ExprKind::ReplicaNumber(_)
@@ -370,13 +378,13 @@ impl Evaluator<'_, '_> {
         }
     }
 
-    fn call(&self, id: FnId, arguments: Vec<Value>, span: Span) -> Result<Value> {
+    fn call(&self, id: FnId, arguments: Vec<ConstantValue>, span: Span) -> Result<ConstantValue> {
         let entry = &self.checker.functions[id.0 as usize];
         if entry.is_faulty {
             return Err(Failure::Reported);
         }
         let Some(function) = &entry.hir else { return Err(Failure::NotConstant(span)) };
-        let mut values: Vec<Option<Value>> = arguments.into_iter().map(Some).collect();
+        let mut values: Vec<Option<ConstantValue>> = arguments.into_iter().map(Some).collect();
         values.resize(function.locals.len(), None);
         let mut frame = Frame { values, locals: &function.locals };
         match self.nested(span, || self.block(&mut frame, &function.body))? {
@@ -424,7 +432,7 @@ impl Evaluator<'_, '_> {
                 let mut number = from;
                 while number < to {
                     self.charge(1, stmt.span)?;
-                    frame.values[counter.0 as usize] = Some(Value::Scalar(number));
+                    frame.values[counter.0 as usize] = Some(ConstantValue::Scalar(number));
                     match self.nested(stmt.span, || self.block(frame, body))? {
                         Flow::Next | Flow::Continue => {}
                         Flow::Break => break,
@@ -484,17 +492,17 @@ impl Evaluator<'_, '_> {
         let addend = self.owned(frame, value)?;
         let current = self.read(frame, place)?;
         let result = match (current, addend) {
-            (Value::Bytes(mut bytes), Value::Bytes(more)) => {
+            (ConstantValue::Bytes(mut bytes), ConstantValue::Bytes(more)) => {
                 self.charge(more.len() as u64, place.span)?;
                 bytes.extend(more);
                 self.fits(place.ty, bytes.len(), place.span)?;
-                Value::Bytes(bytes)
+                ConstantValue::Bytes(bytes)
             }
-            (Value::Scalar(a), Value::Scalar(b)) => {
+            (ConstantValue::Scalar(a), ConstantValue::Scalar(b)) => {
                 let constant = |number, ty| Expr { kind: ExprKind::Constant(number), ty, span: place.span };
                 let operands = (constant(a, ty), constant(b, value.ty));
                 let number = self.binary(frame, (operator, ty), &operands.0, &operands.1, place.span)?;
-                Value::Scalar(self.int(place.ty).map_or(number, |int| int.wrap(number)))
+                ConstantValue::Scalar(self.int(place.ty).map_or(number, |int| int.wrap(number)))
             }
             (_, _) => return Err(Failure::NotConstant(place.span)),
         };
@@ -502,31 +510,33 @@ impl Evaluator<'_, '_> {
     }
 
     /// The present value of a place.
-    fn read(&self, frame: &Frame<'_>, place: &Place) -> Result<Value> {
+    fn read(&self, frame: &Frame<'_>, place: &Place) -> Result<ConstantValue> {
         let Some(mut value) = frame.values[place.base.0 as usize].as_ref() else {
             return Err(Failure::NotConstant(place.span));
         };
         for step in &place.path {
             match (step, value) {
                 (PlaceStep::Content, _) => {}
-                (PlaceStep::Field(field), Value::Parts(parts)) => value = &parts[*field as usize],
-                (PlaceStep::Index(index), Value::Parts(parts)) => {
+                (PlaceStep::Field(field), ConstantValue::Parts(parts)) => value = &parts[*field as usize],
+                (PlaceStep::Index(index), ConstantValue::Parts(parts)) => {
                     value = &parts[self.window(self.scalar(frame, index)?, 1, parts.len(), place.span)?];
                 }
-                (PlaceStep::Index(index), Value::Bytes(bytes)) => {
+                (PlaceStep::Index(index), ConstantValue::Bytes(bytes)) => {
                     let at = self.window(self.scalar(frame, index)?, 1, bytes.len(), place.span)?;
-                    return Ok(Value::Scalar(i128::from(bytes[at])));
+                    return Ok(ConstantValue::Scalar(i128::from(bytes[at])));
                 }
-                (PlaceStep::Length, Value::Bytes(bytes)) => return Ok(Value::Scalar(bytes.len() as i128)),
-                (PlaceStep::Number { order, bits, offset }, Value::Bytes(bytes)) => {
+                (PlaceStep::Length, ConstantValue::Bytes(bytes)) => {
+                    return Ok(ConstantValue::Scalar(bytes.len() as i128));
+                }
+                (PlaceStep::Number { order, bits, offset }, ConstantValue::Bytes(bytes)) => {
                     let width = *bits as usize / 8;
                     let at = self.window(self.scalar(frame, offset)?, width, bytes.len(), place.span)?;
-                    return Ok(Value::Scalar(number(&bytes[at..at + width], *order) as i128));
+                    return Ok(ConstantValue::Scalar(number(&bytes[at..at + width], *order) as i128));
                 }
-                (PlaceStep::LayoutField { layout, field, offset }, Value::Bytes(bytes)) => {
+                (PlaceStep::LayoutField { layout, field, offset }, ConstantValue::Bytes(bytes)) => {
                     let (whole, field) = self.layout_bits(*layout, *field, place.span)?;
                     let at = self.window(self.scalar(frame, offset)?, whole, bytes.len(), place.span)?;
-                    return Ok(Value::Scalar(field.read(&bytes[at..at + whole]) as i128));
+                    return Ok(ConstantValue::Scalar(field.read(&bytes[at..at + whole]) as i128));
                 }
                 (_, _) => return Err(Failure::NotConstant(place.span)),
             }
@@ -535,7 +545,7 @@ impl Evaluator<'_, '_> {
     }
 
     /// Assigns a value of the place's type.
-    fn assign(&self, frame: &mut Frame<'_>, place: &Place, value: Value) -> Result<()> {
+    fn assign(&self, frame: &mut Frame<'_>, place: &Place, value: ConstantValue) -> Result<()> {
         // Indices are evaluated before anything is changed.
         let mut numbers = Vec::with_capacity(place.path.len());
         for step in &place.path {
@@ -561,8 +571,8 @@ impl Evaluator<'_, '_> {
         for (step, numbers) in path.iter().zip(&numbers) {
             target = match (step, target, numbers.0) {
                 (PlaceStep::Content, target, _) => target,
-                (PlaceStep::Field(field), Value::Parts(parts), _) => &mut parts[*field as usize],
-                (PlaceStep::Index(_), Value::Parts(parts), Some(index)) => {
+                (PlaceStep::Field(field), ConstantValue::Parts(parts), _) => &mut parts[*field as usize],
+                (PlaceStep::Index(_), ConstantValue::Parts(parts), Some(index)) => {
                     let at = self.window(index, 1, parts.len(), span)?;
                     &mut parts[at]
                 }
@@ -571,16 +581,16 @@ impl Evaluator<'_, '_> {
         }
         match (last, target, numbers[path.len()], value) {
             (PlaceStep::Content, target, _, value) => *target = value,
-            (PlaceStep::Field(field), Value::Parts(parts), _, value) => parts[*field as usize] = value,
-            (PlaceStep::Index(_), Value::Parts(parts), (Some(index), _), value) => {
+            (PlaceStep::Field(field), ConstantValue::Parts(parts), _, value) => parts[*field as usize] = value,
+            (PlaceStep::Index(_), ConstantValue::Parts(parts), (Some(index), _), value) => {
                 let at = self.window(index, 1, parts.len(), span)?;
                 parts[at] = value;
             }
-            (PlaceStep::Index(_), Value::Bytes(bytes), (Some(index), _), Value::Scalar(value)) => {
+            (PlaceStep::Index(_), ConstantValue::Bytes(bytes), (Some(index), _), ConstantValue::Scalar(value)) => {
                 let at = self.window(index, 1, bytes.len(), span)?;
                 bytes[at] = value as u8;
             }
-            (PlaceStep::Length, Value::Bytes(bytes), _, Value::Scalar(length)) => {
+            (PlaceStep::Length, ConstantValue::Bytes(bytes), _, ConstantValue::Scalar(length)) => {
                 let Ok(length) = usize::try_from(length) else {
                     return Err(Failure::Fault(span, format!("the length {length} is negative in a constant")));
                 };
@@ -588,7 +598,7 @@ impl Evaluator<'_, '_> {
                 self.charge(length as u64, span)?;
                 bytes.resize(length, 0);
             }
-            (PlaceStep::Slice(..), Value::Bytes(bytes), (from, to), Value::Bytes(value)) => {
+            (PlaceStep::Slice(..), ConstantValue::Bytes(bytes), (from, to), ConstantValue::Bytes(value)) => {
                 let range = slice_range(from, to, bytes.len(), span)?;
                 if range.len() != value.len() {
                     let message = format!("{} bytes do not replace {} in a constant", value.len(), range.len());
@@ -596,16 +606,21 @@ impl Evaluator<'_, '_> {
                 }
                 bytes[range].copy_from_slice(&value);
             }
-            (PlaceStep::Number { order, bits, .. }, Value::Bytes(bytes), (Some(offset), _), Value::Scalar(value)) => {
+            (
+                PlaceStep::Number { order, bits, .. },
+                ConstantValue::Bytes(bytes),
+                (Some(offset), _),
+                ConstantValue::Scalar(value),
+            ) => {
                 let width = *bits as usize / 8;
                 let at = self.window(offset, width, bytes.len(), span)?;
                 set_number(&mut bytes[at..at + width], *order, value as u64);
             }
             (
                 PlaceStep::LayoutField { layout, field, .. },
-                Value::Bytes(bytes),
+                ConstantValue::Bytes(bytes),
                 (Some(offset), _),
-                Value::Scalar(value),
+                ConstantValue::Scalar(value),
             ) => {
                 let (whole, field) = self.layout_bits(*layout, *field, span)?;
                 let at = self.window(offset, whole, bytes.len(), span)?;
@@ -673,39 +688,39 @@ impl Evaluator<'_, '_> {
     }
 
     /// A value as a literal of a type.
-    fn literal(&self, value: Value, ty: TypeId, span: Span) -> Expr {
+    fn literal(&self, value: ConstantValue, ty: TypeId, span: Span) -> Expr {
         let content = self.checker.content(ty);
-        let part = |ty: Option<TypeId>, value: Value| self.literal(value, ty.unwrap_or(TypeTable::ERROR), span);
+        let part = |ty: Option<TypeId>, value: ConstantValue| self.literal(value, ty.unwrap_or(TypeTable::ERROR), span);
         let kind = match (value, self.types().get(content)) {
-            (Value::Scalar(number), _) => ExprKind::Constant(number),
-            (Value::Bytes(bytes), _) => ExprKind::Bytes(bytes),
-            (Value::Parts(parts), Type::Array { element, .. }) => {
+            (ConstantValue::Scalar(number), _) => ExprKind::Constant(number),
+            (ConstantValue::Bytes(bytes), _) => ExprKind::Bytes(bytes),
+            (ConstantValue::Parts(parts), Type::Array { element, .. }) => {
                 ExprKind::Array(parts.into_iter().map(|value| part(Some(*element), value)).collect())
             }
-            (Value::Parts(parts), Type::Record(id)) => {
+            (ConstantValue::Parts(parts), Type::Record(id)) => {
                 let types = self.types().aggregate(*id).parts.iter().map(|(_, ty)| *ty);
                 let fields = parts.into_iter().zip(types).enumerate();
                 ExprKind::Record(fields.map(|(field, (value, ty))| (field as u32, part(ty, value))).collect())
             }
-            (Value::Tagged(tag, payload), Type::Union(id)) => {
+            (ConstantValue::Tagged(tag, payload), Type::Union(id)) => {
                 let ty = self.types().aggregate(*id).parts[tag as usize].1;
                 ExprKind::Union(tag, payload.map(|payload| Box::new(part(ty, *payload))))
             }
-            (Value::Parts(_) | Value::Tagged(..), _) => ExprKind::Constant(0),
+            (ConstantValue::Parts(_) | ConstantValue::Tagged(..), _) => ExprKind::Constant(0),
         };
         let literal = Expr { kind, ty: content, span };
         if content == ty { literal } else { Expr { kind: ExprKind::Box(Box::new(literal)), ty, span } }
     }
 
     /// Whether the value matches; if so, binds the pattern's variables and makes its assignments.
-    fn matches(&self, frame: &mut Frame<'_>, pattern: &Pattern, value: &Value) -> Result<bool> {
+    fn matches(&self, frame: &mut Frame<'_>, pattern: &Pattern, value: &ConstantValue) -> Result<bool> {
         let mut assignments = Vec::new();
         if !self.accepts(frame, pattern, value, &mut assignments)? {
             return Ok(false);
         }
         for (place, value) in assignments {
             let value = match (value, self.int(place.ty)) {
-                (Value::Scalar(number), Some(int)) => Value::Scalar(int.wrap(*number)),
+                (ConstantValue::Scalar(number), Some(int)) => ConstantValue::Scalar(int.wrap(*number)),
                 (value, _) => value.clone(),
             };
             self.assign(frame, place, value)?;
@@ -717,8 +732,8 @@ impl Evaluator<'_, '_> {
         &self,
         frame: &mut Frame<'_>,
         pattern: &'v Pattern,
-        value: &'v Value,
-        assignments: &mut Vec<(&'v Place, &'v Value)>,
+        value: &'v ConstantValue,
+        assignments: &mut Vec<(&'v Place, &'v ConstantValue)>,
     ) -> Result<bool> {
         self.charge(1, pattern.span)?;
         let is_match = match (&pattern.kind, value) {
@@ -732,14 +747,14 @@ impl Evaluator<'_, '_> {
                 assignments.push((place, value));
                 true
             }
-            (PatternKind::Constant(constant), Value::Scalar(number)) => constant == number,
-            (PatternKind::Bytes(constant), Value::Bytes(bytes)) => constant == bytes,
+            (PatternKind::Constant(constant), ConstantValue::Scalar(number)) => constant == number,
+            (PatternKind::Bytes(constant), ConstantValue::Bytes(bytes)) => constant == bytes,
             (PatternKind::Equal(expr), _) => *self.expression(frame, expr)? == *value,
-            (PatternKind::Tag(tag, part), Value::Tagged(own, payload)) => match (part, payload) {
+            (PatternKind::Tag(tag, part), ConstantValue::Tagged(own, payload)) => match (part, payload) {
                 (Some(part), Some(payload)) => tag == own && self.accepts(frame, part, payload, assignments)?,
                 (_, _) => tag == own,
             },
-            (PatternKind::Record(parts) | PatternKind::Array(parts), Value::Parts(values)) => {
+            (PatternKind::Record(parts) | PatternKind::Array(parts), ConstantValue::Parts(values)) => {
                 for (part, value) in parts.iter().zip(values) {
                     if !self.accepts(frame, part, value, assignments)? {
                         return Ok(false);
@@ -828,11 +843,11 @@ fn checked(int: IntType, value: i128, span: Span) -> Result<i128> {
 }
 
 /// The number of parts that a copy of a value has.
-fn size(value: &Value) -> u64 {
+fn size(value: &ConstantValue) -> u64 {
     match value {
-        Value::Scalar(_) => 1,
-        Value::Bytes(bytes) => 1 + bytes.len() as u64 / 8,
-        Value::Parts(parts) => 1 + parts.iter().map(size).sum::<u64>(),
-        Value::Tagged(_, payload) => 1 + payload.as_ref().map_or(0, |payload| size(payload)),
+        ConstantValue::Scalar(_) => 1,
+        ConstantValue::Bytes(bytes) => 1 + bytes.len() as u64 / 8,
+        ConstantValue::Parts(parts) => 1 + parts.iter().map(size).sum::<u64>(),
+        ConstantValue::Tagged(_, payload) => 1 + payload.as_ref().map_or(0, |payload| size(payload)),
     }
 }

@@ -161,7 +161,7 @@ impl Relocate for Operation {
                 channel.relocate(file);
                 values.relocate(file);
             }
-            Operation::After(duration, _) => duration.relocate(file),
+            Operation::After(duration, _) | Operation::Until(duration) => duration.relocate(file),
         }
     }
 }
@@ -217,7 +217,9 @@ impl Relocate for ExprKind {
                 name.relocate(file);
                 arguments.relocate(file);
             }
-            ExprKind::Convert(_, inner) | ExprKind::Unary(_, inner) => inner.relocate(file),
+            ExprKind::Convert(_, inner) | ExprKind::Duration(inner, _) | ExprKind::Unary(_, inner) => {
+                inner.relocate(file);
+            }
             ExprKind::Tag(name, inner) | ExprKind::Field(inner, name) => {
                 name.relocate(file);
                 inner.relocate(file);
