@@ -195,7 +195,7 @@ const PAIRS: &str = "channel i(int) external out;\nchannel c(int);\nchannel o(in
 fn auto_fuses_processes_within_the_limits() {
     let folder = Folder::with(&[("a.esp", PAIRS)]);
     for (growth, expected) in [
-        ("", ["fused: read, pair: one process of ", "no fast path sums: `read` is part of a state machine"]),
+        ("", ["fused: read, pair: one process of ", "no fast path sums: `read` has been fused with others already"]),
         (" --growth 0", ["not fused: read, pair: more than 0 instructions", "fast path sums: read, pair: "]),
     ] {
         let report = folder.qj(&format!("build a.esp --emit c --mode auto{growth} --report -o out"));
@@ -215,7 +215,7 @@ fn auto_is_the_default_except_for_options_on_single_processes() {
         process pair { statement c/in@1 as first; start first; exit first; } }\n";
     let folder = Folder::with(&[("a.esp", PAIRS), ("more.fp", path)]);
     let auto = "mode: auto, the default\nfused: read, pair: one process of [..]\n\
-        no fast path sums: `read` is part of a state machine\n";
+        no fast path sums: `read` has been fused with others already\n";
     let paths = "mode: fastpath, because of `--fast-paths`\nfast path sums: entered [..]\n...\n";
     let process = |why: &str| format!("mode: process, as {why}\n");
     for (arguments, report) in [
@@ -256,7 +256,10 @@ fn auto_takes_fast_paths_only_if_they_are_not_observable() {
     // The path makes the difference, and the report names its exits.
     assert_ne!(run("--mode fastpath").stdout, written.stdout);
     let report = String::from_utf8(run("--report").stderr).expect("text");
-    assert!(report.contains("\nno fast path go: `hold` has a second source of output at "), "{report}");
+    assert!(
+        report.contains("\nno fast path go: `hold` acts on the environment, as another process does, at "),
+        "{report}"
+    );
 }
 
 #[test]
@@ -269,7 +272,8 @@ fn code_size_is_limited_by_default() {
             String::from_utf8_lossy(&build.output().expect("qj runs").stdout).into_owned()
         };
         let said = report("");
-        assert!(said.contains(&format!("not fused: {names}: much more code than the separate processes\n")), "{said}");
+        let reason = "the fused code would be much larger than the separate processes";
+        assert!(said.contains(&format!("not fused: {names}: {reason}\n")), "{said}");
         let said = report("--growth 8");
         assert!(said.contains(&format!("fused: {names}: one process of ")), "{said}");
     }
@@ -296,20 +300,20 @@ fn code_size_is_limited_by_default() {
 const ORDERS: [(&str, &str); 8] = [
     (
         "process P { out(o, 1); out(c, 1); out(o, 2); }\nprocess Q { out(o, 3); in(c, _); out(o, 4); }\n",
-        "a second source of output at a.esp:4:13, which makes the output depend on the schedule",
+        "acts on the environment, as another process does, at a.esp:4:13: the order in which processes run can be seen",
     ),
     (
         "channel p(int) external in;\nprocess P { out(o, 1); out(c, 1); }\nprocess Q { out(p, 3); in(c, _); }\n",
-        "a second source of output at",
+        "acts on the environment, as another process does, at",
     ),
     (
         "process P[3] { out(c, int(@)); }\nprocess Q { for k in 0..3 { in(c, $x); out(o, x); } }\n",
-        "not fused: P, Q: `P` has a channel with several users in this direction",
+        "not fused: P, Q: `P` uses a channel that others use in the same direction",
     ),
     (
         "channel d(int);\nprocess P { out(c, 1); out(c, 2); }\nprocess R { out(d, 3); out(d, 4); }\n\
          process Q { for k in 0..4 { alt { in(c, $x) { out(o, x); } in(d, $x) { out(o, x); } } } }\n",
-        "`Q` has a choice at a.esp:6:",
+        "`Q` takes whichever comes first at a.esp:6:",
     ),
     (
         "process P { alt { after (1 ms) { } } out(c, 1); }\nprocess Q { in(c, $x); out(o, x); }\n",
@@ -325,12 +329,12 @@ const ORDERS: [(&str, &str); 8] = [
         "type boxT = record { n: int };\npool boxT 2;\nchannel d(boxT);\nchannel a(int);\n\
          process P { out(d, {1}); out(d, {2}); in(a, $s); out(c, s); }\n\
          process R { in(d, $x); var s = x.n; in(d, $y); s += y.n; out(a, s); }\nprocess Q { in(c, $x); out(o, x); }\n",
-        "`P` has an allocation from a pool that other processes may hold objects of at a.esp:7:",
+        "`P` allocates from a pool of which other processes may hold objects at a.esp:7:",
     ),
     // The amount of output before a fault.
     (
         "process P { for k in 0..5 { out(c, k); assert(k < 3); } }\nprocess Q { while { idle in(c, $x); out(o, x); } }\n",
-        "`P` has a possible fault concurrent with output or faults of others at a.esp:3:",
+        "`P` may fault while another process acts on the environment or may fault at a.esp:3:",
     ),
 ];
 

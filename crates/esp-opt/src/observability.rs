@@ -72,7 +72,11 @@ fn several_outputs(program: &Program) -> Option<Refusal> {
     let mut instances = 0;
     for (index, process) in program.processes.iter().enumerate() {
         let Some(location) = output_location(program, index) else { continue };
-        let what = if process.replicas > 1 { "several instances with output" } else { "a second source of output" };
+        let what = if process.replicas > 1 {
+            "has several instances that act on the environment"
+        } else {
+            "acts on the environment, as another process does,"
+        };
         instances += process.replicas;
         if instances > 1 {
             return schedule_dependent(ProcessId(index as u32), what, location);
@@ -99,7 +103,7 @@ fn concurrent_faults(program: &Program, checked: bool) -> Option<Refusal> {
         if let (true, Some((process, location))) = (observable_instances > 1, faulting) {
             return schedule_dependent(
                 process,
-                "a possible fault concurrent with output or faults of others",
+                "may fault while another process acts on the environment or may fault",
                 location,
             );
         }
@@ -271,7 +275,7 @@ fn output_location(program: &Program, process: usize) -> Option<Location> {
 fn manual_deallocation(program: &Program) -> Option<Refusal> {
     let is_manual = program.memory == MemoryMode::Manual && !program.types.pools().is_empty();
     let first = program.processes.first().filter(|_| is_manual)?;
-    schedule_dependent(ProcessId(0), "manually freed objects", first.location)
+    schedule_dependent(ProcessId(0), "frees objects by hand", first.location)
 }
 
 /// A process that allocates from a pool while channels carry objects: whether the pool is exhausted depends on how far
@@ -284,7 +288,7 @@ fn contended_allocation(program: &Program) -> Option<Refusal> {
     all.find_map(|(index, process)| {
         let mut instructions = process.body.blocks.iter().flat_map(|block| &block.instructions);
         let allocation = instructions.find(|instruction| matches!(instruction.op, Op::Allocate(_)))?;
-        let what = "an allocation from a pool that other processes may hold objects of";
+        let what = "allocates from a pool of which other processes may hold objects";
         schedule_dependent(ProcessId(index as u32), what, allocation.location)
     })
 }
@@ -294,13 +298,13 @@ fn schedule_dependent_choice(program: &Program, process: ProcessId) -> Option<Re
     let source = &program.processes[process.0 as usize];
     for site in &source.sites {
         if user_count(program, site.channel, site.direction) > 1 {
-            return schedule_dependent(process, "a channel with several users in this direction", site.location);
+            return schedule_dependent(process, "uses a channel that others use in the same direction", site.location);
         }
     }
     for block in &source.body.blocks {
         let test = block.instructions.iter().find(|instruction| matches!(instruction.op, Op::FreeObjects(_)));
         if let Some(test) = test {
-            return schedule_dependent(process, "a test of `free`", test.location);
+            return schedule_dependent(process, "tests `free`", test.location);
         }
         if let Terminator::Wait(wait) = &block.terminator
             && let Some(what) = choice_in_wait(wait)
@@ -314,13 +318,13 @@ fn schedule_dependent_choice(program: &Program, process: ProcessId) -> Option<Re
 /// What a wait decides by the readiness of its partners, or by time.
 fn choice_in_wait(wait: &Wait) -> Option<&'static str> {
     match (&wait.branches[..], wait.otherwise, wait.order) {
-        (_, Some(_), _) => Some("an `else`"),
+        (_, Some(_), _) => Some("has an `else`"),
         ([branch], None, AltOrder::Fair | AltOrder::Priority) => match (&branch.operation, branch.guard) {
-            (Operation::After { .. }, _) => Some("an `after`"),
-            (_, Guard::Region(_)) => Some("a guard that reads `free`"),
+            (Operation::After { .. }, _) => Some("has an `after`"),
+            (_, Guard::Region(_)) => Some("has a guard that reads `free`"),
             (Operation::In { .. } | Operation::Out { .. }, Guard::Open | Guard::Value(_)) => None,
         },
-        (_, None, _) => Some("a choice"),
+        (_, None, _) => Some("takes whichever comes first"),
     }
 }
 

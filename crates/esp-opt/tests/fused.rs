@@ -437,7 +437,10 @@ fn conservative_growth_takes_little_code_and_time() {
     );
     let text = text.replace("out(c, y)", "out(c, 1)").replace("in(i, $y)", "in(i, _)");
     let offers = "; offer i 1\n; offer i 2\n; offer j 1\n";
-    assert_eq!(groups(&text, offers, conservative), "not fused: a, b: much more code than the separate processes\n");
+    assert_eq!(
+        groups(&text, offers, conservative),
+        "not fused: a, b: the fused code would be much larger than the separate processes\n"
+    );
     assert!(groups(&text, offers, Limits::default()).starts_with("fused: a, b: "));
     // No process is excluded: the costliest one is known only after a complete exploration.
     let ring = "channel i(int) external out; channel k(int); channel a(int) shared; channel o(int) external in;\n\
@@ -473,7 +476,7 @@ fn unsupported_processes_are_excluded() {
     let text = &(text.to_string() + pool);
     expect_test::expect![[r#"
         excluded: q: `q` has a guard that reads `free` at test.esp:3:21
-        not fused: p, r: `a` is used by other processes too
+        not fused: p, r: processes outside of the group use channel `a`, too
     "#]]
     .assert_eq(&groups(text, OFFERS, Limits::default()));
 }

@@ -22,12 +22,14 @@ impl Refusal {
         location_of: &dyn Fn(Location) -> String,
     ) -> String {
         match self {
-            Refusal::SharedChannel { channel } => format!("{} is used by other processes too", channel_name(channel)),
+            Refusal::SharedChannel { channel } => {
+                format!("processes outside of the group use channel {}, too", channel_name(channel))
+            }
             Refusal::Unsupported { process, what, location } => {
                 format!("{} has {what} at {}", process_name(process), location_of(*location))
             }
             Refusal::ScheduleDependent { process, what, location } => format!(
-                "{} has {what} at {}, which makes the output depend on the schedule",
+                "{} {what} at {}: the order in which processes run can be seen there, and fusion would fix one",
                 process_name(process),
                 location_of(*location)
             ),
@@ -35,11 +37,13 @@ impl Refusal {
                 LimitKind::Instances => more_than(*limit, "instance"),
                 LimitKind::States => more_than(*limit, "state"),
                 LimitKind::Instructions => more_than(*limit, "instruction"),
-                LimitKind::CodeSize => "much more code than the separate processes".to_string(),
-                LimitKind::Fuel => "the construction exceeds its fuel limit".to_string(),
+                LimitKind::CodeSize => "the fused code would be much larger than the separate processes".to_string(),
+                LimitKind::Fuel => "there are too many combinations of states to analyse".to_string(),
                 LimitKind::Paths => more_than(*limit, "fast path"),
             },
-            Refusal::AlreadyFused { process } => format!("{} is part of a state machine", process_name(process)),
+            Refusal::AlreadyFused { process } => {
+                format!("{} has been fused with others already", process_name(process))
+            }
             Refusal::ObservesAbsence { channel, process } => format!(
                 "{} observes by `pri alt` or `else` that no process waits at {}, as is the case after a side exit",
                 process_name(process),
@@ -48,7 +52,9 @@ impl Refusal {
             Refusal::ManualPath { function } => {
                 format!("it is the C function `{function}`, which can neither be analysed nor called here")
             }
-            Refusal::MayStarve { process } => format!("{} may starve", process_name(process)),
+            Refusal::MayStarve { process } => {
+                format!("{} might never run again while the others go on", process_name(process))
+            }
         }
     }
 }
