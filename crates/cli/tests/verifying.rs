@@ -2,7 +2,7 @@
 
 mod support;
 
-use quaject_test_support::HANG_TIMEOUT;
+use quaject_test_support::{HANG_TIMEOUT, tool};
 use snapbox::cmd::cargo_bin;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Output, Stdio};
@@ -405,6 +405,51 @@ model m { abstract forget p.on; }
 }
 
 #[test]
+fn a_search_with_many_spurious_violations_is_undecided() {
+    let arms: String =
+        (0..33).map(|number| format!("if (k == {number}) {{ assert(x < 3); }}\n")).collect::<Vec<_>>().join("else ");
+    let program = format!(
+        "channel c(u8);
+process p {{ var on = true; while {{ if (on) out(c, 1); else out(c, 3); }} }}
+process q {{ var k: u8 = 0; while {{ in(c, $x);
+{arms} k = (k + 1) % 40; }} }}
+model m {{ abstract forget p.on; }}
+"
+    );
+    let folder = Folder::with(&[("p.esp", &program)]);
+    let assert = folder.qj("verify p.esp").assert().code(4);
+    let text = String::from_utf8_lossy(&assert.get_output().stdout).into_owned();
+    assert!(text.contains("beyond: NOT VERIFIED: the search ended after 32 violations of model `m`"), "{text}");
+}
+
+/// A property that only the abstraction violates, and one that the program violates.
+const ABSTRACTED: &str =
+    "channel c(bool); process p { var on = true; while { if (on) { #yes out(c, true); } else { #no out(c, true); } } }
+process q { var n = 0; while { in(c, _); n = (n + 1) % 3; } }
+model m { abstract forget p.on; ltl \"[] !(p@Lno)\"; ltl \"[] !(q:n == 2)\"; }
+";
+
+#[test]
+fn a_property_that_only_spurious_runs_violate_is_not_violated() {
+    let folder = Folder::with(&[("p.esp", ABSTRACTED), ("one.esp", &ABSTRACTED.replace("q:n == 2", "q:n == 3"))]);
+    for (engine, file, code, second) in [
+        ("builtin", "p.esp", 1, "violated"),
+        ("builtin", "one.esp", 5, "holds"),
+        ("spin", "p.esp", 1, "violated"),
+        ("spin", "one.esp", 5, "holds"),
+    ] {
+        if engine == "spin" && tool(&["spin"]).is_none() {
+            continue;
+        }
+        let assert = folder.qj(&format!("verify {file} --engine {engine} --json")).assert().code(code);
+        let line = String::from_utf8_lossy(&assert.get_output().stdout).into_owned();
+        let verdict: serde_json::Value = serde_json::from_str(&line).expect("one object");
+        let answers: Vec<&str> = (0..2).filter_map(|at| verdict["properties"][at]["verdict"].as_str()).collect();
+        assert_eq!(answers, ["spurious", second], "{engine}: {line}");
+    }
+}
+
+#[test]
 fn statuses_distinguish_verdicts_and_errors() {
     let endless = "channel c(u64); process p { var n: u64 = 0; while { n = n + 1; out(c, n); } } process q { while { in(c, _); } }";
     let files = [
@@ -456,7 +501,7 @@ model m { ltl \"[] (p:n < 3)\"; }
 property `[] (p:n < 3)` is violated here, whatever follows: p:n = 3
 ";
     assert!(text.contains(run), "{text}");
-    assert!(text.contains("with properties: 11 product states, 12 transitions"), "{text}");
+    assert!(text.contains("with properties: 6 product states, 5 transitions"), "{text}");
     let assert = folder.qj("replay p.qjt").assert().code(3);
     assert_eq!(String::from_utf8_lossy(&assert.get_output().stdout), run);
 }

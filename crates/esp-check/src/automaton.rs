@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
 /// The automaton as computed so far. Its initial state is 0.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Automaton {
     formulas: Formulas,
     states: FormulaSets,
@@ -32,7 +32,7 @@ pub(crate) struct AutomatonStep {
 }
 
 /// Sets of formulas by number.
-#[derive(Default, Debug)]
+#[derive(Clone, Default, Debug)]
 struct FormulaSets {
     sets: Vec<Rc<[FormulaId]>>,
     numbers: FxHashMap<Rc<[FormulaId]>, u32>,

@@ -5,10 +5,12 @@ use crate::concretize::is_same_violation;
 use crate::counterexample::{Counterexample, ViolationKind};
 use crate::exploration_plan::{ExplorationPlan, SuccessorMode};
 use crate::instance_set::{instance_bit, participant_set};
+use crate::kept_answers::AnswerScope;
 use crate::liveness::{self, ForcedPrefix, Goal, LassoOutcome, ProductStatistics};
 use crate::minimize::minimize;
 use crate::negation::{Negations, negations, plan_with_atoms};
 use crate::options::{Limits, Liveness, Options, Progress, Reduction, Symmetry};
+use crate::pure_answers::{Consistency, Searched, answers_as_data, consistency, search_consistently};
 use crate::reconstruct::{ResolvedStep, annotate, location_after, run_to_state, violation_in};
 use crate::refusal::{MAX_CHECKED_INSTANCES, Refusal};
 use crate::report::{Answer, Deadlocks, Leaks, Report, Verdict, restrictions};
@@ -47,19 +49,24 @@ pub fn check_beyond(
     }
     // Before the search: a malformed property is reported at once.
     let negations = negations(model)?;
-    let successor_mode = match options.reduction {
-        Reduction::On | Reduction::Communications => SuccessorMode::EagerLocal,
-        Reduction::Off => SuccessorMode::SingleStep,
-    };
-    let plan = ExplorationPlan::new(model, successor_mode, options.symmetry).map_err(Refusal::Unbounded)?;
-    let store = Store::new(plan.width, options.compaction, options.threads).limited(options.limits.bytes);
+    let successor_mode = successor_mode(options);
     let is_new = |violation: &SafetyViolation| !known.iter().any(|known| is_same_violation(model, known, violation));
-    let outcome = search::search(&plan, &store, options, &is_new, progress)?;
-    let mut verdict = match (&outcome.violation, outcome.limit) {
-        (Some(violation), _) => Verdict::Violated(safety_counterexample(&plan, &store, violation)?),
-        (None, Some(limit)) => Verdict::Unfinished(limit.into()),
-        (None, None) => Verdict::Holds,
-    };
+    let (mut verdict, outcome, states) = search_consistently(|kept| {
+        let plan = ExplorationPlan::new(model, successor_mode, options.symmetry, AnswerScope::Run(kept));
+        let plan = plan.map_err(Refusal::Unbounded)?;
+        let store = Store::new(plan.width, options.compaction, options.threads).limited(options.limits.bytes);
+        let options = Options { limits: options.limits.after(started.elapsed()), ..options.clone() };
+        let outcome = search::search(&plan, &store, &options, &is_new, progress)?;
+        let verdict = match (&outcome.violation, outcome.limit) {
+            (Some(violation), _) => match safety_counterexample(&plan, &store, violation)? {
+                Searched::Done(counterexample) => Verdict::Violated(counterexample),
+                Searched::Contradictory(questions) => return Ok(Searched::Contradictory(questions)),
+            },
+            (None, Some(limit)) => Verdict::Unfinished(limit.into()),
+            (None, None) => Verdict::Holds,
+        };
+        Ok::<_, Refusal>(Searched::Done((verdict, outcome, store.count() as u64)))
+    })?;
     let mut properties: Vec<(String, Answer)> =
         model.properties.iter().map(|text| (text.clone(), Answer::Open)).collect();
     let mut product = ProductStatistics::default();
@@ -69,14 +76,20 @@ pub fn check_beyond(
     }
     let mut starvation_freedom = (options.liveness == Liveness::StarvationFreedom).then_some(Answer::Open);
     if let (Verdict::Holds, Some(answer)) = (&verdict, &mut starvation_freedom) {
-        let plan = ExplorationPlan::new(model, SuccessorMode::SingleStep, Symmetry::Off).map_err(Refusal::Unbounded)?;
         let starved = |violation: &ViolationKind| match violation {
             ViolationKind::Starvation { instance, .. } => Some(*instance),
             _ => None,
         };
         let known: Vec<u32> = known.iter().filter_map(starved).collect();
-        let goal = Goal::Starved((0..plan.instances as u32).filter(|instance| !known.contains(instance)).collect());
-        verdict = check_liveness(&plan, goal, &options.limits.after(started.elapsed()), "", &mut product, progress)?;
+        let instances = 0..model.program.instance_count();
+        let goal = Goal::Starved(instances.filter(|instance| !known.contains(instance)).collect());
+        verdict = search_consistently(|kept| {
+            let answers = AnswerScope::Run(kept);
+            let plan = ExplorationPlan::new(model, successor_mode, Symmetry::Off, answers);
+            let plan = plan.map_err(Refusal::Unbounded)?;
+            let limits = options.limits.after(started.elapsed());
+            check_liveness(&plan, goal.clone(), (options.reduction, &limits), "", &mut product, progress)
+        })?;
         *answer = Answer::from(&verdict);
     }
     let unreached = match verdict {
@@ -85,7 +98,7 @@ pub fn check_beyond(
     };
     Ok(Report {
         verdict,
-        states: store.count() as u64,
+        states,
         transitions: outcome.transitions,
         depth: outcome.depth,
         bytes: outcome.memory_bytes as u64,
@@ -100,6 +113,13 @@ pub fn check_beyond(
     })
 }
 
+fn successor_mode(options: &Options) -> SuccessorMode {
+    match options.reduction {
+        Reduction::On | Reduction::Communications => SuccessorMode::EagerLocal,
+        Reduction::Off => SuccessorMode::SingleStep,
+    }
+}
+
 /// Checks the properties in order, up to the first that does not hold; `answers` receives what is known of each.
 fn check_properties(
     model: &ModelProgram,
@@ -111,8 +131,6 @@ fn check_properties(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Verdict, Refusal> {
     for (number, (automaton, atoms)) in negations.into_iter().enumerate() {
-        let plan = plan_with_atoms(model, number, atoms)?;
-        let limits = options.limits.after(started.elapsed());
         let (text, answer) = &mut answers[number];
         let is_it =
             |known: &ViolationKind| matches!(known, ViolationKind::Property { property, .. } if property == text);
@@ -120,7 +138,12 @@ fn check_properties(
             *answer = Answer::Violated;
             continue;
         }
-        let verdict = check_liveness(&plan, Goal::Accepted(automaton), &limits, text, product, progress)?;
+        let verdict = search_consistently(|kept| {
+            let plan = plan_with_atoms(model, number, atoms.clone(), successor_mode(options), kept)?;
+            let limits = options.limits.after(started.elapsed());
+            let goal = Goal::Accepted(automaton.clone());
+            check_liveness(&plan, goal, (options.reduction, &limits), text, product, progress)
+        })?;
         *answer = Answer::from(&verdict);
         if verdict != Verdict::Holds {
             return Ok(verdict);
@@ -132,29 +155,34 @@ fn check_properties(
 fn check_liveness(
     plan: &ExplorationPlan<'_>,
     goal: Goal,
-    limits: &Limits,
+    (reduction, limits): (Reduction, &Limits),
     property: &str,
     product: &mut ProductStatistics,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Verdict, Refusal> {
+) -> Result<Searched<Verdict>, Refusal> {
     if plan.instances > MAX_CHECKED_INSTANCES {
         return Err(Refusal::TooMany(plan.instances as u32));
     }
-    let (outcome, size) = liveness::search(plan, goal, ForcedPrefix::NONE, limits, progress)?;
+    let (outcome, size) = liveness::search(plan, goal, ForcedPrefix::NONE, reduction, limits, progress)?;
     product.add(size);
     let lasso = match outcome {
-        LassoOutcome::None => return Ok(Verdict::Holds),
-        LassoOutcome::Unfinished(limit) => return Ok(Verdict::Unfinished(limit.into())),
+        LassoOutcome::None => return Ok(Searched::Done(Verdict::Holds)),
+        LassoOutcome::Unfinished(limit) => return Ok(Searched::Done(Verdict::Unfinished(limit.into()))),
         LassoOutcome::Found(lasso) => lasso,
     };
-    let steps = annotate(plan, &lasso.steps)?;
+    let answers = match consistency(&lasso.steps, &plan.environment_values) {
+        Consistency::Consistent(answers) => answers,
+        Consistency::Contradictory(questions) => return Ok(Searched::Contradictory(questions)),
+    };
+    let steps = annotate(plan, &lasso.steps, Some(&answers))?;
     let violation = match lasso.starved {
         Some(instance) => {
-            ViolationKind::Starvation { instance, location: location_after(plan, &lasso.steps, instance)? }
+            ViolationKind::Starvation { instance, location: location_after(plan, &lasso.steps, &answers, instance)? }
         }
         None => ViolationKind::Property { property: property.to_string(), values: lasso.values },
     };
-    Ok(Verdict::Violated(Counterexample { violation, cycle: lasso.cycle, steps }))
+    let answers = answers_as_data(&answers, &plan.environment_values);
+    Ok(Searched::Done(Verdict::Violated(Counterexample { violation, cycle: lasso.cycle, steps, answers })))
 }
 
 /// A short run that ends in a violation of safety.
@@ -162,14 +190,18 @@ fn safety_counterexample(
     plan: &ExplorationPlan<'_>,
     store: &Store,
     located: &LocatedViolation,
-) -> Result<Counterexample, TooLarge> {
+) -> Result<Searched<Counterexample>, TooLarge> {
     let (mut run, mut generator, state_vector) = run_to_state(plan, store, located.state)?;
     let violation = violation_in(&mut generator, &state_vector, &located.violation);
     if let SafetyViolation::Transition(transition) = &violation {
         run.push(ResolvedStep::of(transition));
     }
-    let (run, violation) = minimize(plan, run, violation)?;
-    let steps = annotate(plan, &run)?;
+    let answers = match consistency(&run, &plan.environment_values) {
+        Consistency::Consistent(answers) => answers,
+        Consistency::Contradictory(questions) => return Ok(Searched::Contradictory(questions)),
+    };
+    let (run, violation) = minimize(plan, run, violation, &answers)?;
+    let steps = annotate(plan, &run, Some(&answers))?;
     let violation = match violation {
         SafetyViolation::Deadlock(report) => ViolationKind::Fault(report),
         SafetyViolation::Leak(pool) => {
@@ -187,7 +219,8 @@ fn safety_counterexample(
             }
         },
     };
-    Ok(Counterexample { violation, steps, cycle: None })
+    let answers = answers_as_data(&answers, &plan.environment_values);
+    Ok(Searched::Done(Counterexample { violation, steps, cycle: None, answers }))
 }
 
 /// The instance that lost an object in the last step of a run: the actor of the last step, except an instance that has

@@ -5,13 +5,17 @@
 
 use crate::counterexample::{Counterexample, ViolationKind};
 use crate::exploration_plan::{ExplorationPlan, SuccessorMode};
+use crate::kept_answers::AnswerScope;
 use crate::liveness::{ForcedPrefix, Goal, LassoOutcome};
 use crate::options::{Limits, Options, Reduction, Symmetry};
+use crate::pure_answers::{Consistency, Searched, consistency, search_consistently};
+use crate::reconstruct::{ResolvedStep, run_to_state};
 use crate::replay_external::{ReplayOutcome, replay_external};
 use crate::search::SafetyViolation;
 use crate::spuriousness::{Concretization, Spuriousness};
 use crate::store::Store;
 use crate::successors::TransitionOutcome;
+use crate::timer::Stopwatch;
 use crate::{Refusal, liveness, ltl, search};
 use quaject_esp_exec::report::FaultReport;
 use quaject_esp_exec::step::Step;
@@ -61,53 +65,75 @@ fn explore(
     counterexample: &Counterexample,
     limits: &Limits,
 ) -> Result<Spuriousness, Refusal> {
-    let plan =
-        ExplorationPlan::new(program_model, SuccessorMode::EagerLocal, Symmetry::Off).map_err(Refusal::Unbounded)?;
     // Partial-order reduction would allow another violation of the same run in place of this one.
     let reduction = Reduction::Communications;
     let options = Options { reduction, limits: limits.clone(), ..Options::default() };
-    let store = Store::new(plan.width, options.compaction, options.threads).limited(options.limits.bytes);
-    let outcome = search::search(
-        &plan,
-        &store,
-        &options,
-        &|violation| is_same_violation(program_model, &counterexample.violation, violation),
-        &mut |_| {},
-    )?;
-    Ok(match (outcome.violation, outcome.limit) {
-        (Some(_), _) => Spuriousness::Real,
-        (None, Some(limit)) => Spuriousness::Unknown(limit),
-        (None, None) => Spuriousness::Spurious,
+    let started = Stopwatch::start(limits.timer);
+    let is_it = |violation: &SafetyViolation| is_same_violation(program_model, &counterexample.violation, violation);
+    search_consistently(|kept| {
+        let answers = AnswerScope::Run(kept);
+        let plan = ExplorationPlan::new(program_model, SuccessorMode::EagerLocal, Symmetry::Off, answers);
+        let plan = plan.map_err(Refusal::Unbounded)?;
+        let options = Options { limits: limits.after(started.elapsed()), ..options.clone() };
+        let store = Store::new(plan.width, options.compaction, options.threads).limited(options.limits.bytes);
+        let outcome = search::search(&plan, &store, &options, &is_it, &mut |_| {})?;
+        Ok(match (outcome.violation, outcome.limit) {
+            (Some(located), _) => {
+                let (mut run, _, _) = run_to_state(&plan, &store, located.state)?;
+                if let SafetyViolation::Transition(transition) = &located.violation {
+                    run.push(ResolvedStep::of(transition));
+                }
+                if_consistent(&run, &plan)
+            }
+            (None, Some(limit)) => Searched::Done(Spuriousness::Unknown(limit)),
+            (None, None) => Searched::Done(Spuriousness::Spurious),
+        })
     })
+}
+
+/// A run of the program with the violation shows that it is real, if its pure functions answer alike.
+fn if_consistent(run: &[ResolvedStep], plan: &ExplorationPlan<'_>) -> Searched<Spuriousness> {
+    match consistency(run, &plan.environment_values) {
+        Consistency::Consistent(_) => Searched::Done(Spuriousness::Real),
+        Consistency::Contradictory(questions) => Searched::Contradictory(questions),
+    }
 }
 
 /// Searches for a run of the program that violates a property.
 fn check_property(program_model: &ModelProgram, property: &str, limits: &Limits) -> Result<Spuriousness, Refusal> {
     let (automaton, atoms) =
         ltl::negated(&program_model.program, &program_model.roles, 0, property).map_err(Refusal::Property)?;
-    let mut plan =
-        ExplorationPlan::new(program_model, SuccessorMode::SingleStep, Symmetry::Off).map_err(Refusal::Unbounded)?;
-    if !plan.track_atoms(atoms) {
-        return Ok(Spuriousness::NotChecked);
-    }
-    check_liveness(&plan, Goal::Accepted(automaton), limits)
+    let started = Stopwatch::start(limits.timer);
+    search_consistently(|kept| {
+        let answers = AnswerScope::Run(kept);
+        let plan = ExplorationPlan::new(program_model, SuccessorMode::EagerLocal, Symmetry::Off, answers);
+        let mut plan = plan.map_err(Refusal::Unbounded)?;
+        if !plan.track_atoms(atoms.clone()) {
+            return Ok(Searched::Done(Spuriousness::NotChecked));
+        }
+        check_liveness(&plan, Goal::Accepted(automaton.clone()), &limits.after(started.elapsed()))
+    })
 }
 
 /// Searches for a run of the program on which the same instance starves.
 fn check_starvation(program_model: &ModelProgram, instance: u32, limits: &Limits) -> Result<Spuriousness, Refusal> {
-    let plan =
-        ExplorationPlan::new(program_model, SuccessorMode::SingleStep, Symmetry::Off).map_err(Refusal::Unbounded)?;
-    check_liveness(&plan, Goal::Starved(vec![instance]), limits)
+    let started = Stopwatch::start(limits.timer);
+    search_consistently(|kept| {
+        let answers = AnswerScope::Run(kept);
+        let plan = ExplorationPlan::new(program_model, SuccessorMode::EagerLocal, Symmetry::Off, answers);
+        let plan = plan.map_err(Refusal::Unbounded)?;
+        check_liveness(&plan, Goal::Starved(vec![instance]), &limits.after(started.elapsed()))
+    })
 }
 
-fn check_liveness(plan: &ExplorationPlan<'_>, goal: Goal, limits: &Limits) -> Result<Spuriousness, Refusal> {
+fn check_liveness(plan: &ExplorationPlan<'_>, goal: Goal, limits: &Limits) -> Result<Searched<Spuriousness>, Refusal> {
     if plan.instances > crate::MAX_CHECKED_INSTANCES {
-        return Ok(Spuriousness::NotChecked);
+        return Ok(Searched::Done(Spuriousness::NotChecked));
     }
-    Ok(match liveness::search(plan, goal, ForcedPrefix::NONE, limits, &mut |_| {})?.0 {
-        LassoOutcome::Found(_) => Spuriousness::Real,
-        LassoOutcome::None => Spuriousness::Spurious,
-        LassoOutcome::Unfinished(limit) => Spuriousness::Unknown(limit),
+    Ok(match liveness::search(plan, goal, ForcedPrefix::NONE, Reduction::On, limits, &mut |_| {})?.0 {
+        LassoOutcome::Found(lasso) => if_consistent(&lasso.steps, plan),
+        LassoOutcome::None => Searched::Done(Spuriousness::Spurious),
+        LassoOutcome::Unfinished(limit) => Searched::Done(Spuriousness::Unknown(limit)),
     })
 }
 

@@ -16,6 +16,19 @@ pub struct Counterexample {
     pub steps: Vec<TraceStep>,
     /// For an infinite run: the first step of the cycle. None for a run that ends in the violation.
     pub cycle: Option<usize>,
+    /// The answers of pure functions in the run; to all other arguments they return their first value.
+    pub answers: Vec<PureAnswer>,
+}
+
+/// An answer of a pure function.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PureAnswer {
+    /// The function.
+    pub function: ExternId,
+    /// Its arguments.
+    pub arguments: Vec<Datum>,
+    /// Its result.
+    pub result: Option<Datum>,
 }
 
 /// A violation.

@@ -3,6 +3,7 @@
 //! [`OpenEnvironment::advance`] enumerates.
 
 use crate::domain::{self, Unbounded};
+use crate::questions::{NumberedAnswer, Questions};
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_exec::environment::{Environment, Offer, Readiness, Reply};
 use quaject_esp_ir::ir::{Boundary, ChannelId, ExternId, Op, Purity};
@@ -19,6 +20,8 @@ pub(crate) struct EnvironmentValues {
     pub(crate) results: Vec<Vec<Option<Datum>>>,
     /// Per extern function: whether its result depends on its arguments only.
     is_pure: Vec<bool>,
+    /// What pure functions have been asked.
+    pub(crate) questions: Questions,
 }
 
 impl EnvironmentValues {
@@ -50,7 +53,10 @@ impl EnvironmentValues {
             });
         }
         let is_pure = model.program.externs.iter().map(|function| function.purity == Purity::Pure).collect();
-        if missing.is_empty() { Ok(EnvironmentValues { messages, results, is_pure }) } else { Err(missing) }
+        if !missing.is_empty() {
+            return Err(missing);
+        }
+        Ok(EnvironmentValues { messages, results, is_pure, questions: Questions::default() })
     }
 }
 
@@ -92,12 +98,19 @@ pub(crate) struct OpenEnvironment {
     /// The choices of the next calls by number, and how many have been used.
     choices: Vec<u32>,
     used: usize,
+    /// Per used choice: the question that it answers, if it is the result of a pure function.
+    answered: Vec<Option<u32>>,
     /// The number of alternatives of each choice.
     widths: Vec<u32>,
     /// Calls since the last rewind, with their results.
     calls: Vec<(ExternId, Option<Datum>)>,
-    /// The answers of pure functions since the last rewind: arguments, and the number of the result.
-    answers: Vec<(ExternId, Vec<Datum>, u32)>,
+    /// The answers of pure functions that are given, sorted by question.
+    given: Vec<NumberedAnswer>,
+    /// Whether a pure function answers questions that are not given by its first result instead of a choice.
+    answers_rest: bool,
+    /// The questions between [`OpenEnvironment::collect_questions`] and the next rewind.
+    asked: Vec<u32>,
+    collects_questions: bool,
     /// The arguments of those calls, if they are recorded.
     arguments_log: Option<Vec<Vec<Datum>>>,
 }
@@ -110,9 +123,13 @@ impl OpenEnvironment {
             probe: QuiescenceProbe::Actual,
             choices: Vec::new(),
             used: 0,
+            answered: Vec::new(),
             widths: Vec::new(),
             calls: Vec::new(),
-            answers: Vec::new(),
+            given: Vec::new(),
+            answers_rest: false,
+            asked: Vec::new(),
+            collects_questions: false,
             arguments_log: None,
         }
     }
@@ -151,13 +168,52 @@ impl OpenEnvironment {
     /// Restarts the same choices.
     pub(crate) fn rewind(&mut self) {
         self.used = 0;
+        self.collects_questions = false;
+        self.answered.clear();
         self.widths.clear();
         self.calls.clear();
-        self.answers.clear();
         self.arguments_log.iter_mut().for_each(Vec::clear);
     }
 
-    /// The number of a call's result. Within a step, a pure function answers the same arguments alike.
+    /// The answers of pure functions to these questions, sorted, from now on. Others are chosen, and alike until the
+    /// next rewind.
+    pub(crate) fn give(&mut self, answers: &[NumberedAnswer]) {
+        self.given.clear();
+        self.given.extend_from_slice(answers);
+        self.answers_rest = false;
+    }
+
+    /// As [`Self::give`]; to all other questions the answer is the first result.
+    pub(crate) fn give_all(&mut self, answers: &[NumberedAnswer]) {
+        self.give(answers);
+        self.answers_rest = true;
+    }
+
+    /// The answers that were chosen since the last rewind, in order of questions.
+    pub(crate) fn chosen_answers(&self) -> Vec<NumberedAnswer> {
+        let chosen = self.answered.iter().zip(&self.choices);
+        let mut answers: Vec<NumberedAnswer> =
+            chosen.filter_map(|(question, choice)| Some(((*question)?, *choice))).collect();
+        answers.sort_unstable();
+        answers
+    }
+
+    /// Collects the questions up to the next rewind.
+    pub(crate) fn collect_questions(&mut self) {
+        self.asked.clear();
+        self.collects_questions = true;
+    }
+
+    /// The answers, given or chosen, to the collected questions and to those that satisfy the predicate, sorted.
+    pub(crate) fn answers_in_use(&self, is_kept: &dyn Fn(u32) -> bool) -> Vec<NumberedAnswer> {
+        let mut answers = self.chosen_answers();
+        answers.extend_from_slice(&self.given);
+        answers.retain(|(question, _)| self.asked.contains(question) || is_kept(*question));
+        answers.sort_unstable();
+        answers
+    }
+
+    /// The number of a call's result. A pure function answers the same arguments alike.
     fn choose_result(&mut self, function: ExternId, arguments: &[Datum]) -> u32 {
         let width = self.environment_values.results[function.0 as usize].len() as u32;
         if width < 2 {
@@ -166,12 +222,21 @@ impl OpenEnvironment {
         if !self.environment_values.is_pure[function.0 as usize] {
             return self.next_choice(width);
         }
-        let is_known = |(called, known, _): &&(ExternId, Vec<Datum>, u32)| *called == function && known == arguments;
-        match self.answers.iter().find(is_known) {
-            Some((_, _, answer)) => *answer,
+        let question = self.environment_values.questions.number(function, arguments);
+        if self.collects_questions && !self.asked.contains(&question) {
+            self.asked.push(question);
+        }
+        if let Ok(at) = self.given.binary_search_by_key(&question, |(question, _)| *question) {
+            return self.given[at].1;
+        }
+        if self.answers_rest {
+            return 0;
+        }
+        match self.answered.iter().position(|answered| *answered == Some(question)) {
+            Some(at) => self.choices[at],
             None => {
                 let answer = self.next_choice(width);
-                self.answers.push((function, arguments.to_vec(), answer));
+                self.answered[self.used - 1] = Some(question);
                 answer
             }
         }
@@ -182,9 +247,15 @@ impl OpenEnvironment {
         &self.calls
     }
 
-    /// The choices that were used.
-    pub(crate) fn choices(&self) -> &[u32] {
-        &self.choices[..self.used]
+    /// The number of choices that were used.
+    pub(crate) fn choice_count(&self) -> usize {
+        self.used
+    }
+
+    /// The choices that were used, except answers of pure functions.
+    pub(crate) fn choices(&self) -> Box<[u32]> {
+        let chosen = self.choices.iter().zip(&self.answered);
+        chosen.filter(|(_, answered)| answered.is_none()).map(|(choice, _)| *choice).collect()
     }
 
     /// The next choice, of `width` alternatives.
@@ -193,6 +264,7 @@ impl OpenEnvironment {
             self.choices.push(0);
         }
         self.widths.push(width);
+        self.answered.push(None);
         self.used += 1;
         self.choices[self.used - 1]
     }

@@ -2,21 +2,24 @@
 //! its present component state on the code of the others, and how successors are generated.
 //!
 //! ```text
-//!   state vector:   one component per instance | shared part, if there are pools | one counter per bounded channel
+//!   state vector:   one component per instance | shared part, if there are pools | answers of pure functions, if
+//!                   operations depend on them | one counter per bounded channel
 //! ```
 
 use crate::collapse::{ComponentTables, table_of_instances};
 use crate::domain::Unbounded;
 use crate::environment::EnvironmentValues;
 use crate::instance_set::{MAX_SET_INSTANCES, instance_bit};
+use crate::kept_answers::{AnswerScope, KeptAnswers, functions_in_operations};
 use crate::options::Symmetry;
 use crate::static_matching::may_receive;
 use crate::waits::waits;
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_exec::explore::{InstanceView, OpenBranch};
-use quaject_esp_exec::step::Control;
+use quaject_esp_exec::step::{Control, State};
 use quaject_esp_ir::ir::{
-    AltOrder, Body, Boundary, ChannelId, Direction, LabelId, MemoryMode, Op, ProcessId, Program, Terminator, Type, Wait,
+    AltOrder, Body, Boundary, ChannelId, Direction, ExternId, LabelId, MemoryMode, Op, ProcessId, Program, Terminator,
+    Type, Wait,
 };
 use quaject_esp_ir::ltl::{Proposition, Term};
 use quaject_esp_ir::model::{ModelProgram, Role};
@@ -46,6 +49,10 @@ pub(crate) struct ExplorationPlan<'m> {
     pub(crate) instances: usize,
     /// The component index of what all instances share.
     pub(crate) shared: Option<u32>,
+    /// The component index of the answers of pure functions that hold in a state.
+    pub(crate) answers: Option<u32>,
+    /// The answers that every state keeps, by question.
+    kept_answers: KeptAnswers,
     /// Bounded channels, each with the component index that counts its messages, and the bound.
     counters: Vec<(ChannelId, u32, u64)>,
     /// Length of a state vector.
@@ -96,6 +103,7 @@ impl<'m> ExplorationPlan<'m> {
         model: &'m ModelProgram,
         successor_mode: SuccessorMode,
         symmetry: Symmetry,
+        answer_scope: AnswerScope<'_>,
     ) -> Result<ExplorationPlan<'m>, Vec<Unbounded>> {
         let environment_values = Arc::new(EnvironmentValues::new(model)?);
         let program = &model.program;
@@ -109,7 +117,19 @@ impl<'m> ExplorationPlan<'m> {
         if pools {
             table_of_component.push(table_of_component.last().map_or(0, |last| last + 1));
         }
-        let first = instances + usize::from(pools);
+        let has_choice = |function: &ExternId| environment_values.results[function.0 as usize].len() > 1;
+        let kept_answers = match answer_scope {
+            AnswerScope::Step => None,
+            AnswerScope::Run(kept) => {
+                let is_needed = || functions_in_operations(model).iter().any(has_choice);
+                (!kept.is_empty() || is_needed()).then(|| kept.clone())
+            }
+        };
+        let answers = kept_answers.is_some().then(|| (instances + usize::from(pools)) as u32);
+        if answers.is_some() {
+            table_of_component.push(table_of_component.last().map_or(0, |last| last + 1));
+        }
+        let first = instances + usize::from(pools) + usize::from(answers.is_some());
         let bounds = model.bounds.iter().enumerate().filter_map(|(channel, bound)| Some((channel, (*bound)?)));
         let is_open = |channel: &usize| program.channels[*channel].boundary == Boundary::FromEnvironment;
         let counters: Vec<_> = bounds
@@ -125,9 +145,11 @@ impl<'m> ExplorationPlan<'m> {
             table_of_component,
             instances,
             shared,
+            answers,
+            kept_answers: kept_answers.unwrap_or_default(),
             width: first + counters.len(),
             counters,
-            successor_mode: if pools || wide { SuccessorMode::Monolithic } else { successor_mode },
+            successor_mode: if pools || wide || answers.is_some() { SuccessorMode::Monolithic } else { successor_mode },
             receivers: Vec::new(),
             groups: match symmetry {
                 Symmetry::On => interchangeable(model, &processes),
@@ -239,6 +261,28 @@ impl<'m> ExplorationPlan<'m> {
         }
     }
 
+    /// The indices of components that have a table.
+    pub(crate) fn component_indices(&self) -> impl Iterator<Item = u32> + use<> {
+        (0..self.instances as u32).chain(self.shared).chain(self.answers)
+    }
+
+    /// Whether a state keeps the answer to a question on which no operation depends.
+    pub(crate) fn keeps_answer(&self, question: u32, state: &State) -> bool {
+        !self.kept_answers.is_empty()
+            && self.kept_answers.keeps(&self.environment_values.questions.get(question), state)
+    }
+
+    /// Per instance: its tracked variables as they are before it runs.
+    pub(crate) fn initial_values(&self) -> Vec<Vec<i128>> {
+        let initial = |instance: usize, name: &SmolStr| {
+            let mut known = self.model.initial_values.iter();
+            let known = known.find(|(process, variable, _)| *process == self.processes[instance] && variable == name);
+            known.map_or(0, |(_, _, value)| *value)
+        };
+        let tracked = self.tracked_variables.iter().enumerate();
+        tracked.map(|(instance, names)| names.iter().map(|name| initial(instance, name)).collect()).collect()
+    }
+
     pub(crate) fn process(&self, instance: u32) -> ProcessId {
         self.processes[instance as usize]
     }
@@ -257,10 +301,24 @@ impl<'m> ExplorationPlan<'m> {
         self.counters.iter().any(|(_, counter, bound)| *counter == component_index && u64::from(count) < *bound)
     }
 
-    /// Whether an instance's local steps commute with all steps of the other instances.
+    /// Whether an instance's local steps commute with all steps of the other instances and the property does not
+    /// observe them.
     pub(crate) fn has_independent_local_steps(&self, instance: u32) -> bool {
         self.successor_mode == SuccessorMode::EagerLocal
             && !self.summaries[self.processes[instance as usize].0 as usize].arrival_is_observable
+            && !self.is_observed(instance)
+    }
+
+    /// Whether the property names a label or variable of an instance.
+    fn is_observed(&self, instance: u32) -> bool {
+        !self.label_atoms[instance as usize].is_empty() || !self.tracked_variables[instance as usize].is_empty()
+    }
+
+    /// The instances whose local steps commute with all steps of the others and are invisible to the property, so that
+    /// they are eager wherever they are deterministic.
+    pub(crate) fn eager_instances(&self) -> u128 {
+        let eager = (0..self.instances as u32).filter(|instance| self.has_independent_local_steps(*instance));
+        eager.fold(0, |all, instance| all | instance_bit(instance as usize))
     }
 
     /// Whether an instance's local steps commute with all steps of the other instances, provided that they change no

@@ -38,7 +38,7 @@ enum Join {
 }
 
 /// A formula with derived facts.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct FormulaNode {
     formula: Formula,
     height: u32,
@@ -52,7 +52,7 @@ struct FormulaNode {
 }
 
 /// All formulas of a property, subformulas first.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Formulas {
     nodes: Vec<FormulaNode>,
     ids: FxHashMap<Formula, FormulaId>,

@@ -8,6 +8,7 @@
 //! ```text
 //!   model of the environment   environment, domain
 //!   before the search          exploration_plan (dependencies, state layout), static_matching, instance_set, waits
+//!   extern functions           questions, kept_answers, pure_answers (one answer to a question for a whole run)
 //!   state representation       collapse (component states by number), store (visited set), frontier
 //!   transition relation        successors (cache, monolithic stepping, partial-order reduction, valuations)
 //!   safety                     check (driver), search (parallel breadth-first search), spin_barrier
@@ -38,11 +39,14 @@ mod exploration_plan;
 mod formula;
 mod frontier;
 mod instance_set;
+mod kept_answers;
 mod liveness;
 mod ltl;
 mod minimize;
 mod negation;
 mod options;
+mod pure_answers;
+mod questions;
 mod reconstruct;
 mod refine;
 mod refusal;
@@ -62,7 +66,7 @@ pub use chart::chart;
 pub use check::{check, check_beyond};
 pub use concretize::concretize;
 pub use configuration::{AwaitedEvent, Configuration, InstanceStatus};
-pub use counterexample::{Counterexample, TraceStep, ViolationKind};
+pub use counterexample::{Counterexample, PureAnswer, TraceStep, ViolationKind};
 pub use domain::{MAX_VALUES, Unbounded};
 pub use liveness::ProductStatistics;
 pub use ltl::BadProperty;

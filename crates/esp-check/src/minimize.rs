@@ -4,6 +4,7 @@
 //! removed, halves first and single steps last, as long as the remaining steps are a run with the same violation.
 
 use crate::exploration_plan::ExplorationPlan;
+use crate::questions::NumberedAnswer;
 use crate::reconstruct::ResolvedStep;
 use crate::search::SafetyViolation;
 use crate::successors::MAX_FUEL;
@@ -18,12 +19,13 @@ const MAX_STEPS: usize = 1 << 20;
 /// A run and the violation at its end.
 type ViolatingRun = (Vec<ResolvedStep>, SafetyViolation);
 
-/// A run with the same violation and no more steps. A run to non-termination is returned as it is: each replay would
-/// take as long.
+/// A run with the same violation and no more steps, in which pure functions have these answers. A run to
+/// non-termination is returned as it is: each replay would take as long.
 pub(crate) fn minimize(
     plan: &ExplorationPlan<'_>,
     run: Vec<ResolvedStep>,
     violation: SafetyViolation,
+    answers: &[NumberedAnswer],
 ) -> Result<ViolatingRun, TooLarge> {
     if matches!(&violation, SafetyViolation::Transition(transition) if matches!(transition.outcome, TransitionOutcome::NonTerminating(_)))
     {
@@ -31,7 +33,8 @@ pub(crate) fn minimize(
     }
     let mut generator = SuccessorGenerator::new(plan)?;
     let start = generator.start();
-    let mut replayer = Replayer { generator, start, violation: &violation, steps_left: MAX_STEPS.max(run.len()) };
+    let steps_left = MAX_STEPS.max(run.len());
+    let mut replayer = Replayer { generator, start, violation: &violation, answers, steps_left };
     let Some(mut best) = replayer.replay(run.iter()) else {
         debug_assert!(false, "a counterexample replays");
         return Ok((run, violation));
@@ -59,6 +62,7 @@ struct Replayer<'m, 'w> {
     generator: SuccessorGenerator<'m>,
     start: Vec<u32>,
     violation: &'w SafetyViolation,
+    answers: &'w [NumberedAnswer],
     /// The number of steps that may still be replayed.
     steps_left: usize,
 }
@@ -68,6 +72,7 @@ impl Replayer<'_, '_> {
     /// same violation.
     fn replay<'c>(&mut self, run: impl Iterator<Item = &'c ResolvedStep>) -> Option<ViolatingRun> {
         self.generator.load_all(&self.start);
+        self.generator.environment.give_all(self.answers);
         let mut taken = Vec::new();
         for chosen in run {
             self.steps_left = self.steps_left.checked_sub(1)?;

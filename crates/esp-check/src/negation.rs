@@ -3,6 +3,7 @@
 
 use crate::automaton::Automaton;
 use crate::exploration_plan::{ExplorationPlan, SuccessorMode};
+use crate::kept_answers::{AnswerScope, KeptAnswers};
 use crate::ltl::{self, BadProperty};
 use crate::options::Symmetry;
 use crate::refusal::Refusal;
@@ -20,12 +21,16 @@ pub(crate) fn negations(model: &ModelProgram) -> Result<Negations, Refusal> {
 }
 
 /// The plan for states that also hold the valuation of a property's atomic propositions; `number` is the property's.
-pub(crate) fn plan_with_atoms(
-    model: &ModelProgram,
+pub(crate) fn plan_with_atoms<'m>(
+    model: &'m ModelProgram,
     number: usize,
     atoms: Vec<Proposition>,
-) -> Result<ExplorationPlan<'_>, Refusal> {
-    let mut plan = ExplorationPlan::new(model, SuccessorMode::SingleStep, Symmetry::Off).map_err(Refusal::Unbounded)?;
+    successor_mode: SuccessorMode,
+    kept: &KeptAnswers,
+) -> Result<ExplorationPlan<'m>, Refusal> {
+    let answers = AnswerScope::Run(kept);
+    let plan = ExplorationPlan::new(model, successor_mode, Symmetry::Off, answers);
+    let mut plan = plan.map_err(Refusal::Unbounded)?;
     if plan.track_atoms(atoms) {
         return Ok(plan);
     }

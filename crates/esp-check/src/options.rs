@@ -169,6 +169,8 @@ pub enum Unfinished {
     EngineIncomplete,
     /// The engine failed.
     EngineFailed,
+    /// The search found this many violations that the program does not have.
+    SpuriousViolations(u32),
 }
 
 impl From<Limit> for Unfinished {
@@ -184,6 +186,7 @@ impl Unfinished {
             Unfinished::Limit(limit) => limit.name(),
             Unfinished::EngineIncomplete => "engine",
             Unfinished::EngineFailed => "broken",
+            Unfinished::SpuriousViolations(_) => "spurious",
         }
     }
 }

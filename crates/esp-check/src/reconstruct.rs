@@ -4,6 +4,7 @@
 use crate::counterexample::TraceStep;
 use crate::environment::OpenEnvironment;
 use crate::exploration_plan::{ExplorationPlan, SuccessorMode};
+use crate::questions::NumberedAnswer;
 use crate::search::SafetyViolation;
 use crate::store::{StateRef, Store, hash, signature};
 use crate::successors::MAX_FUEL;
@@ -19,16 +20,24 @@ use quaject_esp_ir::ir::{ChannelId, Location};
 pub(crate) struct ResolvedStep {
     pub(crate) step: Step,
     pub(crate) message: Option<u32>,
+    /// Results of extern functions that are not pure.
     pub(crate) choices: Box<[u32]>,
+    /// The answers of pure functions that it chooses.
+    pub(crate) answers: Box<[NumberedAnswer]>,
 }
 
 impl ResolvedStep {
     pub(crate) fn of(transition: &Transition) -> ResolvedStep {
-        ResolvedStep { step: transition.step, message: transition.message, choices: transition.choices.clone() }
+        ResolvedStep {
+            step: transition.step,
+            message: transition.message,
+            choices: transition.choices.clone(),
+            answers: transition.answers.clone(),
+        }
     }
 
     pub(crate) fn local(instance: u32) -> ResolvedStep {
-        ResolvedStep { step: Step::Local { instance }, message: None, choices: Box::default() }
+        ResolvedStep { step: Step::Local { instance }, message: None, choices: Box::default(), answers: Box::default() }
     }
 
     /// The channel on which the environment sends in this step, and the number of the message.
@@ -40,14 +49,17 @@ impl ResolvedStep {
         }
     }
 
-    /// Fires the step in a state and returns its message. The environment has recorded the calls then.
+    /// Fires the step in a state and returns its message; pure functions have these answers, and their first results
+    /// otherwise. The environment has recorded the calls then.
     pub(crate) fn fire(
         &self,
         machine: &mut Machine<'_>,
         state: &mut State,
         environment: &mut OpenEnvironment,
+        answers: &[NumberedAnswer],
     ) -> (Option<(ChannelId, Vec<Datum>)>, Effect) {
         environment.choose(&self.choices);
+        environment.give_all(answers);
         let message = match self.step {
             Step::Communicate { sender, sender_branch: branch, .. }
             | Step::ToEnvironment { instance: sender, branch } => machine.message(state, environment, sender, branch),
@@ -116,7 +128,8 @@ pub(crate) fn violation_in(
     };
     let similar = || generator.enabled.iter().map(|transition| generator.get(*transition)).filter(is_like);
     let is_same = |transition: &&Transition| {
-        (transition.step, transition.message, &transition.choices) == (wanted.step, wanted.message, &wanted.choices)
+        (transition.step, transition.message, &transition.choices, &transition.answers)
+            == (wanted.step, wanted.message, &wanted.choices, &wanted.answers)
     };
     SafetyViolation::Transition(similar().find(is_same).or_else(|| similar().next()).unwrap_or(wanted).clone())
 }
@@ -175,7 +188,7 @@ pub(crate) fn try_step_to(
 }
 
 /// Appends the eager local steps of these components.
-fn append_eager_steps(
+pub(crate) fn append_eager_steps(
     generator: &mut SuccessorGenerator<'_>,
     state_vector: &mut [u32],
     component_indices: impl Iterator<Item = u32>,
@@ -193,8 +206,13 @@ fn append_eager_steps(
     }
 }
 
-/// Executes the steps and records messages, calls and locations.
-pub(crate) fn annotate(plan: &ExplorationPlan<'_>, run: &[ResolvedStep]) -> Result<Vec<TraceStep>, TooLarge> {
+/// Executes the steps with these answers of pure functions, or those of each step alone, and records messages, calls
+/// and locations.
+pub(crate) fn annotate(
+    plan: &ExplorationPlan<'_>,
+    run: &[ResolvedStep],
+    answers: Option<&[NumberedAnswer]>,
+) -> Result<Vec<TraceStep>, TooLarge> {
     let mut generator = SuccessorGenerator::new(plan)?;
     let state_vector = generator.start();
     generator.load_all(&state_vector);
@@ -211,7 +229,7 @@ pub(crate) fn annotate(plan: &ExplorationPlan<'_>, run: &[ResolvedStep]) -> Resu
             | Step::ToEnvironment { instance, branch: number }
             | Step::After { instance, branch: number } => vec![branch(instance, number)],
         };
-        let (message, effect) = chosen.fire(machine, state, environment);
+        let (message, effect) = chosen.fire(machine, state, environment, answers.unwrap_or(&chosen.answers));
         traced.push(TraceStep { step: chosen.step, message, calls: environment.calls().to_vec(), locations });
         match effect {
             Effect::Done => {}
@@ -225,6 +243,7 @@ pub(crate) fn annotate(plan: &ExplorationPlan<'_>, run: &[ResolvedStep]) -> Resu
 pub(crate) fn location_after(
     plan: &ExplorationPlan<'_>,
     run: &[ResolvedStep],
+    answers: &[NumberedAnswer],
     instance: u32,
 ) -> Result<Location, TooLarge> {
     let mut generator = SuccessorGenerator::new(plan)?;
@@ -232,7 +251,7 @@ pub(crate) fn location_after(
     generator.load_all(&state_vector);
     let (machine, state, environment) = generator.execution();
     for chosen in run {
-        chosen.fire(machine, state, environment);
+        chosen.fire(machine, state, environment, answers);
     }
     Ok(machine.location(state, instance))
 }

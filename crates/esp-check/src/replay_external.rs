@@ -4,9 +4,12 @@
 
 use crate::counterexample::{Counterexample, ViolationKind};
 use crate::exploration_plan::{ExplorationPlan, SuccessorMode};
+use crate::kept_answers::{AnswerScope, KeptAnswers};
 use crate::liveness::{self, ForcedPrefix, Goal, LassoOutcome};
 use crate::negation::{negations, plan_with_atoms};
-use crate::options::{Limits, Symmetry};
+use crate::options::{Limits, Reduction, Symmetry};
+use crate::pure_answers::{Consistency, Searched, answers_as_data, consistency, search_consistently};
+use crate::questions::NumberedAnswer;
 use crate::reconstruct::{ResolvedStep, annotate};
 use crate::refusal::Refusal;
 use crate::store::hash;
@@ -36,15 +39,19 @@ pub fn replay_external(
     steps: &[Step],
     limits: &Limits,
 ) -> Result<ReplayOutcome<Counterexample>, Refusal> {
-    let plan = ExplorationPlan::new(model, SuccessorMode::SingleStep, Symmetry::Off).map_err(Refusal::Unbounded)?;
+    let kept = KeptAnswers::default();
+    let plan = ExplorationPlan::new(model, SuccessorMode::SingleStep, Symmetry::Off, AnswerScope::Run(&kept));
+    let plan = plan.map_err(Refusal::Unbounded)?;
     let mut generator = SuccessorGenerator::new(&plan)?;
     generator.set_limits(limits, Stopwatch::start(limits.timer));
     let start = generator.start();
-    let mut search = ReplaySearch { generator, steps, run: Vec::new(), attempts_left: MAX_ATTEMPTS };
+    let mut search =
+        ReplaySearch { generator, steps, run: Vec::new(), answers: Vec::new(), attempts_left: MAX_ATTEMPTS };
     Ok(match search.run(&start) {
         Some(violation) => {
-            let steps = annotate(&plan, &search.run)?;
-            ReplayOutcome::Reproduced(Counterexample { violation, steps, cycle: None })
+            let steps = annotate(&plan, &search.run, Some(&search.answers))?;
+            let answers = answers_as_data(&search.answers, &plan.environment_values);
+            ReplayOutcome::Reproduced(Counterexample { violation, steps, cycle: None, answers })
         }
         // At a limit, transitions may be missing.
         None if search.attempts_left == 0 || search.generator.limit_reached.is_some() => ReplayOutcome::Undecided,
@@ -63,18 +70,29 @@ pub fn replay_external_property(
 ) -> Result<ReplayOutcome<Counterexample>, Refusal> {
     let mut negations = negations(model)?;
     let (automaton, atoms) = negations.swap_remove(number);
-    let plan = plan_with_atoms(model, number, atoms)?;
     let prefix = ForcedPrefix { steps, cycle };
     let limits = Limits { states: Some(limits.states.unwrap_or(u64::from(MAX_ATTEMPTS))), ..limits.clone() };
-    Ok(match liveness::search(&plan, Goal::Accepted(automaton), prefix, &limits, &mut |_| {})?.0 {
-        LassoOutcome::None => ReplayOutcome::Infeasible,
-        LassoOutcome::Unfinished(_) => ReplayOutcome::Undecided,
-        LassoOutcome::Found(lasso) => {
-            let steps = annotate(&plan, &lasso.steps)?;
-            let violation =
-                ViolationKind::Property { property: model.properties[number].clone(), values: lasso.values };
-            ReplayOutcome::Reproduced(Counterexample { violation, steps, cycle: lasso.cycle })
-        }
+    let started = Stopwatch::start(limits.timer);
+    search_consistently(|kept| {
+        // The steps of the trail are single ones.
+        let plan = plan_with_atoms(model, number, atoms.clone(), SuccessorMode::SingleStep, kept)?;
+        let limits = limits.after(started.elapsed());
+        let goal = Goal::Accepted(automaton.clone());
+        Ok(Searched::Done(match liveness::search(&plan, goal, prefix, Reduction::Off, &limits, &mut |_| {})?.0 {
+            LassoOutcome::None => ReplayOutcome::Infeasible,
+            LassoOutcome::Unfinished(_) => ReplayOutcome::Undecided,
+            LassoOutcome::Found(lasso) => {
+                let answers = match consistency(&lasso.steps, &plan.environment_values) {
+                    Consistency::Consistent(answers) => answers,
+                    Consistency::Contradictory(questions) => return Ok(Searched::Contradictory(questions)),
+                };
+                let steps = annotate(&plan, &lasso.steps, Some(&answers))?;
+                let property = model.properties[number].clone();
+                let violation = ViolationKind::Property { property, values: lasso.values };
+                let answers = answers_as_data(&answers, &plan.environment_values);
+                ReplayOutcome::Reproduced(Counterexample { violation, steps, cycle: lasso.cycle, answers })
+            }
+        }))
     })
 }
 
@@ -82,6 +100,8 @@ struct ReplaySearch<'m, 's> {
     generator: SuccessorGenerator<'m>,
     steps: &'s [Step],
     run: Vec<ResolvedStep>,
+    /// The answers of pure functions in the run that was found.
+    answers: Vec<NumberedAnswer>,
     attempts_left: u32,
 }
 
@@ -110,6 +130,13 @@ impl ReplaySearch<'_, '_> {
             let transition = self.generator.enabled[index];
             let fired = self.generator.get(transition).clone();
             self.run.push(ResolvedStep::of(&fired));
+            match consistency(&self.run, &self.generator.plan.environment_values) {
+                Consistency::Consistent(answers) => self.answers = answers,
+                Consistency::Contradictory(_) => {
+                    self.run.pop();
+                    continue;
+                }
+            }
             match &fired.outcome {
                 TransitionOutcome::Faults(report) => return Some(ViolationKind::Fault(report.clone())),
                 TransitionOutcome::Terminates | TransitionOutcome::NonTerminating(_) => {

@@ -270,10 +270,15 @@ pub(crate) struct BranchCode {
     pub(crate) operation: OperationCode,
     pub(crate) then: Pc,
     pub(crate) parameters: Box<[Register]>,
+    /// The observed variables among them.
+    pub(crate) received: Box<[ObservedCode]>,
     pub(crate) location: Location,
     /// The storage that is dead once the branch is taken.
     pub(crate) dead: Dead,
 }
+
+/// An observed variable: name, register and type.
+pub(crate) type ObservedCode = (SmolStr, Register, TypeId);
 
 #[derive(Clone, Debug)]
 pub(crate) struct WaitCode {
@@ -292,8 +297,8 @@ pub(crate) struct WaitCode {
     pub(crate) retries_at_quiescence: bool,
     /// Whether a branch waits for the environment or a time.
     pub(crate) awaits_environment: bool,
-    /// Observed variables: name, register and type.
-    pub(crate) observed: Box<[(SmolStr, Register, TypeId)]>,
+    /// Observed variables.
+    pub(crate) observed: Box<[ObservedCode]>,
     /// Of a fused process: by branch, what its members wait for.
     pub(crate) members: Box<[(u32, WaitForEdge)]>,
 }

@@ -20,6 +20,7 @@ impl<'a> StepContext<'a> {
             self.state.free_before.extend(self.state.pools.pools.iter().map(|pool| pool.free));
         }
         self.work.reopened.clear();
+        self.work.received.clear();
         let result = match step {
             Step::Local { instance } => match self.local(instance, fuel) {
                 Ok(None) => Ok(()),
@@ -181,7 +182,11 @@ impl<'a> StepContext<'a> {
             };
             branches.push(BranchState { open, deadline_ns });
         }
-        let stuck = wait.otherwise.is_none() && !wait.has_pool_guards && branches.iter().all(|branch| !branch.open);
+        // A wait without branches is the end of the process.
+        let stuck = wait.otherwise.is_none()
+            && !wait.has_pool_guards
+            && !branches.is_empty()
+            && branches.iter().all(|branch| !branch.open);
         let state = &mut self.state.instances[instance as usize];
         state.branches = branches;
         state.frame.clear(&wait.dead);

@@ -153,11 +153,16 @@ impl StepContext<'_> {
     fn partners(&self, instance: u32, channel: ChannelId, direction: Direction) -> Vec<u32> {
         (0..self.state.instances.len() as u32)
             .filter(|other| {
-                *other != instance
-                    && self.code.uses(*other, channel, direction.other())
-                    && self.state.instances[*other as usize].control != Control::Ended
+                *other != instance && self.code.uses(*other, channel, direction.other()) && !self.has_ended(*other)
             })
             .collect()
+    }
+
+    /// Whether an instance has terminated, or waits for nothing because it has.
+    fn has_ended(&self, instance: u32) -> bool {
+        let waits_for_nothing = |wait: &WaitCode| wait.branches.is_empty() && wait.otherwise.is_none();
+        self.state.instances[instance as usize].control == Control::Ended
+            || self.wait(instance).is_some_and(waits_for_nothing)
     }
 
     fn deadlock(&self, first: u32, stuck: &[u32]) -> FaultReport {

@@ -69,6 +69,11 @@ impl State {
         self.instances[instance as usize].control
     }
 
+    /// Whether a register of some instance holds this number; a constant of the code counts if it is 0.
+    pub fn is_in_register(&self, number: i64) -> bool {
+        self.instances.iter().any(|instance| instance.frame.registers.contains(&number))
+    }
+
     /// Free objects of a pool.
     pub fn free_objects(&self, pool: PoolId) -> u32 {
         self.pools.get(pool).free

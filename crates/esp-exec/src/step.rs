@@ -25,8 +25,9 @@ use crate::pools::Pools;
 use crate::report::{FaultReport, Outcome};
 pub use crate::trace::Step;
 use crate::values::ValueRef;
-use quaject_esp_ir::ir::{Boundary, ChannelId, InstanceId, ProcessId, Program};
+use quaject_esp_ir::ir::{Boundary, ChannelId, InstanceId, ProcessId, Program, TypeId};
 use quaject_esp_ir::liveness::Dead;
+use smol_str::SmolStr;
 use std::collections::VecDeque;
 
 /// The result of a step.
@@ -100,6 +101,8 @@ pub(crate) struct Workspace {
     /// order.
     pub(crate) captured: Vec<(u32, u32)>,
     pub(crate) resumed: Vec<u32>,
+    /// Observed variables that instances have received in the last step: instance, name, value and type.
+    pub(crate) received: Vec<(u32, SmolStr, i64, TypeId)>,
     /// Totals of all fast paths so far.
     pub(crate) runs: PathTotals,
     /// Counters of each fast path.
@@ -141,6 +144,7 @@ impl<'p> Machine<'p> {
             reopened: VecDeque::new(),
             captured: Vec::new(),
             resumed: Vec::new(),
+            received: Vec::new(),
             runs: PathTotals::default(),
             path_runs: vec![PathCounters::default(); program.paths.len()],
         };
@@ -273,6 +277,11 @@ impl<'a> StepContext<'a> {
             OperationCode::Out { payload: PayloadCode::Ready(_), .. }
             | OperationCode::In { .. }
             | OperationCode::After { .. } => {}
+        }
+        // Those that are not read are zeroed.
+        for (name, register, ty) in &branch.received {
+            let value = self.state.instances[instance as usize].frame.registers[*register as usize];
+            self.work.received.push((instance, name.clone(), value, *ty));
         }
         self.resume_at(instance, branch.then, &branch.dead);
     }

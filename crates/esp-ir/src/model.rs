@@ -46,6 +46,8 @@ pub struct ModelProgram {
     pub properties: Vec<String>,
     /// Comparisons of times that the model does not decide soundly; it must not be explored if there are any.
     pub undecided_times: Vec<UndecidedTime>,
+    /// The variables that properties name and that are initialised with a constant, each with this value.
+    pub initial_values: Vec<(ProcessId, SmolStr, i128)>,
 }
 
 /// A comparison of times, or a quotient of durations, of which a model cannot try each result.

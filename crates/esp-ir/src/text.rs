@@ -27,8 +27,8 @@
 //!
 //! A location is `@file:line:column`, followed by `#instance` for code of a member of a fused process; generated code
 //! has none. Places: `s0.1` is a field, `s0[v1]` an element, `s0[inside v1]` an element whose index is proved in
-//! bounds, `s0|2` the payload of tag 2, `*v3.0` a field of the object that v3 refers to, `c0[v1]` an element of constant
-//! 0. `;` begins a comment.
+//! bounds, `s0|2` the payload of tag 2, `*v3.0` a field of the object that v3 refers to, `c0[v1]` an element of a
+//! constant. `;` begins a comment.
 
 use crate::ir::*;
 use std::collections::HashMap;

@@ -1,11 +1,12 @@
 //! Construction of a body: blocks, SSA values of variables, slots, regions. The result is *raw*: reference counts of
 //! boxed objects are not inserted yet. Knows no statements and no expressions.
 
-use crate::Context;
 use crate::chunked_vec::ChunkedVec;
+use crate::{Context, Observed};
 use quaject_esp_ir::cfg::edges_mut;
 use quaject_esp_ir::ir::{
-    Base, BlockId, Edge, Instruction, Location, Op, Place, Slot, SlotId, Terminator, Type, TypeId, Value, ValueData,
+    AltOrder, Base, BlockId, Blocking, Edge, Instruction, Location, Op, Place, Slot, SlotId, Terminator, Type, TypeId,
+    Value, ValueData, Wait,
 };
 use quaject_esp_syntax::hir::{Local, LocalId};
 use quaject_esp_syntax::span::Span;
@@ -447,6 +448,25 @@ impl<'c, 'x, 'p> Builder<'c, 'x, 'p> {
             RawTerminator::Thaw { value: _, moved, copied: _ } => moved,
             RawTerminator::Open => unreachable!("a block is sealed after its predecessors are complete"),
         }
+    }
+
+    /// The end of a process; where properties name its variables, a wait for nothing that records them.
+    pub(super) fn end_of_process(&mut self) -> Terminator {
+        let observed = match self.context.observed {
+            Observed::Named(_) => self.observed(),
+            Observed::All => Vec::new(),
+        };
+        if observed.is_empty() {
+            return Terminator::End;
+        }
+        Terminator::Wait(Wait {
+            order: AltOrder::Fair,
+            blocking: Blocking::MayBlockForever,
+            branches: Vec::new(),
+            otherwise: None,
+            observed,
+            members: Vec::new(),
+        })
     }
 
     /// The current values of the observed variables: integers, `bool`s and ids with a name that is unique in the

@@ -285,7 +285,7 @@ fn lower_body(
     builder.statements(&statements);
     if builder.is_reachable() {
         let end = match kind {
-            BodyKind::Process => Terminator::End,
+            BodyKind::Process => builder.end_of_process(),
             // Analysis proved that every path returns.
             BodyKind::Function => Terminator::Fault(Fault::Assert),
         };

@@ -11,8 +11,9 @@ use quaject_esp_ir::ir::{
 };
 use quaject_esp_ir::ir::{Base, Edge, ProcessId};
 use quaject_esp_ir::model::{ModelProgram, Role, Scope, Values};
-use quaject_esp_syntax::hir::{self, AbstractionKind, Influence, ModelPath, ModelScope};
+use quaject_esp_syntax::hir::{self, AbstractionKind, ExprKind, Influence, ModelPath, ModelScope, StmtKind};
 use quaject_esp_syntax::span::SourceMap;
+use smol_str::SmolStr;
 use std::borrow::Cow;
 
 /// Lowers a program with one of its models, or without a model. `scope` overrides the scope of the model.
@@ -104,6 +105,7 @@ fn lower_observed(
         abstractions: Vec::new(),
         properties: model.map(|model| model.properties.clone()).unwrap_or_default(),
         undecided_times: Vec::new(),
+        initial_values: model.map(|model| initial_values(program, model)).unwrap_or_default(),
         program: lowered,
     };
     clock.add_to(&mut result);
@@ -130,6 +132,24 @@ fn lower_observed(
         }
     }
     result
+}
+
+/// The variables that properties name and whose first value in the text is a constant, each with this value.
+fn initial_values(program: &hir::Program, model: &hir::Model) -> Vec<(ProcessId, SmolStr, i128)> {
+    let mut values = Vec::new();
+    for (name, variable) in model.observed() {
+        let index = program.processes.iter().position(|process| process.name == name);
+        let Some((index, process)) = index.map(|index| (index, &program.processes[index])) else { continue };
+        let named = |local: &hir::LocalId| process.locals[local.0 as usize].name == variable;
+        let first = process.body.iter().find_map(|stmt| match &stmt.kind {
+            StmtKind::Assign(place, value) if named(&place.base) => Some(&value.kind),
+            _ => None,
+        });
+        if let Some(ExprKind::Constant(value)) = first {
+            values.push((ProcessId(index as u32), variable, *value));
+        }
+    }
+    values
 }
 
 fn values_to_try(influence: &Influence) -> Values {

@@ -30,15 +30,21 @@ fn model(text: &str) -> Option<ModelProgram> {
     Some(lower_model(&program, program.models.first(), None, &sources))
 }
 
-/// Whether the model's property holds; none if it has another violation, or there are too many states.
+/// Whether the model's property holds; none if it has another violation, or there are too many states. The same with
+/// and without reduction.
 fn built_in(model: &ModelProgram) -> Option<bool> {
-    let limits = Limits { states: Some(20_000), ..Limits::default() };
-    let options = Options { reduction: Reduction::Off, limits, ..Options::default() };
-    match check(model, &options, &mut |_| {}).ok()?.verdict {
-        Verdict::Holds => Some(true),
-        Verdict::Violated(found) => matches!(found.violation, ViolationKind::Property { .. }).then_some(false),
-        Verdict::Unfinished(_) => None,
-    }
+    let verdict = |reduction: Reduction| {
+        let limits = Limits { states: Some(20_000), ..Limits::default() };
+        let options = Options { reduction, limits, ..Options::default() };
+        match check(model, &options, &mut |_| {}).ok()?.verdict {
+            Verdict::Holds => Some(true),
+            Verdict::Violated(found) => matches!(found.violation, ViolationKind::Property { .. }).then_some(false),
+            Verdict::Unfinished(_) => None,
+        }
+    };
+    let (all, reduced) = (verdict(Reduction::Off)?, verdict(Reduction::On));
+    assert_eq!(Some(all), reduced, "without and with reduction: {:?}", model.properties);
+    Some(all)
 }
 
 /// As `built_in`, by Spin; none if its model is not exact.

@@ -5,6 +5,7 @@
 //!   file "count.esp" "channel c: int external in; .."    the program, file by file, the root first
 //!   model send                      the model; `process P` or `slice P Q` if only these were checked
 //!   run
+//!   answer translate 4096 true      a pure function's result in the whole run, and its arguments
 //!   c 0 0 1 0                       a step, as traces write it
 //!   message 3 -7                    the environment's message in the step before
 //!   call translate 4096             the result of a function in the step before
@@ -17,9 +18,10 @@
 mod replay;
 
 use crate::configuration::Configuration;
-use crate::counterexample::{Counterexample, ViolationKind};
+use crate::counterexample::{Counterexample, PureAnswer, ViolationKind};
 use quaject_esp_exec::datum::{self, Datum};
 use quaject_esp_exec::step::{Step, TooLarge};
+use quaject_esp_ir::ir::{Extern, TypeId};
 use quaject_esp_ir::model::{ModelProgram, Scope};
 use quaject_esp_ir::text::print_bytes;
 use std::fmt::Write as _;
@@ -88,6 +90,12 @@ pub fn write(model: &ModelProgram, files: &[(String, String)], counterexample: &
         }
     }
     line("run".into());
+    for PureAnswer { function, arguments, result } in &counterexample.answers {
+        let function = &program.externs[function.0 as usize];
+        let values: Vec<Datum> = result.iter().chain(arguments).cloned().collect();
+        let values = datum::print_message(program, &answer_types(function), &values);
+        line(format!("answer {} {values}", function.name).trim_end().to_string());
+    }
     for (index, traced) in counterexample.steps.iter().enumerate() {
         if counterexample.cycle == Some(index) {
             line("cycle".into());
@@ -98,6 +106,9 @@ pub fn write(model: &ModelProgram, files: &[(String, String)], counterexample: &
             line(format!("message {}", datum::print_message(program, types, message)).trim_end().to_string());
         }
         for (function, result) in &traced.calls {
+            if counterexample.answers.iter().any(|answer| answer.function == *function) {
+                continue;
+            }
             let function = &program.externs[function.0 as usize];
             let types: Vec<_> = function.result.into_iter().collect();
             let result: Vec<Datum> = result.iter().cloned().collect();
@@ -121,6 +132,11 @@ pub fn write(model: &ModelProgram, files: &[(String, String)], counterexample: &
     }
     line(format!("end {}{details}", counterexample.violation.name()));
     text
+}
+
+/// The types of an answer: the result, if there is one, and the parameters.
+fn answer_types(function: &Extern) -> Vec<TypeId> {
+    function.result.into_iter().chain(function.parameters.iter().map(|(ty, _)| *ty)).collect()
 }
 
 impl CounterexampleFile {

@@ -1,7 +1,8 @@
 //! Replay of a counterexample file, line by line.
 
-use super::ParseError;
-use crate::counterexample::{Counterexample, TraceStep, ViolationKind};
+use super::{ParseError, answer_types};
+use crate::counterexample::{Counterexample, PureAnswer, TraceStep, ViolationKind};
+use crate::domain::results;
 use crate::successors::MAX_FUEL;
 use quaject_esp_exec::datum::{self, Datum};
 use quaject_esp_exec::environment::{Environment, Offer, Readiness, Reply};
@@ -31,12 +32,19 @@ pub(super) fn replay(
             state.omit_instance(instance);
         }
     }
-    let environment =
-        RecordedEnvironment { model, message: None, results: VecDeque::new(), calls: Vec::new(), missing: None };
+    let environment = RecordedEnvironment {
+        model,
+        message: None,
+        results: VecDeque::new(),
+        answers: Vec::new(),
+        calls: Vec::new(),
+        missing: None,
+    };
     let counterexample = Counterexample {
         violation: ViolationKind::Property { property: String::new(), values: Vec::new() },
         steps: Vec::new(),
         cycle: None,
+        answers: Vec::new(),
     };
     Ok(Replay { machine, state, environment, counterexample }.run(lines, observe))
 }
@@ -57,6 +65,10 @@ impl Replay<'_> {
             let error = |message: String| ParseError { line: *number, message };
             if line == "cycle" {
                 self.counterexample.cycle = Some(self.counterexample.steps.len());
+                continue;
+            }
+            if let Some(answer) = line.strip_prefix("answer ") {
+                self.environment.read_answer(answer).map_err(error)?;
                 continue;
             }
             if let Some(value) = line.strip_prefix("value ") {
@@ -86,6 +98,7 @@ impl Replay<'_> {
                 break;
             }
         }
+        self.counterexample.answers = self.environment.answers;
         Ok(self.counterexample)
     }
 
@@ -109,6 +122,8 @@ impl Replay<'_> {
             return Err(format!("step `{step}` is not possible here"));
         }
         counterexample.steps.push(trace_step(machine, state, environment, step));
+        // Those that decided what is enabled are no calls of the step.
+        environment.calls.clear();
         let mut effect = machine.step(step, state, environment, &mut { MAX_FUEL });
         if machine.fuel_exhausted() {
             effect = Effect::Unfinished;
@@ -208,11 +223,35 @@ struct RecordedEnvironment<'m> {
     model: &'m ModelProgram,
     message: Option<(ChannelId, Vec<Datum>)>,
     results: VecDeque<(ExternId, Option<Datum>)>,
+    /// The answers of pure functions.
+    answers: Vec<PureAnswer>,
     calls: Vec<(ExternId, Option<Datum>)>,
     missing: Option<String>,
 }
 
 impl RecordedEnvironment<'_> {
+    fn read_answer(&mut self, answer: &str) -> Result<(), String> {
+        let program = &self.model.program;
+        let (name, values) = answer.split_once(' ').unwrap_or((answer, ""));
+        let function = program.externs.iter().position(|function| function.name == name);
+        let index = function.ok_or_else(|| format!("the program has no function `{name}`"))?;
+        let function = &program.externs[index];
+        let values =
+            datum::parse_message(program, &answer_types(function), values).map_err(|error| error.to_string())?;
+        let mut values = values.into_iter();
+        let result = function.result.and_then(|_| values.next());
+        self.answers.push(PureAnswer { function: ExternId(index as u32), arguments: values.collect(), result });
+        Ok(())
+    }
+
+    /// The answer of a pure function of which the run has answers.
+    fn answer(&self, function: ExternId, arguments: &[Datum]) -> Option<Option<Datum>> {
+        let mut answers = self.answers.iter().filter(|answer| answer.function == function).peekable();
+        answers.peek()?;
+        let known = answers.find(|answer| answer.arguments == arguments).map(|answer| answer.result.clone());
+        Some(known.unwrap_or_else(|| results(self.model, function).ok()?.into_iter().next()?))
+    }
+
     fn read_line(&mut self, line: &str, channel: Option<ChannelId>) -> Result<(), String> {
         let program = &self.model.program;
         if let Some(values) = line.strip_prefix("message") {
@@ -252,7 +291,11 @@ impl Environment for RecordedEnvironment<'_> {
         0
     }
 
-    fn call(&mut self, function: ExternId, _arguments: &mut [Datum]) -> Reply {
+    fn call(&mut self, function: ExternId, arguments: &mut [Datum]) -> Reply {
+        if let Some(result) = self.answer(function, arguments) {
+            self.calls.push((function, result.clone()));
+            return Reply::Returned(result);
+        }
         match self.results.pop_front() {
             Some((called, result)) if called == function => {
                 self.calls.push((function, result.clone()));

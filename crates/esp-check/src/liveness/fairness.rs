@@ -2,7 +2,7 @@
 
 use crate::exploration_plan::ExplorationPlan;
 use crate::instance_set::{instance_bit, participant_set};
-use crate::successors::SuccessorGenerator;
+use crate::successors::{SuccessorGenerator, waits_for_environment};
 use quaject_esp_exec::step::Step;
 use quaject_esp_ir::ir::Blocking;
 use quaject_esp_ir::model::Role;
@@ -28,17 +28,31 @@ impl FairnessScope {
         )
     }
 
-    /// The instances that have an enabled transition to which fairness applies.
-    pub(super) fn fair_enabled(self, generator: &SuccessorGenerator<'_>) -> u128 {
-        let fairness = |step: Step| match (self, step) {
+    /// The participants of a step to which fairness applies; none of another step.
+    fn fair_participants(self, step: Step) -> u128 {
+        match (self, step) {
             (FairnessScope::ExceptEnvironment(_), Step::FromEnvironment { .. }) => 0,
             (FairnessScope::ExceptEnvironment(open_stubs), step) if participant_set(step) & open_stubs != 0 => 0,
             (FairnessScope::AllInstances | FairnessScope::ExceptEnvironment(_), step) => participant_set(step),
-        };
-        generator
-            .enabled
-            .iter()
-            .fold(0, |fair_enabled, transition| fair_enabled | fairness(generator.get(*transition).step))
+        }
+    }
+
+    /// The instances that have an enabled transition to which fairness applies, and which has no participant in
+    /// `without`.
+    pub(super) fn fair_enabled(self, generator: &SuccessorGenerator<'_>, without: u128) -> u128 {
+        let transitions = generator.enabled.iter().map(|transition| generator.get(*transition));
+        transitions.fold(0, |fair_enabled, transition| {
+            let participants = self.fair_participants(transition.step);
+            // Whether a message of the environment matches can depend on the answers of pure functions.
+            let is_certain = !matches!(transition.step, Step::FromEnvironment { .. }) || transition.answers.is_empty();
+            if participants & without == 0 && is_certain { fair_enabled | participants } else { fair_enabled }
+        })
+    }
+
+    /// Whether a step that only these instances take, is the program's own and fair, so that no fair run omits it
+    /// forever while it is enabled.
+    pub(super) fn is_own_step_of(self, step: Step, instances: u128) -> bool {
+        participant_set(step) & !instances == 0 && !waits_for_environment(step) && self.fair_participants(step) != 0
     }
 }
 

@@ -3,8 +3,9 @@
 
 use super::Lasso;
 use super::product::{Edge, Graph, PRODUCT_EXTRA_WORDS, ProductLocation};
+use super::scc::CycleFairness;
 use crate::formula::FormulaId;
-use crate::reconstruct::{Continuation, try_step_to};
+use crate::reconstruct::{Continuation, append_eager_steps, try_step_to};
 use crate::store::Store;
 use crate::successors::SuccessorGenerator;
 use rustc_hash::FxHashMap;
@@ -18,7 +19,7 @@ impl Graph {
         scc: &[u32],
         keep: &dyn Fn(&Edge) -> bool,
         postponed: &dyn Fn(&Edge) -> &'a [FormulaId],
-        all_instances: u128,
+        (fairness, all_instances): (&CycleFairness, u128),
     ) -> Lasso {
         let entry = scc.iter().min().copied().expect("an SCC has a node");
         let mut run = self.path_to(entry);
@@ -30,7 +31,7 @@ impl Graph {
         let mut unserved = all_instances;
         loop {
             let at = run[run.len() - 1];
-            unserved &= self.nodes[at as usize].fair_enabled;
+            unserved &= fairness.unserved_in(self, at);
             let first = run.len() == cycle + 1;
             if open.is_empty() && unserved == 0 && at == entry && !first {
                 break;
@@ -40,11 +41,11 @@ impl Graph {
                     return edge.to == entry;
                 }
                 edge.participants & unserved != 0
-                    || !self.nodes[edge.to as usize].fair_enabled & unserved != 0
+                    || !fairness.unserved_in(self, edge.to) & unserved != 0
                     || open.iter().any(|eventuality| !postponed(edge).contains(eventuality))
             };
             for edge in self.shortest_path(at, scc, keep, &wanted) {
-                unserved &= !edge.participants & self.nodes[edge.to as usize].fair_enabled;
+                unserved &= !edge.participants & fairness.unserved_in(self, edge.to);
                 open.retain(|eventuality| postponed(edge).contains(eventuality));
                 run.push(edge.to);
             }
@@ -111,6 +112,9 @@ impl Graph {
         let mut state_vector = vec![0; width + PRODUCT_EXTRA_WORDS];
         let mut wanted = vec![0; width + PRODUCT_EXTRA_WORDS];
         let mut steps = Vec::new();
+        let mut initial = self.start.clone();
+        let instances = 0..generator.plan.instances as u32;
+        append_eager_steps(generator, &mut initial, instances, &mut steps);
         let mut start = 0;
         for (position, pair) in run.windows(2).enumerate() {
             if position == cycle {

@@ -6,6 +6,10 @@
 //! is disabled in one of its states. An instance starves if there is a fair component in which it always waits and
 //! never takes part. A finite run is extended by stuttering (Holzmann's stutter extension): in a state in which no fair
 //! transition is enabled, and after the program has ended.
+//!
+//! Properties are without "next", so that they do not distinguish runs that differ by invisible steps. Local steps that
+//! the property does not observe are eager, and partial-order reduction applies to the steps of such instances. The
+//! product is searched while it is built.
 
 mod budget;
 mod fairness;
@@ -16,16 +20,17 @@ mod scc;
 use crate::automaton::Automaton;
 use crate::exploration_plan::ExplorationPlan;
 use crate::instance_set::{MAX_SET_INSTANCES, first_instances, instance_bit};
-use crate::options::{Compaction, Limit, Limits, Progress};
+use crate::options::{Compaction, Limit, Limits, Progress, Reduction};
 use crate::reconstruct::ResolvedStep;
 use crate::store::Store;
 use crate::successors::SuccessorGenerator;
 use crate::timer::Stopwatch;
 use budget::SearchBudget;
-use product::{Edge, PRODUCT_EXTRA_WORDS, STUTTER};
+use product::{Edge, PRODUCT_EXTRA_WORDS, ProductBuilder, STUTTER};
 use quaject_esp_exec::step::{Step, TooLarge};
 
 /// The kind of run that is searched.
+#[derive(Clone)]
 pub(crate) enum Goal {
     /// A run that the automaton accepts.
     Accepted(Automaton),
@@ -110,11 +115,17 @@ impl ForcedPrefix<'_> {
     }
 }
 
-/// Searches for a lasso. Calls `progress` at intervals with the size of the search so far.
+/// The number of expanded nodes at which a product is first searched for a lasso, before it is complete. It is searched
+/// again whenever their number has doubled.
+const FIRST_SEARCH_NODES: u32 = 512;
+
+/// Searches for a lasso, up to one in the part of the product that has been built. Calls `progress` at intervals with
+/// the size of the search so far.
 pub(crate) fn search(
     plan: &ExplorationPlan<'_>,
-    mut goal: Goal,
+    goal: Goal,
     prefix: ForcedPrefix<'_>,
+    reduction: Reduction,
     limits: &Limits,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(LassoOutcome, ProductStatistics), TooLarge> {
@@ -123,55 +134,99 @@ pub(crate) fn search(
     generator.set_limits(limits, started);
     let store = Store::new(plan.width + PRODUCT_EXTRA_WORDS, Compaction::Off, 1);
     let mut budget = SearchBudget { limits, started, last_report: started, progress };
-    let (graph, limit) = product::build(&mut generator, &store, &mut goal, prefix, &mut budget);
+    let mut builder = match ProductBuilder::new(generator, &store, goal, prefix, reduction) {
+        Ok(builder) => builder,
+        Err(limit) => return Ok((LassoOutcome::Unfinished(limit), ProductStatistics::default())),
+    };
+    let mut max_nodes = FIRST_SEARCH_NODES;
+    let outcome = loop {
+        let is_partial = match builder.expand_up_to(max_nodes, &mut budget) {
+            Ok(is_partial) => is_partial,
+            Err(limit) => break LassoOutcome::Unfinished(limit),
+        };
+        // The limits do not apply to a single state, nor to the presentation of a result.
+        builder.generator.set_limits(&Limits::default(), started);
+        match builder.find_lasso(is_partial, &budget) {
+            LassoOutcome::None if is_partial => {}
+            outcome => break outcome,
+        }
+        builder.generator.set_limits(limits, started);
+        max_nodes = max_nodes.saturating_mul(2);
+    };
+    let (graph, generator) = (&builder.graph, &builder.generator);
     let size = ProductStatistics {
         states: graph.nodes.len() as u64,
         transitions: graph.edges.len() as u64,
         bytes: graph.memory_bytes() + store.memory_bytes() as u64 + generator.memory_bytes() as u64,
     };
-    if let Some(limit) = limit {
-        return Ok((LassoOutcome::Unfinished(limit), size));
-    }
-    // The limits do not apply to the presentation of a result.
-    generator.set_limits(&Limits::default(), started);
-    // A set of instances has this many bits.
-    debug_assert!(plan.instances <= MAX_SET_INSTANCES);
-    let all_instances = first_instances(plan.instances);
-    let all = |_: &Edge| true;
-    if let Some(node) = graph.accepting_prefix {
-        return Ok((LassoOutcome::Found(graph.prefix(&mut generator, &store, node)), size));
-    }
-    match &goal {
-        Goal::Accepted(automaton) => {
-            let postponed = |edge: &Edge| automaton.postponed(edge.postponed_set);
-            for scc in graph.strongly_connected_components(&all) {
-                if graph.is_fair(&scc, &all, all_instances) && graph.is_accepted(&scc, &postponed) {
-                    let lasso = graph.lasso(&mut generator, &store, &scc, &all, &postponed, all_instances);
-                    return Ok((LassoOutcome::Found(lasso), size));
-                }
-            }
+    Ok((outcome, size))
+}
+
+impl ProductBuilder<'_, '_> {
+    /// A lasso in the product. In a partial one, a strongly connected component is one of the whole product or a part
+    /// of one, and what makes a part fair and accepting is in the whole one too.
+    fn find_lasso(&mut self, is_partial: bool, budget: &SearchBudget<'_>) -> LassoOutcome {
+        // A set of instances has this many bits.
+        debug_assert!(self.generator.plan.instances <= MAX_SET_INSTANCES);
+        let all_instances = first_instances(self.generator.plan.instances);
+        let all = |_: &Edge| true;
+        if let Some(node) = self.graph.accepting_prefix {
+            return LassoOutcome::Found(self.graph.prefix(&mut self.generator, self.store, node));
         }
-        Goal::Starved(instances) => {
-            for instance in instances.iter().map(|instance| *instance as usize) {
-                if graph.nodes.iter().all(|node| node.waiting & instance_bit(instance) == 0) {
+        let instances = match &self.goal {
+            Goal::Accepted(_) => {
+                for scc in self.graph.strongly_connected_components(&all) {
+                    let Goal::Accepted(automaton) = &self.goal else { unreachable!("the goal does not change") };
+                    if !self.graph.is_accepted(&scc, &|edge: &Edge| automaton.postponed(edge.postponed_set)) {
+                        continue;
+                    }
+                    let Some(fairness) = self.cycle_fairness(&scc, &all, all_instances) else { continue };
+                    let Goal::Accepted(automaton) = &self.goal else { unreachable!("the goal does not change") };
+                    let postponed = |edge: &Edge| automaton.postponed(edge.postponed_set);
+                    let lasso = self.graph.lasso(
+                        &mut self.generator,
+                        self.store,
+                        &scc,
+                        &all,
+                        &postponed,
+                        (&fairness, all_instances),
+                    );
+                    return LassoOutcome::Found(lasso);
+                }
+                return LassoOutcome::None;
+            }
+            Goal::Starved(_) if is_partial => return LassoOutcome::None,
+            Goal::Starved(instances) => instances.clone(),
+        };
+        for instance in instances.into_iter().map(|instance| instance as usize) {
+            if self.graph.nodes.iter().all(|node| node.waiting & instance_bit(instance) == 0) {
+                continue;
+            }
+            if let Err(limit) = budget.check(self.graph.memory_bytes()) {
+                return LassoOutcome::Unfinished(limit);
+            }
+            let without = |edge: &Edge| edge.participants & instance_bit(instance) == 0;
+            for scc in self.graph.strongly_connected_components(&without) {
+                let waits = |node: &u32| self.graph.nodes[*node as usize].waiting & instance_bit(instance) != 0;
+                // A run that only stutters has ended.
+                let moves = self.graph.inner(&scc, &without).any(|edge| edge.participants != STUTTER);
+                if !scc.iter().all(waits) || !moves {
                     continue;
                 }
-                if let Err(limit) = budget.check(graph.memory_bytes()) {
-                    return Ok((LassoOutcome::Unfinished(limit), size));
-                }
-                let without = |edge: &Edge| edge.participants & instance_bit(instance) == 0;
-                for scc in graph.strongly_connected_components(&without) {
-                    let waits = |node: &u32| graph.nodes[*node as usize].waiting & instance_bit(instance) != 0;
-                    // A run that only stutters has ended.
-                    let moves = graph.inner(&scc, &without).any(|edge| edge.participants != STUTTER);
-                    if scc.iter().all(waits) && moves && graph.is_fair(&scc, &without, all_instances) {
-                        let lasso = graph.lasso(&mut generator, &store, &scc, &without, &|_| &[], all_instances);
-                        let starved = Some(instance as u32);
-                        return Ok((LassoOutcome::Found(Lasso { starved, ..lasso }), size));
-                    }
+                if let Some(fairness) = self.cycle_fairness(&scc, &without, all_instances) {
+                    let lasso = self.graph.lasso(
+                        &mut self.generator,
+                        self.store,
+                        &scc,
+                        &without,
+                        &|_| &[],
+                        (&fairness, all_instances),
+                    );
+                    let starved = Some(instance as u32);
+                    return LassoOutcome::Found(Lasso { starved, ..lasso });
                 }
             }
         }
+        LassoOutcome::None
     }
-    Ok((LassoOutcome::None, size))
 }

@@ -5,9 +5,10 @@ use super::fairness::{FairnessScope, WaitCache};
 use super::{ForcedPrefix, Goal};
 use crate::automaton::AutomatonStep;
 use crate::instance_set::participant_set;
-use crate::options::Limit;
+use crate::options::{Limit, Reduction};
 use crate::store::{Insertion, PackedStates, StateRef, Store, hash, signature};
 use crate::successors::{SuccessorGenerator, TransitionOutcome};
+use quaject_esp_exec::step::Step;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::rc::Rc;
@@ -30,6 +31,8 @@ pub(super) struct Edge {
 }
 
 pub(super) struct Graph {
+    /// The program's initial state, before eager steps.
+    pub(super) start: Vec<u32>,
     pub(super) nodes: Vec<ProductNode>,
     pub(super) edges: Vec<Edge>,
     pub(super) parents: Vec<u32>,
@@ -64,46 +67,20 @@ impl ProductLocation {
     }
 }
 
-/// Builds the product, as far as a limit allows.
-pub(super) fn build(
-    generator: &mut SuccessorGenerator<'_>,
-    store: &Store,
-    goal: &mut Goal,
-    prefix: ForcedPrefix<'_>,
-    budget: &mut SearchBudget<'_>,
-) -> (Graph, Option<Limit>) {
-    let width = generator.plan.width;
-    let fairness = match goal {
-        Goal::Accepted(_) => FairnessScope::except_environment(generator.plan),
-        Goal::Starved(_) => FairnessScope::AllInstances,
-    };
-    let mut start = generator.start();
-    start.resize(width + PRODUCT_EXTRA_WORDS, 0);
-    let mut builder = ProductBuilder {
-        generator,
-        store,
-        goal,
-        prefix,
-        fairness,
-        graph: Graph { nodes: Vec::new(), edges: Vec::new(), parents: Vec::new(), accepting_prefix: None },
-        node_of: FxHashMap::default(),
-        batch: PackedStates::default(),
-        wait_cache: WaitCache::default(),
-        state_vector: vec![0; width + PRODUCT_EXTRA_WORDS],
-        successor: start,
-        unchanged: Rc::new([AutomatonStep { to: 0, postponed_set: 0 }]),
-    };
-    let limit = builder.expand_all(budget).err();
-    (builder.graph, limit)
-}
-
-struct ProductBuilder<'b, 'm> {
-    generator: &'b mut SuccessorGenerator<'m>,
-    store: &'b Store,
-    goal: &'b mut Goal,
+/// Builds the product step by step.
+pub(super) struct ProductBuilder<'b, 'm> {
+    pub(super) generator: SuccessorGenerator<'m>,
+    pub(super) store: &'b Store,
+    pub(super) goal: Goal,
     prefix: ForcedPrefix<'b>,
-    fairness: FairnessScope,
-    graph: Graph,
+    pub(super) fairness: FairnessScope,
+    /// The instances whose local steps are eager.
+    pub(super) eager: u128,
+    /// Whether partial-order reduction is applied.
+    is_reduced: bool,
+    pub(super) graph: Graph,
+    /// The nodes before this one have been expanded.
+    pub(super) expanded: u32,
     node_of: FxHashMap<StateRef, u32>,
     /// Scratch memory of an insertion.
     batch: PackedStates,
@@ -115,16 +92,75 @@ struct ProductBuilder<'b, 'm> {
     unchanged: Rc<[AutomatonStep]>,
 }
 
-impl ProductBuilder<'_, '_> {
-    /// Expands every node, breadth first, up to one at which every continuation is accepted.
-    fn expand_all(&mut self, budget: &mut SearchBudget<'_>) -> Result<(), Limit> {
-        self.intern_successor(None)?;
-        let mut node = 0;
-        while node < self.graph.nodes.len() as u32 && self.graph.accepting_prefix.is_none() {
-            self.expand(node, budget)?;
-            node += 1;
+impl<'b, 'm> ProductBuilder<'b, 'm> {
+    /// The product with its initial node.
+    pub(super) fn new(
+        mut generator: SuccessorGenerator<'m>,
+        store: &'b Store,
+        goal: Goal,
+        prefix: ForcedPrefix<'b>,
+        reduction: Reduction,
+    ) -> Result<ProductBuilder<'b, 'm>, Limit> {
+        let width = generator.plan.width;
+        let fairness = match goal {
+            Goal::Accepted(_) => FairnessScope::except_environment(generator.plan),
+            Goal::Starved(_) => FairnessScope::AllInstances,
+        };
+        let mut start = generator.start();
+        let initial = start.clone();
+        generator.run_eager_steps(&mut start);
+        start.resize(width + PRODUCT_EXTRA_WORDS, 0);
+        let mut builder = ProductBuilder {
+            store,
+            // Starvation depends on the steps of every instance.
+            is_reduced: reduction == Reduction::On && matches!(goal, Goal::Accepted(_)),
+            goal,
+            prefix,
+            fairness,
+            eager: generator.plan.eager_instances(),
+            generator,
+            graph: Graph {
+                start: initial,
+                nodes: Vec::new(),
+                edges: Vec::new(),
+                parents: Vec::new(),
+                accepting_prefix: None,
+            },
+            expanded: 0,
+            node_of: FxHashMap::default(),
+            batch: PackedStates::default(),
+            wait_cache: WaitCache::default(),
+            state_vector: vec![0; width + PRODUCT_EXTRA_WORDS],
+            successor: start,
+            unchanged: Rc::new([AutomatonStep { to: 0, postponed_set: 0 }]),
+        };
+        builder.intern_successor(None)?;
+        Ok(builder)
+    }
+
+    /// Expands nodes, breadth first, up to one at which every continuation is accepted, and no more than `max_nodes`
+    /// in all. Whether nodes remain.
+    pub(super) fn expand_up_to(&mut self, max_nodes: u32, budget: &mut SearchBudget<'_>) -> Result<bool, Limit> {
+        while self.expanded < self.graph.nodes.len() as u32 && self.graph.accepting_prefix.is_none() {
+            if self.expanded == max_nodes {
+                return Ok(true);
+            }
+            self.expand(self.expanded, budget)?;
+            self.expanded += 1;
         }
-        Ok(())
+        Ok(false)
+    }
+
+    /// The instances that have an enabled transition in a node to which fairness applies, and which has no participant
+    /// in `without`.
+    pub(super) fn fair_enabled_in(&mut self, node: u32, without: u128) -> u128 {
+        let width = self.generator.plan.width;
+        self.store.read(self.graph.nodes[node as usize].state, &mut self.state_vector);
+        if ProductLocation::of(&self.state_vector[width..]).has_ended {
+            return 0;
+        }
+        self.generator.find_enabled(&self.state_vector[..width]);
+        self.fairness.fair_enabled(&self.generator, without)
     }
 
     /// Adds the edges of a node, and its successors.
@@ -133,7 +169,7 @@ impl ProductBuilder<'_, '_> {
         self.store.read(self.graph.nodes[node as usize].state, &mut self.state_vector);
         let here = ProductLocation::of(&self.state_vector[width..]);
         let automaton_steps = self.automaton_steps(node, here, budget)?;
-        if let Goal::Accepted(automaton) = &*self.goal
+        if let Goal::Accepted(automaton) = &self.goal
             && automaton_steps.iter().any(|step| automaton.accepts_all(step.to))
             && self.prefix.is_complete(here.at)
         {
@@ -143,7 +179,7 @@ impl ProductBuilder<'_, '_> {
         if !here.has_ended {
             self.generator.find_enabled(&self.state_vector[..width]);
         }
-        let fair_enabled = if here.has_ended { 0 } else { self.fairness.fair_enabled(self.generator) };
+        let fair_enabled = if here.has_ended { 0 } else { self.fairness.fair_enabled(&self.generator, 0) };
         if let Some(limit) = self.generator.limit_reached {
             return Err(limit);
         }
@@ -156,9 +192,9 @@ impl ProductBuilder<'_, '_> {
             self.successor.copy_from_slice(&self.state_vector);
             self.add_edges(node, here, STUTTER, &automaton_steps)?;
         }
-        let waiting = match &*self.goal {
+        let waiting = match &self.goal {
             Goal::Starved(instances) if !here.has_ended => {
-                self.wait_cache.among(self.generator, instances, &self.state_vector)
+                self.wait_cache.among(&mut self.generator, instances, &self.state_vector)
             }
             Goal::Starved(_) | Goal::Accepted(_) => 0,
         };
@@ -176,7 +212,7 @@ impl ProductBuilder<'_, '_> {
         budget: &mut SearchBudget<'_>,
     ) -> Result<Rc<[AutomatonStep]>, Limit> {
         let width = self.generator.plan.width;
-        match self.goal {
+        match &mut self.goal {
             Goal::Accepted(automaton) => {
                 budget.check_node(self.graph.size(automaton.memory_bytes()), node, &|| self.graph.depth(node))?;
                 let atoms = self.generator.valuation(&self.state_vector[..width]);
@@ -190,7 +226,14 @@ impl ProductBuilder<'_, '_> {
         }
     }
 
-    /// Adds the edges of the enabled transitions that the prefix allows.
+    /// Adds the edges of the enabled transitions that the prefix allows, or of a persistent subset.
+    ///
+    /// The reduction preserves stutter-equivalent runs (Peled, "Combining Partial Order Reductions with On-the-fly
+    /// Model-Checking", 1994): the subset is invisible, because it consists of steps of instances that the property
+    /// does not observe, and cycles have a fully expanded node, because a subset is sufficient only if all of its
+    /// successors are new. Under fairness a run does not omit a step of the subset forever; whether a run is fair
+    /// depends on the instances that act and on the states of those that are not eager, which commuting steps do not
+    /// change.
     fn add_transitions(
         &mut self,
         node: u32,
@@ -198,8 +241,34 @@ impl ProductBuilder<'_, '_> {
         automaton_steps: &[AutomatonStep],
     ) -> Result<(), Limit> {
         let width = self.generator.plan.width;
+        let all = self.generator.enabled.len();
+        let subset = if self.is_reduced {
+            let (fairness, eager) = (self.fairness, self.eager);
+            let is_eligible = |step: Step| fairness.is_own_step_of(step, eager);
+            self.generator.persistent_subset_of(&self.state_vector[..width], &is_eligible)
+        } else {
+            all
+        };
+        let known = self.graph.nodes.len() as u32;
+        let first_edge = self.graph.edges.len();
+        self.add_range(node, here, automaton_steps, 0..subset)?;
+        if self.graph.edges[first_edge..].iter().any(|edge| edge.to < known) {
+            self.add_range(node, here, automaton_steps, subset..all)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the edges of a range of the enabled transitions.
+    fn add_range(
+        &mut self,
+        node: u32,
+        here: ProductLocation,
+        automaton_steps: &[AutomatonStep],
+        range: Range<usize>,
+    ) -> Result<(), Limit> {
+        let width = self.generator.plan.width;
         let from_hash = hash(&self.state_vector[..width]);
-        for index in 0..self.generator.enabled.len() {
+        for index in range {
             let id = self.generator.enabled[index];
             let transition = self.generator.get(id);
             if !self.prefix.allows(here.at, transition.step) {

@@ -1,8 +1,9 @@
 //! Strongly connected components (SCCs) of the product (Tarjan, "Depth-First Search and Linear Graph Algorithms",
 //! 1972), and whether they are fair and accepting.
 
-use super::product::{Edge, Graph};
+use super::product::{Edge, Graph, ProductBuilder};
 use crate::formula::FormulaId;
+use rustc_hash::FxHashMap;
 
 impl Graph {
     /// Strongly connected components with at least one edge, in the graph of the edges to keep. `call_stack`
@@ -74,11 +75,9 @@ impl Graph {
         edges.filter(move |edge| members.contains(&edge.to) && keep(edge))
     }
 
-    /// Whether each instance takes a step in the SCC, or is disabled in one of its nodes.
-    pub(super) fn is_fair(&self, scc: &[u32], keep: &dyn Fn(&Edge) -> bool, all_instances: u128) -> bool {
-        let acting = self.inner(scc, keep).fold(0, |all, edge| all | edge.participants);
-        let disabled = scc.iter().fold(0, |all, node| all | !self.nodes[*node as usize].fair_enabled);
-        (acting | disabled) & all_instances == all_instances
+    /// The instances that take a step in the SCC.
+    fn acting(&self, scc: &[u32], keep: &dyn Fn(&Edge) -> bool) -> u128 {
+        self.inner(scc, keep).fold(0, |all, edge| all | edge.participants)
     }
 
     /// Whether no eventuality of the automaton is postponed by every edge of the SCC.
@@ -91,5 +90,62 @@ impl Graph {
             !open.is_empty()
         });
         open.is_empty()
+    }
+}
+
+/// What makes the runs of an SCC fair.
+#[derive(Default)]
+pub(super) struct CycleFairness {
+    /// The instances that have to act in a cycle; the others may be disabled in one of its nodes.
+    pub(super) must_act: u128,
+    /// By node: the instances that stay enabled there although those that have to act run their local code. None: what
+    /// the node records.
+    enabled: Option<FxHashMap<u32, u128>>,
+}
+
+impl CycleFairness {
+    /// The instances that are not served by a visit of a node.
+    pub(super) fn unserved_in(&self, graph: &Graph, node: u32) -> u128 {
+        let enabled = match &self.enabled {
+            Some(enabled) => enabled[&node],
+            None => graph.nodes[node as usize].fair_enabled,
+        };
+        enabled | self.must_act
+    }
+}
+
+impl ProductBuilder<'_, '_> {
+    /// Whether the runs that visit all of an SCC are fair: each instance takes a step in it or is disabled in one of
+    /// its states.
+    ///
+    /// An eager local step is part of the communication before it. In the run of single steps that it stands for, it
+    /// may come as late as the next communication of its instance, since it commutes with the steps of others. So there
+    /// are states in which all eager instances that act in the SCC run their local code, and none of them communicates:
+    /// an instance is disabled in such a state of a node if each of its enabled transitions has one of them as a
+    /// partner.
+    pub(super) fn cycle_fairness(
+        &mut self,
+        scc: &[u32],
+        keep: &dyn Fn(&Edge) -> bool,
+        all_instances: u128,
+    ) -> Option<CycleFairness> {
+        let acting = self.graph.acting(scc, keep);
+        let disabled = scc.iter().fold(0, |all, node| all | !self.graph.nodes[*node as usize].fair_enabled);
+        if (acting | disabled) & all_instances == all_instances {
+            return Some(CycleFairness::default());
+        }
+        let running = acting & self.eager;
+        if running == 0 {
+            return None;
+        }
+        let mut always_enabled = all_instances & !acting;
+        let mut enabled = FxHashMap::default();
+        for node in scc {
+            let own = self.fair_enabled_in(*node, running);
+            always_enabled &= own;
+            enabled.insert(*node, own);
+        }
+        let fairness = CycleFairness { must_act: acting & all_instances, enabled: Some(enabled) };
+        (always_enabled == 0).then_some(fairness)
     }
 }

@@ -37,6 +37,7 @@ pub use report::{Mismatch, PathCoverage, Refinement, RefinementCounterexample, R
 use crate::Refusal;
 use crate::exploration_plan::{ExplorationPlan, SuccessorMode};
 use crate::instance_set::{MAX_SET_INSTANCES, instance_bit, participant_set};
+use crate::kept_answers::AnswerScope;
 use crate::options::{Limit, Limits, Progress, Symmetry};
 use crate::reconstruct::{ResolvedStep, annotate};
 use crate::report::restrictions;
@@ -85,10 +86,10 @@ pub fn refine(
     let (interruptible, location_map) = location_map(input.split_specification, input.implementation);
     let of = |program: &Program| ModelProgram { program: program.clone(), ..input.specification.clone() };
     let (implementation, interruptible) = (of(input.implementation), of(&interruptible));
-    let plan =
-        ExplorationPlan::new(&implementation, SuccessorMode::Monolithic, Symmetry::Off).map_err(Refusal::Unbounded)?;
-    let spec_plan =
-        ExplorationPlan::new(&interruptible, SuccessorMode::SingleStep, Symmetry::Off).map_err(Refusal::Unbounded)?;
+    let plan = ExplorationPlan::new(&implementation, SuccessorMode::Monolithic, Symmetry::Off, AnswerScope::Step)
+        .map_err(Refusal::Unbounded)?;
+    let spec_plan = ExplorationPlan::new(&interruptible, SuccessorMode::SingleStep, Symmetry::Off, AnswerScope::Step)
+        .map_err(Refusal::Unbounded)?;
     if plan.instances > MAX_SET_INSTANCES {
         return Err(Refusal::TooMany(plan.instances as u32));
     }
@@ -99,7 +100,7 @@ pub fn refine(
             Ok(None) => RefinementVerdict::Holds,
             Ok(Some((node, last, mismatch))) => {
                 let run = search.run_to_node(node, last);
-                let mut steps = annotate(&plan, &run)?;
+                let mut steps = annotate(&plan, &run, None)?;
                 // An invisible local step belongs to the step before it.
                 steps.truncate(run.len());
                 RefinementVerdict::Violated(RefinementCounterexample { mismatch, steps })
@@ -342,8 +343,8 @@ impl<'m> Search<'m> {
     fn persistent_subset(&mut self) -> (usize, usize) {
         for index in 0..self.generator.enabled.len() {
             let transition = self.generator.get(self.generator.enabled[index]);
-            let (Step::Local { instance }, TransitionOutcome::Continues, []) =
-                (transition.step, &transition.outcome, &transition.choices[..])
+            let (Step::Local { instance }, TransitionOutcome::Continues, true) =
+                (transition.step, &transition.outcome, transition.is_deterministic())
             else {
                 continue;
             };

@@ -7,6 +7,7 @@ use super::spec_lts::{SpecLts, SpecState};
 use super::visible::{Alphabet, VisibleAction};
 use crate::Refusal;
 use crate::exploration_plan::{ExplorationPlan, SuccessorMode};
+use crate::kept_answers::AnswerScope;
 use crate::options::{Limit, Limits, Symmetry};
 use crate::successors::SuccessorGenerator;
 use crate::timer::Stopwatch;
@@ -51,7 +52,8 @@ pub fn build_observer(input: RefinementInput<'_>, limits: &Limits) -> Result<Obs
         Ok(channels) => channels,
         Err(shared) => return Ok(ObserverOutcome::SharedChannel(shared)),
     };
-    let plan = ExplorationPlan::new(&model, SuccessorMode::SingleStep, Symmetry::Off).map_err(Refusal::Unbounded)?;
+    let plan = ExplorationPlan::new(&model, SuccessorMode::SingleStep, Symmetry::Off, AnswerScope::Step)
+        .map_err(Refusal::Unbounded)?;
     let mut generator = SuccessorGenerator::new(&plan)?;
     generator.set_limits(limits, started);
     let mut alphabet = Alphabet::default();

@@ -66,7 +66,7 @@ impl Alphabet {
     ) -> Vec<u32> {
         generator.load_all(state_vector);
         let (machine, state, environment) = generator.execution();
-        let (message, effect) = chosen.fire(machine, state, environment);
+        let (message, effect) = chosen.fire(machine, state, environment, &chosen.answers);
         // Internal messages are invisible, except to an environment that consists of processes.
         let is_internal = matches!(chosen.step, Step::Communicate { .. });
         let message = message.filter(|(channel, _)| !is_internal || self.process_channels.contains(channel));

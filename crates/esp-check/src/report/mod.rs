@@ -89,6 +89,8 @@ pub enum Answer {
     Holds,
     /// A run violates it.
     Violated,
+    /// Runs of the model violate it, none of the program itself does.
+    Spurious,
     /// The search for such a run ended at a limit.
     Unfinished,
     /// It was not checked, because the check ended before.
@@ -101,6 +103,7 @@ impl Answer {
         match self {
             Answer::Holds => "holds",
             Answer::Violated => "violated",
+            Answer::Spurious => "spurious",
             Answer::Unfinished => "unfinished",
             Answer::Open => "open",
         }

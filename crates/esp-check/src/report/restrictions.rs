@@ -1,11 +1,7 @@
 //! The restrictions of a model's environment, to which its verdict is limited.
 
 use crate::environment::is_used;
-use crate::waits::waits;
-use quaject_esp_ir::cfg::{region_blocks, region_entries};
-use quaject_esp_ir::ir::{
-    BlockId, Body, Boundary, ChannelId, ExternId, FnId, Mutability, Op, PoolId, Program, Type, TypeId,
-};
+use quaject_esp_ir::ir::{Boundary, ChannelId, ExternId, Mutability, Op, PoolId, Program, Type, TypeId};
 use quaject_esp_ir::model::{ModelProgram, Role, Values};
 use quaject_esp_ir::text::counted;
 use rustc_hash::FxHashSet;
@@ -48,10 +44,6 @@ pub fn restrictions(model: &ModelProgram) -> Vec<String> {
             restrictions.push(format!("`{}` leaves its arguments as they are", function.name));
         }
     }
-    for function in functions_in_conditions(model) {
-        let name = &program.externs[function.0 as usize].name;
-        restrictions.push(format!("`{name}` returns its first value in conditions and messages of channel operations"));
-    }
     if model.roles.contains(&Role::OpenStub) {
         restrictions.push("omitted processes communicate eventually (deadlock, starvation)".to_string());
     }
@@ -61,40 +53,6 @@ pub fn restrictions(model: &ModelProgram) -> Vec<String> {
         restrictions.push(format!("omitted processes hold no objects of {}", shared.join(", ")));
     }
     restrictions
-}
-
-/// The pure functions that conditions and messages of channel operations call. They are evaluated
-/// while it is decided which operations are possible, where no result is chosen.
-fn functions_in_conditions(model: &ModelProgram) -> BTreeSet<ExternId> {
-    let program = &model.program;
-    let explored = program.processes.iter().zip(&model.roles).filter(|(_, role)| **role == Role::Explored);
-    let mut called = BTreeSet::new();
-    let mut functions = Vec::new();
-    let mut add_calls = |body: &Body, blocks: &[BlockId], functions: &mut Vec<FnId>| {
-        for block in blocks {
-            for instruction in &body.blocks[block.0 as usize].instructions {
-                match &instruction.op {
-                    Op::CallExtern { function, .. } => _ = called.insert(*function),
-                    Op::CallFunction { function, .. } => functions.push(*function),
-                    _ => {}
-                }
-            }
-        }
-    };
-    for (process, _) in explored {
-        for entry in waits(process).flat_map(region_entries) {
-            add_calls(&process.body, &region_blocks(&process.body, entry), &mut functions);
-        }
-    }
-    let mut seen = FxHashSet::default();
-    while let Some(function) = functions.pop() {
-        if seen.insert(function) {
-            let body = &program.functions[function.0 as usize].body;
-            let blocks: Vec<BlockId> = (0..body.blocks.len() as u32).map(BlockId).collect();
-            add_calls(body, &blocks, &mut functions);
-        }
-    }
-    called
 }
 
 /// The pools that both checked and omitted processes use.

@@ -96,7 +96,7 @@ impl Report {
             match answer {
                 Answer::Holds => covered.push(format!("`{question}`")),
                 Answer::Unfinished | Answer::Open => undecided.push(format!("`{question}`")),
-                Answer::Violated => {}
+                Answer::Violated | Answer::Spurious => {}
             }
         }
         (covered.join(", "), undecided)
@@ -145,6 +145,9 @@ pub fn unfinished_text(subject: &str, unfinished: Unfinished) -> String {
             )
         }
         Unfinished::EngineFailed => format!("the engine failed on {subject}"),
+        Unfinished::SpuriousViolations(count) => {
+            format!("the search ended after {count} violations of {subject} that the program does not have")
+        }
         Unfinished::EngineIncomplete => format!("the engine does not explore all runs of {subject}"),
     };
     format!("NOT VERIFIED: {reason}")

@@ -20,6 +20,7 @@ use crate::collapse::ComponentId;
 use crate::environment::{OpenEnvironment, QuiescenceProbe};
 use crate::exploration_plan::{ExplorationPlan, SuccessorMode};
 use crate::options::{Limit, Limits};
+use crate::questions::NumberedAnswer;
 use crate::store;
 use crate::timer::Stopwatch;
 use quaject_esp_exec::coverage::Coverage;
@@ -36,6 +37,20 @@ use transition_cache::LocalTransitions;
 const MAX_CACHED_RENDEZVOUS: usize = 1 << 23;
 /// Marks a component state without an entry in the cache.
 pub(crate) const UNKNOWN: u32 = u32::MAX;
+
+/// Appends answers of pure functions as bytes.
+fn write_answers(answers: &[NumberedAnswer], bytes: &mut Vec<u8>) {
+    for number in answers.iter().flat_map(|(question, answer)| [question, answer]) {
+        bytes.extend_from_slice(&number.to_le_bytes());
+    }
+}
+
+/// The inverse of [`write_answers`].
+fn read_answers(bytes: &[u8]) -> Vec<NumberedAnswer> {
+    let mut numbers =
+        bytes.chunks_exact(4).map(|bytes| u32::from_le_bytes(bytes.try_into().expect("a chunk has 4 bytes")));
+    std::iter::from_fn(|| Some((numbers.next()?, numbers.next()?))).collect()
+}
 
 /// One thread's successor generator with its cache.
 pub(crate) struct SuccessorGenerator<'m> {
@@ -110,7 +125,7 @@ impl<'m> SuccessorGenerator<'m> {
             participant_sets: Vec::new(),
             scratch: Vec::new(),
             passed_labels: vec![0; plan.instances],
-            variable_values: plan.tracked_variables.iter().map(|names| vec![0; names.len()]).collect(),
+            variable_values: plan.initial_values(),
             executed: None,
             stopwatch: Stopwatch::start(None),
             limits: Limits::default(),
@@ -145,7 +160,9 @@ impl<'m> SuccessorGenerator<'m> {
     /// The state vector of the initial state. To be called first.
     pub(crate) fn start(&mut self) -> Vec<u32> {
         let mut state_vector = vec![0; self.plan.width];
-        for component_index in 0..self.plan.instances as u32 + u32::from(self.plan.shared.is_some()) {
+        self.environment.give(&[]);
+        self.environment.collect_questions();
+        for component_index in self.plan.component_indices() {
             // If the table is full, the search reports the limit before it takes a transition.
             state_vector[component_index as usize] = self.save(component_index).unwrap_or(0);
         }
@@ -161,7 +178,7 @@ impl<'m> SuccessorGenerator<'m> {
 
     /// Loads a state.
     pub(crate) fn load_all(&mut self, state_vector: &[u32]) {
-        for component_index in 0..self.plan.instances as u32 + u32::from(self.plan.shared.is_some()) {
+        for component_index in self.plan.component_indices() {
             self.load(component_index, state_vector[component_index as usize]);
         }
     }
@@ -171,6 +188,8 @@ impl<'m> SuccessorGenerator<'m> {
         self.plan.components.read(self.plan.table_of_component[component_index as usize], component, &mut self.scratch);
         if self.plan.shared == Some(component_index) {
             self.machine.load_shared(&mut self.state, &self.scratch);
+        } else if self.plan.answers == Some(component_index) {
+            self.environment.give(&read_answers(&self.scratch));
         } else {
             let rest = self.read_propositions(component_index);
             self.machine.load_instance(&mut self.state, component_index, &self.scratch[rest..]);
@@ -182,6 +201,9 @@ impl<'m> SuccessorGenerator<'m> {
         self.scratch.clear();
         if self.plan.shared == Some(component_index) {
             self.state.save_shared(&mut self.scratch);
+        } else if self.plan.answers == Some(component_index) {
+            let answers = self.environment.answers_in_use(&|question| self.plan.keeps_answer(question, &self.state));
+            write_answers(&answers, &mut self.scratch);
         } else {
             self.write_propositions(component_index);
             self.state.save_instance(component_index, &mut self.scratch);

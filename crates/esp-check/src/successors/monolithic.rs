@@ -14,7 +14,7 @@ impl<'m> SuccessorGenerator<'m> {
         self.environment.offer(None);
         self.environment.choose(&[]);
         let steps = self.machine.enabled_under_open_environment(&mut self.state, &mut self.environment);
-        let component_indices: Vec<u32> = (0..self.plan.instances as u32).chain(self.plan.shared).collect();
+        let component_indices: Vec<u32> = self.plan.component_indices().collect();
         let mut transitions = Vec::new();
         for step in steps {
             let messages = match self.channel_from_environment(step) {
@@ -33,21 +33,6 @@ impl<'m> SuccessorGenerator<'m> {
             for message in messages {
                 if self.is_at_limit(transitions.len()) {
                     break;
-                }
-                if let (Some(_), Step::FromEnvironment { instance, branch }) = (message, step) {
-                    let is_ready = self.with_growing_fuel(|generator, _| {
-                        generator.load_all(state_vector);
-                        generator.environment.offer(message);
-                        generator.machine.environment_ready(
-                            &mut generator.state,
-                            &mut generator.environment,
-                            instance,
-                            branch,
-                        )
-                    });
-                    if is_ready != Some(true) {
-                        continue;
-                    }
                 }
                 let restore = |generator: &mut SuccessorGenerator<'m>| generator.load_all(state_vector);
                 self.fire_with_every_choice(step, message, &component_indices, &restore, &mut transitions);
@@ -77,8 +62,8 @@ impl<'m> SuccessorGenerator<'m> {
     pub(crate) fn persistent_subset_monolithic(&mut self) -> usize {
         for index in 0..self.enabled.len() {
             let transition = self.get(self.enabled[index]);
-            let (Step::Local { instance }, TransitionOutcome::Continues, []) =
-                (transition.step, &transition.outcome, &transition.choices[..])
+            let (Step::Local { instance }, TransitionOutcome::Continues, true) =
+                (transition.step, &transition.outcome, transition.is_deterministic())
             else {
                 continue;
             };
@@ -92,6 +77,13 @@ impl<'m> SuccessorGenerator<'m> {
             }
         }
         self.enabled.len()
+    }
+
+    /// Chooses the answers on which the operations of waiting instances depend, in the loaded state.
+    pub(crate) fn answer_operations(&mut self) {
+        self.environment.offer(None);
+        self.environment.collect_questions();
+        self.machine.enabled_under_open_environment(&mut self.state, &mut self.environment);
     }
 
     /// Whether an instance in this component state waits or has ended.

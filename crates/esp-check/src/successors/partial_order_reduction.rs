@@ -33,6 +33,11 @@ impl SuccessorGenerator<'_> {
 
     /// Moves a persistent subset of the enabled transitions to the front and returns its size.
     pub(crate) fn persistent_subset(&mut self, state_vector: &[u32]) -> usize {
+        self.persistent_subset_of(state_vector, &|_| true)
+    }
+
+    /// As [`Self::persistent_subset`]: a subset of eligible steps, or all.
+    pub(crate) fn persistent_subset_of(&mut self, state_vector: &[u32], is_eligible: &dyn Fn(Step) -> bool) -> usize {
         let all = self.enabled.len();
         let plan = self.plan;
         if all >= 2 && plan.successor_mode == SuccessorMode::Monolithic {
@@ -73,7 +78,11 @@ impl SuccessorGenerator<'_> {
             if count > 0 {
                 seeds |= instance_bit(seed);
             }
-            if set & own != 0 && count < best.map_or(all, |(count, _)| count) {
+            let are_eligible = || {
+                let mut chosen = self.enabled.iter().zip(&participant_sets).filter(|(_, own)| **own & set != 0);
+                chosen.all(|(transition, _)| is_eligible(self.get(*transition).step))
+            };
+            if set & own != 0 && count < best.map_or(all, |(count, _)| count) && are_eligible() {
                 best = Some((count, set));
                 if count == 1 {
                     break;

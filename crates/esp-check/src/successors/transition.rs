@@ -1,6 +1,7 @@
 //! Transitions as data: a step with every choice resolved, its outcome, and its effect on the state vector.
 
 use crate::collapse::ComponentId;
+use crate::questions::NumberedAnswer;
 use quaject_esp_exec::report::FaultReport;
 use quaject_esp_exec::step::Step;
 
@@ -10,8 +11,10 @@ pub(crate) struct Transition {
     pub(crate) step: Step,
     /// The message that the environment sends, by its number in the channel's domain.
     pub(crate) message: Option<u32>,
-    /// The results of extern functions by number, in order of calls.
+    /// The results of extern functions by number, in order of calls; not of pure ones.
     pub(crate) choices: Box<[u32]>,
+    /// The answers of pure functions that the step chooses, also for the operations that are waited at after it.
+    pub(crate) answers: Box<[NumberedAnswer]>,
     /// The component indices that change, with their new components.
     pub(crate) changes: Box<[(u32, ComponentId)]>,
     /// The component index that counts messages, if the channel is bounded.
@@ -20,6 +23,11 @@ pub(crate) struct Transition {
 }
 
 impl Transition {
+    /// Whether no extern function has another result that would make the same step another transition.
+    pub(crate) fn is_deterministic(&self) -> bool {
+        self.choices.is_empty() && self.answers.is_empty()
+    }
+
     /// Whether it ends in this fault, or in the same fault of another replica.
     pub(crate) fn is_like(&self, report: &FaultReport) -> bool {
         let what = |report: &FaultReport| (report.fault, report.location, report.name.clone());

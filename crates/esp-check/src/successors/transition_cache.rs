@@ -60,6 +60,12 @@ impl FuelLimited for bool {
     }
 }
 
+impl FuelLimited for Option<Effect> {
+    fn ran_out_of_fuel(&self) -> bool {
+        *self == Some(Effect::Unfinished)
+    }
+}
+
 /// Open internal branches, each with its channel.
 type OpenBranches = Vec<(u32, ChannelId)>;
 
@@ -74,7 +80,7 @@ impl<'m> SuccessorGenerator<'m> {
         let view = self.machine.instance_view(&self.state, instance);
         let mut local = LocalTransitions {
             running: matches!(view.control, Control::Running { .. }),
-            ended: view.control == Control::Ended,
+            ended: view.control == Control::Ended || waits_for_nothing(&view),
             needs_priority_filter: view.otherwise || view.order == AltOrder::Priority,
             is_pri_alt: view.order == AltOrder::Priority,
             out_channels: 0,
@@ -108,21 +114,6 @@ impl<'m> SuccessorGenerator<'m> {
             for message in messages {
                 if self.is_at_limit(own_transitions.len()) {
                     break;
-                }
-                if let (Some(_), Step::FromEnvironment { instance, branch }) = (message, step) {
-                    let is_ready = self.with_growing_fuel(|generator, _| {
-                        generator.load(instance, component);
-                        generator.environment.offer(message);
-                        generator.machine.environment_ready(
-                            &mut generator.state,
-                            &mut generator.environment,
-                            instance,
-                            branch,
-                        )
-                    });
-                    if is_ready != Some(true) {
-                        continue;
-                    }
                 }
                 let restore = |generator: &mut SuccessorGenerator<'m>| generator.load(instance, component);
                 self.fire_with_every_choice(step, message, &[instance], &restore, &mut own_transitions);
@@ -171,7 +162,7 @@ impl<'m> SuccessorGenerator<'m> {
     ) -> ComponentId {
         let [only] = own_transitions else { return component };
         let is_independent =
-            local.running && only.choices.is_empty() && self.plan.has_independent_local_steps(instance);
+            local.running && only.is_deterministic() && self.plan.has_independent_local_steps(instance);
         match (&only.outcome, &only.changes[..]) {
             (TransitionOutcome::Continues, [(_, to)]) if is_independent => {
                 self.load(instance, *to);
@@ -190,7 +181,9 @@ impl<'m> SuccessorGenerator<'m> {
         }
     }
 
-    /// Fires a step once for every combination of results of extern functions. `restore` loads the state before it.
+    /// Fires a step once for every combination of results of extern functions with which it is enabled. `restore` loads
+    /// the state before it. A step that receives from the environment is enabled if its patterns match the message;
+    /// others are enabled in any case.
     pub(crate) fn fire_with_every_choice(
         &mut self,
         step: Step,
@@ -207,7 +200,17 @@ impl<'m> SuccessorGenerator<'m> {
         self.environment.choose(&[]);
         while !self.is_at_limit(transitions.len()) {
             let Some(effect) = self.fire(step, restore) else { break };
+            let Some(effect) = effect else {
+                if self.environment.advance() {
+                    continue;
+                }
+                break;
+            };
             self.record_propositions(step, component_indices);
+            if effect == Effect::Done && self.plan.answers.is_some() {
+                self.answer_operations();
+                self.environment.offer(message);
+            }
             let outcome = match effect {
                 Effect::Done => TransitionOutcome::Continues,
                 Effect::Exited(_) => TransitionOutcome::Terminates,
@@ -225,7 +228,8 @@ impl<'m> SuccessorGenerator<'m> {
             transitions.push(Transition {
                 step,
                 message,
-                choices: self.environment.choices().into(),
+                choices: self.environment.choices(),
+                answers: self.environment.chosen_answers().into(),
                 changes,
                 counter,
                 outcome,
@@ -240,16 +244,25 @@ impl<'m> SuccessorGenerator<'m> {
         self.environment.offer(None);
     }
 
-    /// Fires a step in the state that `restore` loads; none at a limit. An unfinished step has a state that repeats.
-    fn fire(&mut self, step: Step, restore: &dyn Fn(&mut SuccessorGenerator<'m>)) -> Option<Effect> {
+    /// Fires a step in the state that `restore` loads; none at a limit, `Some(None)` if the message of the environment
+    /// does not match. An unfinished step has a state that repeats.
+    fn fire(&mut self, step: Step, restore: &dyn Fn(&mut SuccessorGenerator<'m>)) -> Option<Option<Effect>> {
         let effect = self.with_growing_fuel(|generator, mut fuel| {
             restore(generator);
             generator.environment.rewind();
             generator.begin_label_recording();
-            let effect = generator.machine.step(step, &mut generator.state, &mut generator.environment, &mut fuel);
-            if generator.machine.fuel_exhausted() { Effect::Unfinished } else { effect }
+            let SuccessorGenerator { machine, state, environment, .. } = generator;
+            if let Step::FromEnvironment { instance, branch } = step {
+                if !machine.environment_ready(state, environment, instance, branch) {
+                    return None;
+                }
+                restore(generator);
+            }
+            let SuccessorGenerator { machine, state, environment, .. } = generator;
+            let effect = machine.step(step, state, environment, &mut fuel);
+            Some(if machine.fuel_exhausted() { Effect::Unfinished } else { effect })
         })?;
-        if effect == Effect::Unfinished && !self.machine.has_repetition() {
+        if effect == Some(Effect::Unfinished) && !self.machine.has_repetition() {
             self.limit_reached = Some(Limit::LocalSteps);
             return None;
         }
@@ -270,7 +283,7 @@ impl<'m> SuccessorGenerator<'m> {
             self.machine.set_fuel_limit(fuel_limit);
             let started = self.limits.time().map(|limit| (limit, self.stopwatch.elapsed()));
             let result = attempt(self, fuel_limit);
-            let has_too_many_choices = self.environment.choices().len() > MAX_CHOICES;
+            let has_too_many_choices = self.environment.choice_count() > MAX_CHOICES;
             if !result.ran_out_of_fuel() && !self.machine.fuel_exhausted()
                 || self.machine.has_repetition()
                 || fuel_limit == MAX_FUEL
@@ -341,6 +354,11 @@ impl<'m> SuccessorGenerator<'m> {
         }
         (outs, ins)
     }
+}
+
+/// Whether an instance has terminated and waits only for properties to see its variables.
+fn waits_for_nothing(view: &InstanceView) -> bool {
+    matches!(view.control, Control::Waiting { .. }) && view.branches.is_empty() && !view.otherwise
 }
 
 /// A message of the environment by channel and number, or none.

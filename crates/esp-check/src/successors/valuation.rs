@@ -1,5 +1,6 @@
 //! Valuation of atomic propositions. Their inputs are part of an instance's component state, in front of its own bytes:
-//! the labels passed since its last operation, and variables as they were at its last wait.
+//! the labels passed since its last operation, and variables as they were at its last wait, or as it has received them
+//! since; before its first wait, the constants with which they are initialised, or 0.
 //!
 //! ```text
 //!   labels       a byte, if the property names any of the instance: bit n for the n-th of ExplorationPlan::label_atoms
@@ -111,12 +112,14 @@ impl SuccessorGenerator<'_> {
     }
 
     /// Records the labels that a local step has passed; an operation resets them. Records the variables of instances
-    /// that wait now.
+    /// that wait now or have received some.
     pub(crate) fn record_propositions(&mut self, step: Step, component_indices: &[u32]) {
         for instance in component_indices.iter().filter(|instance| {
             self.plan.tracked_variables.get(**instance as usize).is_some_and(|names| !names.is_empty())
         }) {
-            for (name, _, value) in self.machine.register_variables(&self.state, *instance) {
+            let mut variables = self.machine.register_variables(&self.state, *instance);
+            variables.extend(self.machine.received_variables(&self.state, *instance));
+            for (name, _, value) in variables {
                 let index = self.plan.tracked_variables[*instance as usize].iter().position(|known| *known == name);
                 if let Some(index) = index {
                     self.variable_values[*instance as usize][index] = number(&value);

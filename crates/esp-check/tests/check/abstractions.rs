@@ -206,29 +206,3 @@ fn a_run_of_the_program_itself_is_real() {
     let label = concretize(&concrete(text), &part, &found, &limits(1)).expect("a small program");
     assert_eq!((label.spuriousness, label.causes), (Spuriousness::Real, Vec::new()));
 }
-
-#[test]
-fn a_pure_function_answers_an_argument_alike_within_a_step() {
-    let verdict = |purity: &str, again: &str| {
-        let text = format!(
-            "extern {purity} fn upper(u8) -> bool; channel c(u8) external out; channel d(u8) external in;
-             process p {{ while {{ in(c, $x); var a = upper(x), b = upper({again}); assert(a == b); out(d, x); }} }}"
-        );
-        explore(&model(&text, None), &Options::default()).verdict
-    };
-    assert_eq!(verdict("pure", "x"), Verdict::Holds);
-    assert!(matches!(verdict("pure", "x ^ 1"), Verdict::Violated(_)));
-    assert!(matches!(verdict("", "x"), Verdict::Violated(_)));
-}
-
-#[test]
-fn a_pure_function_in_a_condition_is_an_assumption() {
-    let text = "extern pure fn ok(u8) -> bool; fn twice(x: u8) -> bool { return ok(x) && ok(x); }
-        channel c(u8) external out; process p { while { idle in(c, $x if twice(x)); assert(false); } }";
-    let report = explore(&model(text, None), &Options::default());
-    let assumed = "`ok` returns its first value in conditions and messages of channel operations".to_string();
-    assert!(report.restrictions.contains(&assumed), "{:?}", report.restrictions);
-    let guard = "extern pure fn ok(u8) -> bool; channel c(u8) external out;
-        process p { var n: u8 = 0; while { idle alt { when (ok(n)) in(c, n) { } when (!ok(n)) in(c, _) { } } } }";
-    assert_eq!(explore(&model(guard, None), &Options::default()).restrictions, ["`c` stays open"]);
-}

@@ -5,6 +5,8 @@ mod counterexample_files;
 mod faults;
 mod fuel;
 mod infinite_runs;
+mod pure_functions;
+mod reduced_properties;
 mod seeded_bugs;
 mod support;
 mod threads;

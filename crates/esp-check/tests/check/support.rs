@@ -31,6 +31,14 @@ pub(crate) fn model(text: &str, process: Option<&str>) -> ModelProgram {
     lower_model(&program, program.models.first(), scope, &sources)
 }
 
+/// The first model of a random program; none if it is not right.
+pub(crate) fn random_model(text: &str) -> Option<ModelProgram> {
+    let mut sources = SourceMap::default();
+    let root = sources.add(SourceFile::new("p.esp", text));
+    let program = analyze(&mut sources, root, &mut NoImports).program?;
+    Some(lower_model(&program, program.models.first(), None, &sources))
+}
+
 /// The program's first model without its abstractions.
 pub(crate) fn concrete(text: &str) -> ModelProgram {
     let mut sources = SourceMap::default();

@@ -1,16 +1,16 @@
 //! Translation of the flow IR to its executable form: blocks to positions, values to registers, places to offsets.
 
 use crate::code::{
-    AfterCode, BaseCode, BodyCode, BranchCode, EdgeCode, EnterCode, GuardCode, IndexCode, Inst, LeaveCode, OperandCode,
-    OperationCode, PassedCode, PatternCode, PayloadCode, Pc, PlaceCode, RegionCode, Register, ResumeCode, Time,
-    TypedOperand, WaitCode,
+    AfterCode, BaseCode, BodyCode, BranchCode, EdgeCode, EnterCode, GuardCode, IndexCode, Inst, LeaveCode,
+    ObservedCode, OperandCode, OperationCode, PassedCode, PatternCode, PayloadCode, Pc, PlaceCode, RegionCode,
+    Register, ResumeCode, Time, TypedOperand, WaitCode,
 };
 use crate::constants;
 use crate::layout::{Layouts, ScalarKind};
 use quaject_esp_ir::cfg::region_blocks;
 use quaject_esp_ir::ir::{
-    Base, BinaryOp, Bind, BlockId, Body, Boundary, Edge, Guard, Location, Op, Operand, Operation, Passed, Pattern,
-    Payload, Place, PoolId, Program, Projection, Resume, Terminator, TimeUnit, Type, TypeId, Value, Wait,
+    Base, BinaryOp, Bind, BlockId, Body, Boundary, Branch, Edge, Guard, Location, Op, Operand, Operation, Passed,
+    Pattern, Payload, Place, PoolId, Program, Projection, Resume, Terminator, TimeUnit, Type, TypeId, Value, Wait,
 };
 use quaject_esp_ir::liveness::{DeadAt, OnPaths, dead_at};
 use quaject_esp_ir::pool_recheck::PoolRecheck;
@@ -321,6 +321,17 @@ impl<'a> Decoder<'a> {
         }
     }
 
+    /// The observed variables into which a branch receives.
+    fn received(&self, branch: &Branch, wait: &Wait) -> Box<[ObservedCode]> {
+        let parameters = self.body.blocks[branch.then.0 as usize].parameters.iter();
+        let observed = parameters.filter_map(|parameter| {
+            let data = &self.body.values[parameter.0 as usize];
+            let name = data.name.clone()?;
+            wait.observed.iter().any(|(known, _)| *known == name).then_some((name, parameter.0, data.ty))
+        });
+        observed.collect()
+    }
+
     fn wait(&self, block: BlockId, wait: &Wait, location: Location, dead: DeadAt) -> WaitCode {
         let branches: Box<[_]> = wait
             .branches
@@ -355,6 +366,7 @@ impl<'a> Decoder<'a> {
                 },
                 then: self.start(branch.then),
                 parameters: registers(&self.body.blocks[branch.then.0 as usize].parameters),
+                received: self.received(branch, wait),
                 location: branch.location,
                 dead,
             })

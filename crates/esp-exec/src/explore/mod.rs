@@ -168,6 +168,17 @@ impl Machine<'_> {
         observed.collect()
     }
 
+    /// The observed variables that an instance has received in the last step, with their types and values.
+    pub fn received_variables(&self, state: &State, instance: u32) -> Vec<(SmolStr, TypeId, Datum)> {
+        let frame = &state.instances[instance as usize].frame;
+        let view = DataView { program: self.program(), layouts: &self.code.layouts, pools: &state.pools };
+        let own = self.work.received.iter().filter(|(receiver, ..)| *receiver == instance);
+        let received = own.filter_map(|(_, name, value, ty)| {
+            Some((name.clone(), *ty, view.datum(*ty, ValueRef::Scalar(*value), &frame.memory).ok()?))
+        });
+        received.collect()
+    }
+
     /// The variables of an instance that are in slots, apart from those that share their name. A dead one may be zero.
     pub fn memory_variables(&self, state: &State, instance: u32) -> Vec<(SmolStr, TypeId, Datum)> {
         let (process, _) = self.code.instances[instance as usize];

@@ -37,6 +37,8 @@ struct Branching<'b, 'a> {
     number: u32,
     branch: &'b Branch,
     start: Option<u32>,
+    /// The parameters of the code behind the branch that properties observe, with the variables that hold them.
+    received: &'b [(u32, String)],
     /// The names in use, and the temporaries for parts of messages.
     names: &'b mut Names,
     spares: &'b mut Vec<String>,
@@ -46,13 +48,12 @@ struct Branching<'b, 'a> {
 pub(super) fn options<'a>(
     plan: &'a Plan<'a>,
     scope: &Scope<'a>,
-    number: u32,
-    branch: &Branch,
+    (number, branch): (u32, &Branch),
     start: Option<u32>,
-    names: &mut Names,
-    spares: &mut Vec<String>,
+    received: &[(u32, String)],
+    (names, spares): (&mut Names, &mut Vec<String>),
 ) -> Vec<Choice> {
-    Branching { plan, scope, number, branch, start, names, spares }.options()
+    Branching { plan, scope, number, branch, start, received, names, spares }.options()
 }
 
 /// The condition under which a branch can be taken, if it has one.
@@ -64,7 +65,7 @@ pub(super) fn guard<'a>(
     names: &mut Names,
     spares: &mut Vec<String>,
 ) -> Option<Expr> {
-    Branching { plan, scope, number, branch, start: None, names, spares }.guard()
+    Branching { plan, scope, number, branch, start: None, received: &[], names, spares }.guard()
 }
 
 /// The translation of a pattern, number by number of the received value.
@@ -289,7 +290,7 @@ impl<'a> Branching<'_, 'a> {
         for (index, (pattern, ty)) in patterns.iter().zip(types).enumerate() {
             let mut fields = Fields { texts: Vec::new(), bound: Vec::new(), copies: Vec::new() };
             self.pattern(pattern, *ty, &mut fields);
-            if counted[index] || self.plan.is_observed(channel) {
+            if counted[index] || self.plan.is_observed(channel) || self.received_variable(pattern).is_some() {
                 // Every number has to be known, so that counts of what is not kept can be given back.
                 for text in &mut fields.texts {
                     if text == "_" {
@@ -322,6 +323,9 @@ impl<'a> Branching<'_, 'a> {
         if let Some(text) = self.plan.observe(Observable::Message(channel), &seen) {
             Writer { scope: self.scope, lines: &mut after, location }.line(text);
         }
+        for (pattern, (fields, _)) in patterns.iter().zip(&all) {
+            self.store_received(pattern, fields, &mut after);
+        }
         if texts.is_empty() {
             texts.push("true".to_string());
         }
@@ -339,6 +343,19 @@ impl<'a> Branching<'_, 'a> {
         Choice { head, then: OptionBody::Continues(Lines::default()) }
     }
 
+    /// The variable that holds what a pattern binds, if properties observe it.
+    fn received_variable(&self, pattern: &Pattern) -> Option<&str> {
+        let Pattern::Bind(Bind::Parameter(parameter)) = pattern else { return None };
+        self.received.iter().find(|(number, _)| number == parameter).map(|(_, variable)| variable.as_str())
+    }
+
+    /// Stores what a pattern has received for the properties that observe it.
+    fn store_received(&self, pattern: &Pattern, fields: &Fields, after: &mut Lines) {
+        if let (Some(variable), [text]) = (self.received_variable(pattern), &fields.texts[..]) {
+            after.push(Mark::Local, self.branch.location, format!("{variable} = {};", strip(text)));
+        }
+    }
+
     /// The option that receives, with what follows in the step of the rendezvous.
     fn receive_head(&self, port: &str, texts: &[String], mut after: Lines) -> Lines {
         let mark = Mark::Rendezvous { branch: self.number, sends: false };
@@ -350,14 +367,7 @@ impl<'a> Branching<'_, 'a> {
             head.push(mark, location, format!(":: atomic {{ {port}?{} ->", texts.join(",")));
             head.indent();
             head.indent();
-            after.lines.iter_mut().for_each(|line| {
-                // It belongs to the rendezvous.
-                line.mark = match line.mark {
-                    Mark::Local => Mark::None,
-                    Mark::Fault(fault) => Mark::FaultInRendezvous(fault),
-                    other => other,
-                };
-            });
+            join_step(&mut after);
             head.append(after);
             head.dedent();
             head.plain("} ->");
@@ -388,7 +398,7 @@ impl<'a> Branching<'_, 'a> {
                 .into_iter()
                 .flat_map(|leaf| std::iter::repeat_n(leaf.kind, leaf.count as usize));
             for (text, kind) in fields.texts.iter_mut().zip(kinds) {
-                if text == "_" && self.plan.is_observed(channel) {
+                if text == "_" && (self.plan.is_observed(channel) || self.received_variable(pattern).is_some()) {
                     *text = self.spare(used);
                     used += 1;
                 }
@@ -408,6 +418,7 @@ impl<'a> Branching<'_, 'a> {
                 }
                 seen.push(strip(text));
             }
+            self.store_received(pattern, &fields, &mut first);
         }
         if let Some(text) = self.plan.observe(Observable::Message(channel), &seen) {
             Writer { scope: self.scope, lines: &mut first, location }.line(text);
@@ -415,6 +426,7 @@ impl<'a> Branching<'_, 'a> {
         for spare in self.spares.iter().take(used) {
             Writer { scope: self.scope, lines: &mut first, location }.line(format!("{spare} = 0;"));
         }
+        let is_received = patterns.iter().any(|pattern| self.received_variable(pattern).is_some());
         let mark = Mark::FromEnvironment { branch: self.number };
         if !self.plan.model.properties.is_empty() {
             guard = Some(Expr::and(guard, Expr::tight(format!("!{INPUT_ENDED}"))));
@@ -422,6 +434,12 @@ impl<'a> Branching<'_, 'a> {
         if let Some(sent) = &self.plan.channels[channel.0 as usize].sent {
             let bound = self.plan.model.bounds[channel.0 as usize].unwrap_or(0);
             guard = Some(Expr::and(guard, Expr::loose(format!("{sent} < {bound}"))));
+            if is_received {
+                let mut counted = Lines::default();
+                counted.push(Mark::None, location, format!("{sent} = {sent} + 1;"));
+                counted.append(first);
+                return self.receive_visibly(guard, mark, counted);
+            }
             let mut head = Lines::default();
             let text = guard.map_or_else(|| "true".to_string(), |guard| guard.text);
             // Only one of the two statements is the step.
@@ -430,7 +448,27 @@ impl<'a> Branching<'_, 'a> {
             head.push(Mark::None, location, format!("     {sent} = {sent} + 1{left} }} ->"));
             return Choice { head, then: OptionBody::Continues(first) };
         }
-        self.plain(guard, mark, first)
+        if is_received { self.receive_visibly(guard, mark, first) } else { self.plain(guard, mark, first) }
+    }
+
+    /// The option that receives what the environment sends, where properties observe it: the choice of the message is
+    /// part of the step.
+    fn receive_visibly(&self, guard: Option<Expr>, mark: Mark, mut first: Lines) -> Choice {
+        let location = self.branch.location;
+        let mut head = Lines::default();
+        let text = guard.map_or_else(|| "true".to_string(), |guard| guard.text);
+        head.push(mark, location, format!(":: atomic {{ {text} ->"));
+        head.indent();
+        head.indent();
+        if self.start.is_some() {
+            head.push(Mark::None, location, format!("{};", self.leave_start()));
+        }
+        join_step(&mut first);
+        head.append(first);
+        head.dedent();
+        head.plain("} ->");
+        head.dedent();
+        Choice { head, then: OptionBody::Continues(Lines::default()) }
     }
 
     /// Appends what a pattern receives, number by number.
@@ -564,6 +602,17 @@ fn constant(value: i128) -> String {
 /// The expression of a field's text.
 fn strip(text: &str) -> String {
     text.strip_prefix("eval(").and_then(|text| text.strip_suffix(')')).unwrap_or(text).to_string()
+}
+
+/// Makes lines a part of the communication before them.
+fn join_step(lines: &mut Lines) {
+    for line in &mut lines.lines {
+        line.mark = match line.mark {
+            Mark::Local => Mark::None,
+            Mark::Fault(fault) => Mark::FaultInRendezvous(fault),
+            other => other,
+        };
+    }
 }
 
 /// Writes the receiver's part of a rendezvous for one value: copies of what the pattern binds, and the counts of its

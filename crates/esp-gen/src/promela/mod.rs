@@ -124,6 +124,7 @@ pub fn open_model(program: &Program) -> ModelProgram {
         abstractions: Vec::new(),
         properties: Vec::new(),
         undecided_times: Vec::new(),
+        initial_values: Vec::new(),
     }
 }
 

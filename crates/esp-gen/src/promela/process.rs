@@ -194,17 +194,35 @@ impl<'a> ProcessWriter<'a> {
     /// Stores the current values of the variables that properties name.
     pub(super) fn observe(&mut self, scope: &Scope<'a>, wait: &Wait, location: Location, lines: &mut Lines) {
         for (name, value) in &wait.observed {
-            let variable = match self.observed.get(name.as_str()) {
-                Some(variable) => variable.clone(),
-                None => {
-                    let variable = self.names.claim(&format!("seen_{name}"));
-                    self.observed.insert(name.to_string(), variable.clone());
-                    self.seen.push(format!("{} {variable};", scope.kind(*value).declared()));
-                    variable
-                }
-            };
+            let variable = self.observed_variable(scope, name, *value);
             lines.push(Mark::Local, location, format!("{variable} = {};", scope.value(*value).text));
         }
+    }
+
+    /// The Promela variable that holds a variable that properties name; `value` is of its type.
+    fn observed_variable(&mut self, scope: &Scope<'a>, name: &str, value: Value) -> String {
+        if let Some(variable) = self.observed.get(name) {
+            return variable.clone();
+        }
+        let variable = self.names.claim(&format!("seen_{name}"));
+        self.observed.insert(name.to_string(), variable.clone());
+        let initial = self.plan.model.initial_values.iter().find(|(id, own, _)| *id == self.id && own == name);
+        let initial = initial.map_or_else(String::new, |(_, _, value)| format!(" = {value}"));
+        self.seen.push(format!("{} {variable}{initial};", scope.kind(value).declared()));
+        variable
+    }
+
+    /// The parameters of the code behind a branch that are variables that properties name, each with the Promela
+    /// variable that holds it.
+    fn received(&mut self, scope: &Scope<'a>, branch: &Branch, wait: &Wait) -> Vec<(u32, String)> {
+        let mut received = Vec::new();
+        for (number, parameter) in scope.body.blocks[branch.then.0 as usize].parameters.iter().enumerate() {
+            let Some(name) = &scope.body.values[parameter.0 as usize].name else { continue };
+            if wait.observed.iter().any(|(known, _)| known == name) {
+                received.push((number as u32, self.observed_variable(scope, name, *parameter)));
+            }
+        }
+        received
     }
 
     /// The code on arrival at a wait: assertions of what would fault, and messages that are computed early.
@@ -337,12 +355,19 @@ impl<'a> ProcessWriter<'a> {
         if wait.otherwise.is_some() {
             self.plan.approximate(location, "`else` is always possible");
         }
+        if wait.branches.is_empty() && wait.otherwise.is_none() {
+            // The process has ended.
+            lines.push(Mark::None, location, "false;");
+            return;
+        }
         lines.plain("if");
         let first = lines.lines.len();
         let start = self.plan.paths.start(self.id, block);
         for (number, branch) in wait.branches.iter().enumerate() {
             let number = number as u32;
-            let options = message::options(self.plan, scope, number, branch, start, &mut self.names, &mut self.spares);
+            let received = self.received(scope, branch, wait);
+            let temporaries = (&mut self.names, &mut self.spares);
+            let options = message::options(self.plan, scope, (number, branch), start, &received, temporaries);
             let mut dirty = live.clone();
             // What a pattern binds and nothing reads is not received.
             dirty.extend(scope.usage.live_in(branch.then));

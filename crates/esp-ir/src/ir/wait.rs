@@ -12,7 +12,8 @@ pub struct Wait {
     pub order: AltOrder,
     /// Whether blocking here forever is a deadlock.
     pub blocking: Blocking,
-    /// The branches, in order of text.
+    /// The branches, in order of text. Without any, and without `else`, the process has ended, and the wait records the
+    /// variables that properties name.
     pub branches: Vec<Branch>,
     /// `else`: possible exactly when no open branch can commit.
     pub otherwise: Option<BlockId>,

@@ -127,7 +127,7 @@ impl Verifier<'_> {
     }
 
     fn wait(&mut self, wait: &Wait) {
-        if wait.branches.is_empty() && wait.otherwise.is_none() {
+        if wait.branches.is_empty() && wait.otherwise.is_none() && wait.observed.is_empty() {
             self.error("a wait without branches");
         }
         if let Some(block) = wait.otherwise

@@ -68,6 +68,8 @@ const MAX_STATE_BYTES: u32 = 1 << 16;
 pub enum SpinProperty<'a> {
     /// Faults and deadlocks.
     Safety,
+    /// Faults. A run may end in any state.
+    Faults,
     /// Whether the model has a run that the observer of its specification does not accept. A run may end in any state.
     Refinement,
     /// Whether a property holds under weak fairness: each continuously enabled instance eventually moves.
@@ -103,6 +105,8 @@ pub enum Incomplete {
     /// The program can end by `exit`: under fairness Spin omits runs on which a `provided` clause blocks a process that
     /// it schedules after the one that moves.
     Exits,
+    /// A deadlock or fault that was found is known and spurious: Spin does not search for others of its kind.
+    BeyondSpurious,
     /// The verifier ended with this message.
     Broken(String),
 }
@@ -119,6 +123,11 @@ impl Incomplete {
                 "Spin omits some runs that `exit` ends; the built-in engine, without `--engine spin`, explores them"
                     .to_string()
             }
+            Incomplete::BeyondSpurious => {
+                "Spin does not search beyond a spurious deadlock or fault; the built-in engine, without `--engine \
+                 spin`, does"
+                    .to_string()
+            }
             Incomplete::Broken(output) => format!("the verifier failed: {output}"),
         }
     }
@@ -130,7 +139,7 @@ impl Incomplete {
             Incomplete::Memory => Unfinished::Limit(Limit::Memory),
             Incomplete::Depth => Unfinished::Limit(Limit::Depth),
             Incomplete::Interrupted => Unfinished::Limit(Limit::Interrupted),
-            Incomplete::Exits => Unfinished::EngineIncomplete,
+            Incomplete::Exits | Incomplete::BeyondSpurious => Unfinished::EngineIncomplete,
             Incomplete::Broken(_) => Unfinished::EngineFailed,
         }
     }
@@ -160,8 +169,13 @@ pub struct Search {
 impl Search {
     /// A search that was interrupted before it began.
     fn interrupted(compiling: Duration) -> Search {
+        Search::omitted(Incomplete::Interrupted, compiling)
+    }
+
+    /// A search that has visited no state.
+    fn omitted(reason: Incomplete, compiling: Duration) -> Search {
         Search {
-            outcome: SpinOutcome::Unfinished(Incomplete::Interrupted),
+            outcome: SpinOutcome::Unfinished(reason),
             states: 0,
             transitions: 0,
             depth: 0,
@@ -241,7 +255,7 @@ impl Spin {
             };
             return Ok(search);
         };
-        if property == SpinProperty::Safety {
+        if let SpinProperty::Safety | SpinProperty::Faults = property {
             // The first counterexample may be long; a breadth-first search finds a shortest one. It may exceed the
             // memory limit: the first one is used then.
             let longer = self.trail(&directory, model, instances, &output)?;
@@ -283,7 +297,7 @@ impl Spin {
     fn translate(&self, directory: &BuildDirectory, property: SpinProperty<'_>) -> Result<(), HostError> {
         let mut command = Command::new("spin");
         match property {
-            SpinProperty::Safety | SpinProperty::Refinement => {}
+            SpinProperty::Safety | SpinProperty::Faults | SpinProperty::Refinement => {}
             SpinProperty::Ltl(_) => {
                 command.arg(format!("-D{STUTTER}"));
             }
@@ -333,7 +347,9 @@ impl Spin {
         command.args(words).args(["-w", "-fwrapv", "-o", "pan", "pan.c"]).current_dir(directory.path(""));
         command.arg(format!("-DMEMLIM={}", self.memory_mib)).arg(format!("-DVECTORSZ={MAX_STATE_BYTES}"));
         match property {
-            SpinProperty::Safety | SpinProperty::Refinement => command.args(["-DSAFETY", "-DNOCLAIM", "-DNOFAIR"]),
+            SpinProperty::Safety | SpinProperty::Faults | SpinProperty::Refinement => {
+                command.args(["-DSAFETY", "-DNOCLAIM", "-DNOFAIR"])
+            }
             SpinProperty::Ltl(_) => command.arg(format!("-DNFAIR={}", fairness_bytes(instances))),
         };
         match self.reduction_of(model, matches!(property, SpinProperty::Ltl(_))) {
@@ -370,6 +386,7 @@ impl Spin {
         command.current_dir(directory.path("")).arg(format!("-m{}", self.depth)).arg("-w20");
         match property {
             SpinProperty::Safety => command.arg("-n"),
+            SpinProperty::Faults => command.args(["-n", "-E"]),
             // Lists unreached states; a run may end in any state.
             SpinProperty::Refinement => command.arg("-E"),
             SpinProperty::Ltl(property) => command.args(["-n", "-a", "-f", "-N", &property.name]),

@@ -5,14 +5,15 @@ use super::{Incomplete, Search, Spin, SpinOutcome, SpinProperty, VerifyError};
 use crate::error::HostError;
 use quaject_esp_check::{
     Answer, Compaction, Concretization, Deadlocks, Engine, Leaks, Limits, Options, ProductStatistics, Reduction,
-    Refusal, ReplayOutcome, Report, Symmetry, Unfinished, Verdict, VerdictRecord, replay_external,
+    Refusal, ReplayOutcome, Report, Symmetry, Unfinished, Verdict, VerdictRecord, ViolationKind, replay_external,
     replay_external_property, restrictions,
 };
 use quaject_esp_exec::step::Checks;
 use quaject_esp_gen::promela;
-use quaject_esp_ir::ir::Program;
+use quaject_esp_ir::ir::{Fault, Program};
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_ir::text::{counted, location_text};
+use std::time::Duration;
 
 /// The report of Spin on a model.
 #[derive(Clone, PartialEq, Debug)]
@@ -56,8 +57,23 @@ impl Spin {
     ///
     /// Promela cannot express the model, a tool fails, or the trail cannot be replayed.
     pub fn verify(&self, model: &ModelProgram, options: &Options) -> Result<SpinReport, VerifyError> {
+        self.verify_beyond(model, options, &[])
+    }
+
+    /// As [`Spin::verify`], for violations other than these, which are known: other properties, and faults if a
+    /// deadlock is known. The verdict is unfinished if nothing else is found and a deadlock or fault is known.
+    ///
+    /// # Errors
+    ///
+    /// As [`Spin::verify`].
+    pub fn verify_beyond(
+        &self,
+        model: &ModelProgram,
+        options: &Options,
+        known: &[ViolationKind],
+    ) -> Result<SpinReport, VerifyError> {
         let text = promela::generate(model, Checks::On, None).map_err(VerifyError::Inexpressible)?;
-        let searches = self.search_until_violation(&text, model)?;
+        let searches = self.search_until_violation(&text, model, known)?;
         Ok(self.conclude(model, &text, searches, options)?)
     }
 
@@ -109,17 +125,34 @@ impl Spin {
     }
 
     /// Searches for violations of safety, then of each property, up to the first search that does not exclude them.
-    fn search_until_violation(&self, text: &promela::Model, model: &ModelProgram) -> Result<Searches, HostError> {
+    /// Beyond known violations it goes on.
+    fn search_until_violation(
+        &self,
+        text: &promela::Model,
+        model: &ModelProgram,
+        known: &[ViolationKind],
+    ) -> Result<Searches, HostError> {
         let instances = model.program.instance_count();
-        let search = self.search(text, instances, SpinProperty::Safety)?;
+        let search = self.search_safety(text, instances, known)?;
         let sources = text.properties.iter().map(|property| property.source.clone());
         let mut properties: Vec<(String, Answer)> = sources.map(|source| (source, Answer::Open)).collect();
-        if search.outcome != SpinOutcome::NoViolation {
+        if !matches!(search.outcome, SpinOutcome::NoViolation | SpinOutcome::Unfinished(Incomplete::BeyondSpurious)) {
             return Ok(Searches { search, property: None, properties });
         }
         let mut spin = self.clone();
         spin.time = spin.time.saturating_sub(search.searching);
         for (number, (property, (_, answer))) in text.properties.iter().zip(&mut properties).enumerate() {
+            let names_it = |known: &ViolationKind| match known {
+                ViolationKind::Property { property: text, .. } => *text == property.source,
+                ViolationKind::Fault(_)
+                | ViolationKind::NonTermination { .. }
+                | ViolationKind::Starvation { .. }
+                | ViolationKind::Leak { .. } => false,
+            };
+            if known.iter().any(names_it) {
+                *answer = Answer::Violated;
+                continue;
+            }
             let search = spin.search(text, instances, SpinProperty::Ltl(property))?;
             spin.time = spin.time.saturating_sub(search.searching);
             *answer = match search.outcome {
@@ -132,6 +165,31 @@ impl Spin {
             }
         }
         Ok(Searches { search, property: None, properties })
+    }
+}
+
+impl Spin {
+    /// Searches for deadlocks and faults, as far as none of them is known.
+    fn search_safety(
+        &self,
+        text: &promela::Model,
+        instances: u32,
+        known: &[ViolationKind],
+    ) -> Result<Search, HostError> {
+        let is_deadlock =
+            |known: &&ViolationKind| matches!(known, ViolationKind::Fault(report) if report.fault == Fault::Deadlock);
+        let mut of_safety = known.iter().filter(|known| !matches!(known, ViolationKind::Property { .. })).peekable();
+        if of_safety.peek().is_none() {
+            return self.search(text, instances, SpinProperty::Safety);
+        }
+        if !of_safety.all(|known| is_deadlock(&known)) {
+            return Ok(Search::omitted(Incomplete::BeyondSpurious, Duration::ZERO));
+        }
+        let mut search = self.search(text, instances, SpinProperty::Faults)?;
+        if search.outcome == SpinOutcome::NoViolation {
+            search.outcome = SpinOutcome::Unfinished(Incomplete::BeyondSpurious);
+        }
+        Ok(search)
     }
 }
 

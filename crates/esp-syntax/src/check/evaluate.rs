@@ -16,7 +16,7 @@ use std::ops::Range;
 /// The maximal number of steps of one constant: expressions evaluated, and parts of values built.
 const MAX_STEPS: u64 = 20_000_000;
 
-/// The maximal depth of expressions, blocks and calls. Functions do not recurse, but programs are as deep as their text.
+/// The maximal depth of expressions, blocks and calls. Functions do not recurse, but their text may be deep.
 const MAX_DEPTH: u32 = 250;
 
 /// Why an expression has no constant value.

@@ -1,5 +1,6 @@
-//! Constants, types, layouts, replica numbers, and the functions that constants call, depend on each other in any order of text. Resolves them so that
-//! what one needs comes before it; finds cycles. Iterative, for chains may be as long as the program.
+//! Constants, types, layouts, replica numbers, and the functions that constants call, depend on each other in any order
+//! of text. Resolves them so that what one needs comes before it; finds cycles. Iterative, for chains may be as long as
+//! the program.
 
 use super::names::{Checker, Entity, Named};
 use super::{constants, layouts, signatures, types};

@@ -6,8 +6,8 @@
 use super::names::Checker;
 use super::walk;
 use crate::hir::{
-    self, Argument, BinaryOperator, ChannelId, Expr, ExprKind, ExternId, LocalId, Operation, Pattern, PatternKind,
-    Place, ProcessId, Stmt, StmtKind, UnaryOperator,
+    self, Argument, BinaryOperator, ChannelId, Expr, ExprKind, ExternId, FnId, LocalId, Operation, Pattern,
+    PatternKind, Place, ProcessId, Stmt, StmtKind, UnaryOperator,
 };
 use crate::hir::{Influence, ModelPath, PlaceStep};
 use crate::types::{Type, TypeId, TypeTable};
@@ -31,6 +31,8 @@ struct Flows<'t> {
     /// Target and source of each edge; one list, because programs have many.
     edges: Vec<(Holder, Holder)>,
     externs: Vec<ExternId>,
+    /// The functions that are called.
+    functions: Vec<FnId>,
 }
 
 /// The holders of values that influence control.
@@ -64,7 +66,7 @@ pub(super) fn control_influence(
     environments: &[&[hir::Process]],
     observed: &[(ProcessId, LocalId)],
 ) -> ControlInfluence {
-    let mut flows = Flows { types: &checker.types, edges: Vec::new(), externs: Vec::new() };
+    let mut flows = Flows { types: &checker.types, edges: Vec::new(), externs: Vec::new(), functions: Vec::new() };
     for (process, local) in observed {
         flows.add(Holder::Variable(*process, *local), Holder::Control);
     }
@@ -78,6 +80,15 @@ pub(super) fn control_influence(
     for (number, environment) in environments.iter().copied().flatten().enumerate() {
         let process = ProcessId(first + number as u32);
         walk::statements(&environment.body, &mut |stmt| flows.statement(process, stmt));
+    }
+    // So have functions. What a function returns influences control, because its call can fault.
+    let first = first + environments.iter().copied().flatten().count() as u32;
+    let mut walked = FxHashSet::default();
+    while let Some(function) = flows.functions.pop() {
+        if let (true, Some(hir)) = (walked.insert(function), &checker.functions[function.0 as usize].hir) {
+            let process = ProcessId(first + function.0);
+            walk::statements(&hir.body, &mut |stmt| flows.statement(process, stmt));
+        }
     }
     flows.externs.sort();
     flows.externs.dedup();
@@ -144,6 +155,10 @@ impl Flows<'_> {
                 self.expr(process, left, Holder::Quotient);
                 let divisor = if is_nonzero(right) { Holder::Quotient } else { Holder::Control };
                 self.expr(process, right, divisor);
+            }
+            ExprKind::CallFn(function, arguments) => {
+                self.functions.push(*function);
+                arguments.iter().for_each(|argument| self.value(process, argument, target, is_control));
             }
             ExprKind::Index(base, index) => {
                 self.value(process, base, target, is_control);
@@ -218,6 +233,10 @@ impl Flows<'_> {
             StmtKind::Call(id, arguments) => {
                 self.externs.push(*id);
                 self.arguments(process, *id, arguments);
+            }
+            StmtKind::CallFn(function, arguments) => {
+                self.functions.push(*function);
+                arguments.iter().for_each(|argument| self.expr(process, argument, Holder::Control));
             }
             StmtKind::Match(value, arms) => {
                 self.expr(process, value, Holder::Control);

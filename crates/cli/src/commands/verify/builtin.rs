@@ -1,16 +1,13 @@
 //! Verification by the built-in engine, beyond violations that the program does not have.
 
-use super::report::{FoundViolation, Verified, concretize_verdict, report_verified};
+use super::report::{FoundViolation, SearchAgain, Verified, add_spurious, concretize_verdict, report_verified};
 use super::search::{unwrap_or_report, with_progress};
 use crate::arguments::Verify;
 use crate::terminal::{CliError, Status, Terminal};
 use quaject_esp::LoweredModels;
-use quaject_esp_check::{Engine, Options, Verdict, ViolationKind, check_beyond};
+use quaject_esp_check::{Engine, Options, ViolationKind, check_beyond};
 use quaject_esp_ir::model::ModelProgram;
 use std::time::Instant;
-
-/// The spurious violations after which the search ends in any case.
-const MAX_SPURIOUS: usize = 32;
 
 /// Verifies a model. A spurious violation does not end the search: it goes on for others.
 pub(super) fn verify_model(
@@ -28,12 +25,8 @@ pub(super) fn verify_model(
         let checked = with_progress(terminal, |progress| check_beyond(model, &options, &known, progress));
         let Some(report) = unwrap_or_report(terminal, modelled, model, checked)? else { return Ok(Status::Usage) };
         let concretization = concretize_verdict(modelled, model, &report.verdict, &options);
-        if let (Verdict::Violated(found), Some(concretization)) = (&report.verdict, &concretization)
-            && concretization.is_spurious()
-            && spurious.len() < MAX_SPURIOUS
-        {
-            let (counterexample, concretization) = (found.clone(), concretization.clone());
-            spurious.push(FoundViolation { report, counterexample, concretization });
+        let mut report = report;
+        if add_spurious(&mut spurious, &mut report, concretization.as_ref()) == SearchAgain::Yes {
             continue;
         }
         let verified = Verified { report, concretization, spurious };

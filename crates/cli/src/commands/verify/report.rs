@@ -4,8 +4,8 @@ use crate::arguments::Verify;
 use crate::terminal::{CliError, Status, print_verdict};
 use quaject_esp::LoweredModels;
 use quaject_esp_check::{
-    Concretization, Counterexample, Engine, Limits, Options, Report, Spuriousness, Timer, Verdict, VerdictRecord,
-    counterexample_file,
+    Answer, Concretization, Counterexample, Engine, Limits, Options, Report, Spuriousness, Timer, Unfinished, Verdict,
+    VerdictRecord, ViolationKind, counterexample_file,
 };
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_run::files::write_file;
@@ -32,6 +32,38 @@ pub(super) struct Verified {
     pub(super) spurious: Vec<FoundViolation>,
 }
 
+/// Whether a search is repeated for other violations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum SearchAgain {
+    Yes,
+    No,
+}
+
+/// The spurious violations after which the search ends in any case.
+const MAX_SPURIOUS: usize = 32;
+
+/// Adds the violation of a report to the spurious ones, if it is one. The search goes on beyond it, up to their maximum
+/// number, at which the report becomes unfinished.
+pub(super) fn add_spurious(
+    spurious: &mut Vec<FoundViolation>,
+    report: &mut Report,
+    concretization: Option<&Concretization>,
+) -> SearchAgain {
+    let (Verdict::Violated(found), Some(concretization)) = (&report.verdict, concretization) else {
+        return SearchAgain::No;
+    };
+    if !concretization.is_spurious() {
+        return SearchAgain::No;
+    }
+    let (counterexample, concretization) = (found.clone(), concretization.clone());
+    spurious.push(FoundViolation { report: report.clone(), counterexample, concretization });
+    if spurious.len() < MAX_SPURIOUS {
+        return SearchAgain::Yes;
+    }
+    report.verdict = Verdict::Unfinished(Unfinished::SpuriousViolations(MAX_SPURIOUS as u32));
+    SearchAgain::No
+}
+
 /// Prints a verdict, and writes the files of its counterexample. Without another violation the first spurious one is
 /// shown.
 pub(super) fn report_verified(
@@ -43,6 +75,7 @@ pub(super) fn report_verified(
     engine: Engine,
 ) -> Result<Status, CliError> {
     let Verified { report, concretization, spurious } = verified;
+    let properties = answers_of_program(report, spurious);
     let is_violated = matches!(report.verdict, Verdict::Violated(_));
     let (shown, concretization, others) = match spurious.split_first() {
         Some((first, others)) if !is_violated => (&first.report, Some(&first.concretization), others),
@@ -52,7 +85,7 @@ pub(super) fn report_verified(
         let spurious = others.iter().map(|found| spurious_to_json(model, found)).collect();
         let beyond = (!verified.spurious.is_empty() && !is_violated).then(|| report.verdict.name());
         let record = shown.record(model, options, concretization);
-        print_record(&VerdictRecord { engine, spurious, beyond, ..record })?;
+        print_record(&VerdictRecord { engine, spurious, beyond, properties, ..record })?;
     } else {
         print_verdict(shown.text(model, options).as_bytes())?;
         for found in others {
@@ -79,6 +112,22 @@ pub(super) fn report_verified(
         (Verdict::Violated(_), _) => Status::Failed,
         (Verdict::Holds, _) => Status::Done,
     })
+}
+
+/// The answers for the model's properties. One that only runs violate that the program does not have is not violated.
+fn answers_of_program(report: &Report, spurious: &[FoundViolation]) -> Vec<(String, Answer)> {
+    let mut properties = report.properties.clone();
+    for FoundViolation { counterexample, concretization, .. } in spurious {
+        let ViolationKind::Property { property, .. } = &counterexample.violation else { continue };
+        let answer = match concretization.spuriousness {
+            Spuriousness::Spurious => Answer::Spurious,
+            // Another run of the program may violate it.
+            Spuriousness::SpuriousRun(_) => Answer::Unfinished,
+            Spuriousness::Real | Spuriousness::Unknown(_) | Spuriousness::NotChecked => continue,
+        };
+        properties.iter_mut().filter(|(text, _)| text == property).for_each(|(_, own)| *own = answer);
+    }
+    properties
 }
 
 fn spurious_to_json(model: &ModelProgram, found: &FoundViolation) -> serde_json::Value {

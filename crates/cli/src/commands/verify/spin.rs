@@ -1,18 +1,20 @@
 //! `qj verify --engine spin`: calls Spin with the options of the command line, and prints its verdicts.
 
-use super::report::{Verified, concretize_verdict, print_record, report_verified};
+use super::report::{
+    FoundViolation, SearchAgain, Verified, add_spurious, concretize_verdict, print_record, report_verified,
+};
 use super::search::{report_refusal, too_many_instances};
 use crate::arguments::Verify;
 use crate::commands::promela::print_inexpressible;
 use crate::terminal::{CliError, Status, Terminal, print_verdict};
 use quaject_esp::LoweredModels;
-use quaject_esp_check::{Engine, Options, RefinementInput, Refusal, unfinished_text};
+use quaject_esp_check::{Engine, Options, RefinementInput, Refusal, ViolationKind, unfinished_text};
 use quaject_esp_gen::promela::Reduction;
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_run::spin::{Spin, SpinRefinementVerdict, VerifyError};
 use quaject_esp_run::{HostCode, HostError};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The options of Spin.
 fn spin(options: &Options, arguments: &Verify) -> Spin {
@@ -25,7 +27,7 @@ fn spin(options: &Options, arguments: &Verify) -> Spin {
     }
 }
 
-/// Verifies one model.
+/// Verifies one model. A spurious violation does not end the search: it goes on for others.
 pub(super) fn verify_model(
     terminal: &Terminal,
     modelled: &LoweredModels,
@@ -33,19 +35,30 @@ pub(super) fn verify_model(
     options: &Options,
     arguments: &Verify,
 ) -> Result<Status, CliError> {
-    let verified = match spin(options, arguments).verify(model, options) {
-        Ok(verified) => verified,
-        Err(VerifyError::Refused(refusal)) => return Err(replay_error(refusal)),
-        Err(error) => return report_failure(terminal, modelled, model, error),
-    };
-    if let Some(incomplete) = &verified.incomplete {
-        terminal.print_status(format!("spin: {}", incomplete.text()));
-    }
-    if verified.unreproduced.is_none() {
-        let concretization = concretize_verdict(modelled, model, &verified.report.verdict, &verified.options);
-        let found = Verified { report: verified.report, concretization, spurious: Vec::new() };
+    let started = Instant::now();
+    let mut spurious: Vec<FoundViolation> = Vec::new();
+    let verified = loop {
+        let known: Vec<ViolationKind> = spurious.iter().map(|found| found.counterexample.violation.clone()).collect();
+        let options = Options { limits: options.limits.after(started.elapsed()), ..options.clone() };
+        let verified = match spin(&options, arguments).verify_beyond(model, &options, &known) {
+            Ok(verified) => verified,
+            Err(VerifyError::Refused(refusal)) => return Err(replay_error(refusal)),
+            Err(error) => return report_failure(terminal, modelled, model, error),
+        };
+        if let Some(incomplete) = &verified.incomplete {
+            terminal.print_status(format!("spin: {}", incomplete.text()));
+        }
+        if verified.unreproduced.is_some() {
+            break verified;
+        }
+        let mut report = verified.report;
+        let concretization = concretize_verdict(modelled, model, &report.verdict, &verified.options);
+        if add_spurious(&mut spurious, &mut report, concretization.as_ref()) == SearchAgain::Yes {
+            continue;
+        }
+        let found = Verified { report, concretization, spurious };
         return report_verified(modelled, model, &verified.options, &found, arguments, Engine::Spin);
-    }
+    };
     if arguments.json {
         print_record(&verified.record(model, None))?;
     } else {
