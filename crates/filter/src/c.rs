@@ -444,7 +444,12 @@ pub(crate) struct qj_reader {
 impl qj_reader {
     /// Calls `read` with a pinned view, for the call only or as long as the caller has pinned the reader.
     fn with<T>(&mut self, read: impl FnOnce(&mut View<'_>) -> T) -> T {
-        if self.pinned { read(&mut ManuallyDrop::new(self.reader.view())) } else { read(&mut self.reader.pin()) }
+        // A reader that another thread had pinned at a fork is pinned for each call.
+        if self.pinned && self.reader.is_pinned() {
+            read(&mut ManuallyDrop::new(self.reader.view()))
+        } else {
+            read(&mut self.reader.pin())
+        }
     }
 }
 

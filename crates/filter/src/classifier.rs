@@ -19,6 +19,7 @@ use crate::types::{Classify, Engine, Id, Match, Stats};
 use crate::writer::Writer;
 use quaject_vcode::fork::ForkLock;
 use std::fmt;
+use std::marker::PhantomData;
 use std::ptr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -56,8 +57,8 @@ struct Shared {
 /// ```
 ///
 /// A forked child has a copy of the classifier and its readers, which it changes independently of its parent (see
-/// [`quaject_vcode::fork`]). A reader that another thread had pinned at the fork stays pinned in the child: filters
-/// that the child removes are not found any more, but their memory is not reused.
+/// [`quaject_vcode::fork`]). A reader that another thread had pinned at the fork is not pinned in the child, which does
+/// not have that thread.
 #[derive(Clone)]
 pub struct Classifier {
     shared: Arc<Shared>,
@@ -165,7 +166,13 @@ impl Reader {
     /// The view of a reader that is pinned already. Dropping it unpins the reader.
     #[inline]
     pub(crate) fn view(&mut self) -> View<'_> {
-        View { shared: &self.shared, pin: &self.pin, scratch: &mut self.scratch }
+        View { shared: &self.shared, pin: &self.pin, scratch: &mut self.scratch, not_send: PhantomData }
+    }
+
+    /// Whether the reader is pinned.
+    #[cfg(feature = "c")]
+    pub(crate) fn is_pinned(&self) -> bool {
+        self.pin.is_pinned()
     }
 
     /// Classifies one packet by itself. For many, [`Reader::pin`] once.
@@ -182,6 +189,8 @@ pub struct View<'r> {
     shared: &'r Shared,
     pin: &'r Pin,
     scratch: &'r mut Scratch,
+    /// In a forked child, no pin of another thread than the forking one holds.
+    not_send: PhantomData<*const ()>,
 }
 
 impl fmt::Debug for View<'_> {

@@ -7,14 +7,14 @@
 //! reader            pin: slot = epoch ── fence ── read ── ... ── unpin: slot = 0
 //! ```
 
-use super::sync::{ADVANCE, Arc, AtomicU64, BARRIER, GIVE_BACK, MARK, Mutex, OBSERVE, fence};
+use super::sync::{ADVANCE, Arc, AtomicU64, BARRIER, GIVE_BACK, MARK, Mutex, OBSERVE, OWN, fence, this_thread};
 use std::collections::VecDeque;
 use std::sync::PoisonError;
 
-/// The epoch at which a reader is pinned, or zero. On cache lines of its own.
+/// The epoch at which a reader is pinned, or zero; and the thread that has pinned it last. On cache lines of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(crate) struct Pin(AtomicU64);
+pub(crate) struct Pin(AtomicU64, AtomicU64);
 
 impl Pin {
     /// Pins the reader: until [`Pin::leave`], no reachable object is reclaimed.
@@ -23,11 +23,20 @@ impl Pin {
         // Pairs with the increment in `advance`: an epoch that is seen here began after the objects of earlier ones
         // were unlinked.
         let epoch = epochs.current.load(OBSERVE);
+        // No partner: read in a forked child only, by its one thread.
+        self.1.store(this_thread(), OWN);
         // Pairs with the acquire in `oldest`: a writer that sees this pin sees the reads under the one before as
         // complete.
         self.0.store(epoch, ADVANCE);
         // Pairs with the fence in `oldest`: either the writer sees this pin, or loads after it see the new objects.
         fence(BARRIER);
+    }
+
+    /// Whether the reader is pinned. Asked by the reader itself.
+    #[cfg(feature = "c")]
+    pub(crate) fn is_pinned(&self) -> bool {
+        // No partner: only the reader writes it, and the handler of a fork.
+        self.0.load(OWN) != 0
     }
 
     /// Unpins the reader: it holds no reference any more.
@@ -58,6 +67,14 @@ impl Epochs {
         pins.retain(|pin| Arc::strong_count(pin) > 1);
         pins.push(Arc::clone(&pin));
         pin
+    }
+
+    /// In a forked child: unpins the readers of all threads but the calling one, which the child does not have.
+    pub(crate) fn unpin_other_threads(&self) {
+        let pins = self.pins.lock().unwrap_or_else(PoisonError::into_inner);
+        for pin in pins.iter().filter(|pin| pin.1.load(OWN) != this_thread()) {
+            pin.leave();
+        }
     }
 
     /// Begins an epoch; returns the tag of objects unlinked before.

@@ -3,19 +3,23 @@
 //! matches exactly the packets that the program accepts. A program that cannot be lifted stays a program.
 //!
 //! Where a branch accepts at once if a test holds, the path on which it fails need not say so: what passes both is
-//! accepted in any case. Alternatives that are joined by `or` are then lifted in linear time, to tests without
-//! negations.
+//! accepted in any case. Neither need it say so where every accepting path from there comes to the place to which the
+//! branch leads otherwise, and nothing computed before is used from that place on: what passes both passes what follows
+//! in any case. Alternatives that are joined by `or`, also below an `and`, are then lifted in linear time, to tests
+//! without negations.
 
 use crate::bpf::{Arithmetic, Condition, MEMORY_WORDS, Operand, Operation, Program};
 use crate::ir::{Base, Conjunction, Field, Filter, Sense, Subject, Term, Test};
 use crate::shape::Shape;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-/// The maximum number of accepting paths of a lifted program; more for long programs, one for each operation.
+/// The maximum number of accepting paths of a lifted program; more for long programs.
 const MAX_PATHS: usize = 1024;
 /// The maximum number of operations that are executed, and how many more for each operation of the program.
 const MAX_STEPS: usize = 1 << 17;
-const STEPS_PER_OPERATION: usize = 16;
+const STEPS_PER_OPERATION: usize = 256;
+/// The number of accepting paths for each operation of a long program.
+const PATHS_PER_OPERATION: usize = 4;
 /// The maximum number of comparisons of tests.
 const MAX_COMPARISONS: usize = 1 << 25;
 /// The maximum number of shapes: each shape has code of its own, and beyond this number the program itself is shorter.
@@ -55,10 +59,11 @@ pub(crate) fn lift(program: &Program) -> Option<Vec<Conjunction>> {
         a: Value::CONSTANT_ZERO,
         x: Value::CONSTANT_ZERO,
         memory: [const { Value::CONSTANT_ZERO }; MEMORY_WORDS],
-        tests: Vec::new(),
+        tests: Tests::default(),
         assumed: HashSet::new(),
     };
-    let mut lifter = Lifter { program, paths: vec![start], accepted: Vec::new(), steps: 0, comparisons: 0 };
+    let flow = Flow::of(program.operations());
+    let mut lifter = Lifter { program, flow, paths: vec![start], accepted: Vec::new(), steps: 0, comparisons: 0 };
     while let Some(path) = lifter.paths.pop() {
         lifter.execute(path)?;
     }
@@ -193,9 +198,68 @@ struct Path {
     a: Value,
     x: Value,
     memory: [Value; MEMORY_WORDS],
-    tests: Vec<Test>,
+    tests: Tests,
     /// What holds of the packets on this path that no other path accepts.
     assumed: HashSet<Test>,
+}
+
+/// Tests that hold on a path, in order.
+#[derive(Clone, Debug, Default)]
+struct Tests {
+    all: Vec<Test>,
+    set: HashSet<Test>,
+    /// The numbers that bits of a subject do not have. All other tests, which are few, are in `ranges`.
+    excluded: HashMap<(Subject, u32), HashSet<u32>>,
+    ranges: HashMap<Subject, Vec<Test>>,
+    /// The masks of a subject in `excluded`.
+    masks: HashMap<Subject, Vec<u32>>,
+}
+
+impl Tests {
+    fn push(&mut self, test: Test) {
+        if !self.set.insert(test.clone()) {
+            return;
+        }
+        if test.sense == Sense::Outside && test.low == test.high {
+            let numbers = self.excluded.entry((test.subject.clone(), test.mask)).or_default();
+            if numbers.is_empty() {
+                self.masks.entry(test.subject.clone()).or_default().push(test.mask);
+            }
+            numbers.insert(test.low);
+        } else {
+            self.ranges.entry(test.subject.clone()).or_default().push(test.clone());
+        }
+        self.all.push(test);
+    }
+
+    /// The number of comparisons of [`Tests::imply`].
+    fn comparisons(&self, subject: &Subject) -> usize {
+        1 + self.ranges.get(subject).map_or(0, Vec::len) + self.masks.get(subject).map_or(0, Vec::len)
+    }
+
+    /// Whether the tests imply another test or its negation.
+    fn imply(&self, test: &Test) -> Option<bool> {
+        if self.set.contains(test) {
+            return Some(true);
+        }
+        for known in self.ranges.get(&test.subject).into_iter().flatten() {
+            if known.is_equality() && test.mask & !known.mask == 0 && known.mask != 0 {
+                return Some(test.accepts(known.low));
+            }
+            if test.is_equality() && known.is_equality() && (known.low ^ test.low) & known.mask & test.mask != 0 {
+                return Some(false);
+            }
+            if test.is_equality() && known.mask & !test.mask == 0 && known.mask != 0 && !known.accepts(test.low) {
+                return Some(false);
+            }
+        }
+        let excluded = |mask: &u32| {
+            let numbers = self.excluded.get(&(test.subject.clone(), *mask));
+            mask & !test.mask == 0 && *mask != 0 && numbers.is_some_and(|own| own.contains(&(test.low & mask)))
+        };
+        let masks = self.masks.get(&test.subject);
+        (test.is_equality() && masks.is_some_and(|masks| masks.iter().any(excluded))).then_some(false)
+    }
 }
 
 /// The outcome of a branch: known, or that of a test of the packet.
@@ -213,6 +277,7 @@ enum Outcome {
 
 struct Lifter<'p> {
     program: &'p Program,
+    flow: Flow,
     paths: Vec<Path>,
     accepted: Vec<Conjunction>,
     steps: usize,
@@ -233,7 +298,7 @@ impl Lifter<'_> {
             match self.step(&mut path, operation)? {
                 Outcome::Continue => {}
                 Outcome::Rejected => return Some(()),
-                Outcome::Accepted => return self.accept(path.tests),
+                Outcome::Accepted => return self.accept(path.tests.all),
             }
         }
     }
@@ -318,7 +383,7 @@ impl Lifter<'_> {
 
     /// Whether a path implies a test or its negation. `None` if that takes too long.
     fn implied(&mut self, path: &Path, test: &Test) -> Option<Option<bool>> {
-        self.comparisons += path.tests.len();
+        self.comparisons += path.tests.comparisons(&test.subject);
         if self.comparisons > MAX_COMPARISONS {
             return None;
         }
@@ -328,20 +393,23 @@ impl Lifter<'_> {
         if path.assumed.contains(&test.clone().negated()) {
             return Some(Some(false));
         }
-        Some(known(&path.tests, test))
+        Some(path.tests.imply(test))
     }
 
     /// Continues with one outcome of a test, which is returned; the other one is decided here or queued.
     fn fork(&mut self, path: &mut Path, test: Test, [jt, jf]: [usize; 2]) -> Option<bool> {
+        if self.flow.target[path.at + jt] == self.flow.target[path.at + jf] {
+            return Some(true);
+        }
         let negated = test.clone().negated();
         match (self.verdict(path.at + jt), self.verdict(path.at + jf)) {
             (Some(true), _) => {
-                self.accept(path.tests.iter().cloned().chain([test]).collect())?;
+                self.accept(path.tests.all.iter().cloned().chain([test]).collect())?;
                 path.assumed.insert(negated);
                 Some(false)
             }
             (_, Some(true)) => {
-                self.accept(path.tests.iter().cloned().chain([negated]).collect())?;
+                self.accept(path.tests.all.iter().cloned().chain([negated]).collect())?;
                 // An equality is kept: it makes a lookup of the test.
                 if test.is_equality() {
                     path.tests.push(test)
@@ -360,10 +428,17 @@ impl Lifter<'_> {
             }
             (None, None) => {
                 let mut other = path.clone();
-                other.at += jf;
-                other.tests.push(negated);
+                let [yes, no] = [path.at + jt, path.at + jf];
+                other.at = no;
+                // No assumption takes the place of the test: it may be asked again where the paths meet.
+                if !self.flow.comes_to(no, yes) {
+                    other.tests.push(negated);
+                }
                 self.paths.push(other);
-                path.tests.push(test);
+                // An equality is kept, as above.
+                if test.is_equality() || !self.flow.comes_to(yes, no) {
+                    path.tests.push(test);
+                }
                 Some(true)
             }
         }
@@ -383,7 +458,101 @@ impl Lifter<'_> {
 
     fn accept(&mut self, tests: Vec<Test>) -> Option<()> {
         self.accepted.extend(Conjunction::new(tests));
-        (self.accepted.len() <= MAX_PATHS.max(self.program.operations().len())).then_some(())
+        let max_paths = MAX_PATHS.max(PATHS_PER_OPERATION * self.program.operations().len());
+        (self.accepted.len() <= max_paths).then_some(())
+    }
+}
+
+/// Where the paths of a program without loops lead: the tree of post-dominators of its accepting paths (Cooper, Harvey,
+/// Kennedy, "A Simple, Fast Dominance Algorithm", 2001; without loops, one pass), and the registers in use.
+struct Flow {
+    /// The position behind jumps.
+    target: Vec<usize>,
+    /// The next position that all accepting paths share, the end of the program if there is none before it; none where
+    /// nothing is accepted.
+    joins: Vec<Option<usize>>,
+    /// Bits of the registers and words of memory that are read before they are written.
+    live: Vec<u32>,
+}
+
+/// Bits of [`Flow::live`] behind those of the memory.
+const A: u32 = 1 << 16;
+const X: u32 = 1 << 17;
+
+impl Flow {
+    fn of(operations: &[Operation]) -> Flow {
+        let end = operations.len();
+        let mut flow = Flow { target: (0..=end).collect(), joins: vec![None; end + 1], live: vec![0; end + 1] };
+        flow.joins[end] = Some(end);
+        for at in (0..end).rev() {
+            let next = at + 1;
+            let (successors, accepts) = match operations[at] {
+                Operation::Jump(by) => {
+                    let to = flow.target[next + by as usize];
+                    flow.target[at] = to;
+                    flow.joins[at] = flow.joins[to];
+                    flow.live[at] = flow.live[to];
+                    continue;
+                }
+                Operation::Branch(_, _, jt, jf) => (vec![next + usize::from(jt), next + usize::from(jf)], false),
+                Operation::Return(verdict) => (Vec::new(), verdict != 0),
+                Operation::ReturnAccumulator => (Vec::new(), true),
+                _ => (vec![next], false),
+            };
+            let successors = successors.into_iter().map(|to| flow.target[to]);
+            let mut live = 0;
+            let mut join = accepts.then_some(end);
+            for to in successors.filter(|to| flow.joins[*to].is_some()) {
+                live |= flow.live[to];
+                join = Some(join.map_or(to, |other| flow.common(other, to)));
+            }
+            let (reads, writes) = effects(operations[at]);
+            flow.joins[at] = join;
+            flow.live[at] = live & !writes | reads;
+        }
+        flow
+    }
+
+    /// The first position that all accepting paths from two positions share.
+    fn common(&self, mut one: usize, mut two: usize) -> usize {
+        while one != two {
+            let earlier = if one < two { &mut one } else { &mut two };
+            *earlier = self.joins[*earlier].expect("positions that accept nothing are left out");
+        }
+        one
+    }
+
+    /// Whether every accepting path from a position comes to another one, from which on nothing is used that was
+    /// computed before.
+    fn comes_to(&self, from: usize, to: usize) -> bool {
+        let (mut at, to) = (self.target[from], self.target[to]);
+        while at < to {
+            match self.joins[at] {
+                Some(next) => at = next,
+                None => return false,
+            }
+        }
+        at == to && self.live[to] == 0
+    }
+}
+
+/// What an operation reads and writes, as bits of [`Flow::live`].
+fn effects(operation: Operation) -> (u32, u32) {
+    let index = |operand: Operand| if operand == Operand::Index { X } else { 0 };
+    match operation {
+        Operation::LoadConstant(_) | Operation::LoadAbsolute(..) | Operation::LoadLength => (0, A),
+        Operation::LoadIndirect(..) | Operation::Txa => (X, A),
+        Operation::LoadMemory(word) => (1 << word, A),
+        Operation::IndexConstant(_) | Operation::IndexHeader(_) | Operation::IndexLength => (0, X),
+        Operation::IndexMemory(word) => (1 << word, X),
+        Operation::Store(word) => (A, 1 << word),
+        Operation::StoreIndex(word) => (X, 1 << word),
+        Operation::Arithmetic(_, operand) => (A | index(operand), A),
+        Operation::Negate => (A, A),
+        Operation::Branch(_, operand, ..) => (A | index(operand), 0),
+        Operation::ReturnAccumulator => (A, 0),
+        Operation::Tax => (A, X),
+        Operation::Jump(_) | Operation::Return(_) => (0, 0),
     }
 }
 
@@ -404,11 +573,8 @@ fn field(index: &Value, k: u32, width: u32) -> Option<Option<Field>> {
 }
 
 /// Loads a field: from here on it is known to be there.
-fn load(tests: &mut Vec<Test>, field: Field, mask: u32, shift: i8) -> Value {
-    let there = Test::there(field.clone());
-    if !tests.contains(&there) {
-        tests.push(there);
-    }
+fn load(tests: &mut Tests, field: Field, mask: u32, shift: i8) -> Value {
+    tests.push(Test::there(field.clone()));
     let mask = mask & field.full();
     Value::Sum(vec![Term { field, mask, shift }], 0)
 }
@@ -463,23 +629,4 @@ fn symbolic_condition(condition: Condition, a: &Value, b: &Value) -> Option<Bran
         }
         Condition::Set => None,
     }
-}
-
-/// Whether the tests so far imply another test or its negation.
-fn known(tests: &[Test], test: &Test) -> Option<bool> {
-    for known in tests.iter().filter(|known| known.subject == test.subject) {
-        if known == test {
-            return Some(true);
-        }
-        if known.is_equality() && test.mask & !known.mask == 0 && known.mask != 0 {
-            return Some(test.accepts(known.low));
-        }
-        if test.is_equality() && known.is_equality() && (known.low ^ test.low) & known.mask & test.mask != 0 {
-            return Some(false);
-        }
-        if test.is_equality() && known.mask & !test.mask == 0 && known.mask != 0 && !known.accepts(test.low) {
-            return Some(false);
-        }
-    }
-    None
 }

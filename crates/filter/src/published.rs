@@ -4,6 +4,7 @@
 use crate::epoch::Epochs;
 use crate::stage::Snapshot;
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// The part of a classifier that readers see.
@@ -11,7 +12,26 @@ pub(crate) struct Published {
     current: AtomicPtr<Snapshot>,
     /// The code of the snapshot's only chunk, if calling it is all that a classification needs; else null.
     entry: AtomicPtr<()>,
-    pub(crate) epochs: Epochs,
+    pub(crate) epochs: Arc<Epochs>,
+}
+
+#[cfg(target_os = "linux")]
+impl quaject_vcode::fork::ForkState for Epochs {
+    fn prepare(self: Arc<Self>) -> Box<dyn FnOnce() + Send> {
+        Box::new(move || self.unpin_other_threads())
+    }
+}
+
+/// The epochs of a new classifier.
+fn epochs() -> Arc<Epochs> {
+    let epochs = Arc::new(Epochs::new());
+    #[cfg(target_os = "linux")]
+    {
+        let state: Arc<dyn quaject_vcode::fork::ForkState> = epochs.clone();
+        // Without the handler, readers of other threads stay pinned in a child: it reuses less memory.
+        let _ = quaject_vcode::fork::register(Arc::downgrade(&state));
+    }
+    epochs
 }
 
 impl Published {
@@ -20,7 +40,7 @@ impl Published {
         Published {
             current: AtomicPtr::new(Box::into_raw(Box::default())),
             entry: AtomicPtr::new(ptr::null_mut()),
-            epochs: Epochs::new(),
+            epochs: epochs(),
         }
     }
 

@@ -11,6 +11,8 @@ pub(crate) const PUBLISH: Ordering = Ordering::Release;
 pub(crate) const GIVE_BACK: Ordering = Ordering::Release;
 /// A word of another thread is read. Pairs with [`PUBLISH`], [`GIVE_BACK`] and [`ADVANCE`].
 pub(crate) const OBSERVE: Ordering = Ordering::Acquire;
+/// A word that no other thread depends on.
+pub(crate) const OWN: Ordering = Ordering::Relaxed;
 /// The epoch is advanced: observes, and publishes to the readers that see the new one. Pairs with [`OBSERVE`].
 pub(crate) const MARK: Ordering = Ordering::AcqRel;
 /// A fence between a store and a load: of two threads that each store, pass this fence and load the other's word, at
@@ -18,3 +20,13 @@ pub(crate) const MARK: Ordering = Ordering::AcqRel;
 pub(crate) const BARRIER: Ordering = Ordering::SeqCst;
 /// A reader is pinned at a later epoch: its reads under the earlier one are complete. Pairs with [`OBSERVE`].
 pub(crate) const ADVANCE: Ordering = Ordering::Release;
+
+/// A number that the calling thread has and no other living one.
+#[inline]
+pub(crate) fn this_thread() -> u64 {
+    std::thread_local! {
+        static ADDRESS: u8 = const { 0 };
+    }
+    // A thread whose variables are destroyed pins no reader beyond its end.
+    ADDRESS.try_with(|own| std::ptr::from_ref(own).addr() as u64).unwrap_or(0)
+}

@@ -7,7 +7,7 @@ use quaject_filter::link::LinkLayer;
 use quaject_filter::pcap::{Pcap, Target};
 use quaject_filter::rules::{RuleCode, compile, read};
 use quaject_filter::{Classifier, Filter, Packet};
-use quaject_test_support::tool;
+use quaject_test_support::{Effort, tool};
 use system::pcap;
 
 mod system;
@@ -120,6 +120,49 @@ fn thousands_of_alternatives_are_merged() {
     let (_, diagnostics) = compile(&pcap, &rules, &LinkLayer::native(1).into());
     assert_eq!(diagnostics.len(), 1);
     assert_eq!(diagnostics[0].span.start as usize, hosts.join(" or ").len() + " or tcp ".len());
+}
+
+/// So are those below an `and` or a `not`, together with other terms: none of them stays a program.
+#[test]
+fn alternatives_below_other_connectives_are_merged() {
+    let Some(pcap) = pcap() else { return };
+    let mut random = Random::new(5);
+    let count: u32 = Effort::wanted().pick(300, 400, 1_000);
+    let text = |address: u32| std::net::Ipv4Addr::from(address).to_string();
+    let hosts: Vec<String> = (0..count).map(|host| format!("host {}", text(0x0a00_0000 + host * 3))).collect();
+    let many = hosts.join(" or ");
+    for expression in [
+        format!("tcp and ({many})"),
+        format!("({many}) and port 80"),
+        format!("({many}) and (port 80 or port 443) and not tcp"),
+        format!("not ({many})"),
+        format!("not ({many}) and port 80"),
+        format!("port 80 and not ({many})"),
+        format!("(ip or ip6) and not ({many} or udp)"),
+    ] {
+        let program = pcap.compile(&expression, 1).expect("libpcap knows the expression");
+        let filter = Filter::of_program(&program);
+        assert!(matches!(filter, Filter::Any(_)), "{} operations: {expression:.60}", program.operations().len());
+        let classifier = Classifier::new();
+        classifier.insert(&filter, 0).expect("there is room");
+        assert_eq!(classifier.stats().programs, 0);
+        let mut reader = classifier.reader();
+        let mut seen = [0, 0];
+        for _ in 0..2_000 {
+            let mut address = || 0x0a00_0000 + random.below(4 * count as usize) as u32;
+            let (from, to) = (address(), address());
+            let mut data = packet(from, to, [*random.pick(&[80, 443, 7]), *random.pick(&[80, 7])]);
+            data[13] = *random.pick(&[0, 0, 0, 0, 6]);
+            data[23] = *random.pick(&[6, 17, 1]);
+            data.truncate(*random.pick(&[60, 60, 60, 60, 37, 33, 20]));
+            let packet = Packet::new(&data);
+            let verdict = program.run(packet) != 0;
+            seen[usize::from(verdict)] += 1;
+            assert_eq!(filter.matches(packet), verdict, "{expression:.60}: {data:02x?}");
+            assert_eq!(reader.classify(packet).id().is_some(), verdict, "{expression:.60}: {data:02x?}");
+        }
+        assert!(seen[0] > 20 && seen[1] > 20, "{expression:.60}: {seen:?}");
+    }
 }
 
 /// What only the kernel knows of a packet is refused; it once was a test that no packet passes.

@@ -16,4 +16,9 @@ pub(crate) mod sync {
     pub(crate) const OBSERVE: Ordering = Ordering::Acquire;
     pub(crate) const MARK: Ordering = Ordering::AcqRel;
     pub(crate) const BARRIER: Ordering = Ordering::SeqCst;
+    pub(crate) const OWN: Ordering = Ordering::Relaxed;
+
+    pub(crate) fn this_thread() -> u64 {
+        0
+    }
 }
