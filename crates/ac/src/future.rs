@@ -70,8 +70,8 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
 /// Waits for the future, or drops it as soon as the enclosing scope is cancelled.
 ///
 /// # Errors
-/// When the scope was cancelled before the future was ready; and, without a wait, in a destructor that runs because of a
-/// panic.
+/// When the scope was cancelled before the future was ready; and, without a wait, in a destructor that runs because of
+/// a panic.
 pub fn block_on_or_cancel<F: Future>(future: F) -> Result<F::Output, Canceled> {
     if unwinds() {
         return Err(Canceled);

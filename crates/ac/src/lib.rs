@@ -24,15 +24,15 @@
 //! # What tasks share
 //!
 //! The tasks of a thread share its thread-locals, and a wait lets others run. So no task may wait while a value is
-//! installed in a thread-local for the time of a call: restores would run in another order than last in, first out. Some
-//! crates hand out references in safe code by relying on that order. That is the promise of [`Tasks::new`], the only
-//! `unsafe` of the interface.
+//! installed in a thread-local for the time of a call: restores would run in another order than last in, first out.
+//! Some crates hand out references in safe code by relying on that order. That is the promise of [`Tasks::new`], the
+//! only `unsafe` of the interface.
 //!
-//! They also share the count of panics behind [`std::thread::panicking`], by which a `Mutex` decides that it is poisoned.
-//! In a destructor that runs because of a panic [`yield_now`], [`sleep`] and [`block_on_or_cancel`] therefore return
-//! [`Canceled`] at once, without letting other tasks run. [`block_on`], [`Task::join`] and the end of a scope with tasks
-//! do wait there: meanwhile `panicking()` is true for the other tasks too, and a `Mutex` that one of them unlocks is
-//! poisoned. So a destructor should not wait by them while it `panicking()`.
+//! They also share the count of panics behind [`std::thread::panicking`], by which a `Mutex` decides that it is
+//! poisoned. In a destructor that runs because of a panic [`yield_now`], [`sleep`] and [`block_on_or_cancel`] therefore
+//! return [`Canceled`] at once, without letting other tasks run. [`block_on`], [`Task::join`] and the end of a scope
+//! with tasks do wait there: meanwhile `panicking()` is true for the other tasks too, and a `Mutex` that one of them
+//! unlocks is poisoned. So a destructor should not wait by them while it `panicking()`.
 
 /// The examples of the README are tests.
 #[cfg(doctest)]

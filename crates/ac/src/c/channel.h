@@ -70,8 +70,8 @@ QJ_AC_INLINE void qj_ac__check_no_receiver(const struct qj_ac_channel *channel) 
 }
 
 /* ---- what ThreadSanitizer is shown of the messages between threads of a process ---- */
-/* The two sides map the ring at different addresses, and the library is not instrumented. So both refer to one object of
- * the process, with a word for each slot of either ring. */
+/* The two sides map the ring at different addresses, and the library is not instrumented. So both refer to one object
+ * of the process, with a word for each slot of either ring. */
 void qj_ac__show_message(struct qj_ac_edges *edges, uint32_t from_side, uint64_t position);
 /* At `position` a message is about to be published, or was received: what was done before the one is seen after the
  * other, and what was done before a slot is released is seen when it is written again. */

@@ -287,11 +287,11 @@ static bool release(struct qj_ac_runtime *runtime, struct qj_ac_pool *pool, stru
     return true;
 }
 
-/* Gives back at most `most` stacks of a list; returns how many. */
-static size_t release_some(struct qj_ac_runtime *runtime, struct qj_ac_task **list, size_t *count, size_t most) {
+/* Gives back at most `max_count` stacks of a list; returns how many. */
+static size_t release_some(struct qj_ac_runtime *runtime, struct qj_ac_task **list, size_t *count, size_t max_count) {
     struct qj_ac_pool *pool = runtime->pool;
     size_t done = 0;
-    while (*list != NULL && done < most) {
+    while (*list != NULL && done < max_count) {
         struct qj_ac_task *task = *list, *next = task->next;
         if (!release(runtime, pool, task)) break;
         *list = next;

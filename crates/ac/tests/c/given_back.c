@@ -27,14 +27,14 @@ static void uses_much(void *a) {
     (void)a, qj_ac_yield(), ran += frame[100];
 }
 static long burst(void (*function)(void *), long tasks) {
-    long most;
+    long peak;
     ran = 0;
     DO_FINISH({
         for (long i = 0; i < tasks; i++) qj_ac_async(function, NULL);
-        most = resident();
+        peak = resident();
     });
     CHECK(ran == tasks);
-    return most;
+    return peak;
 }
 
 /* From a task that has not waited, and whose own stack is still the first of the pool. */

@@ -29,13 +29,13 @@ static void *pins(void *reader) {
 }
 /* How many numbers are given for a filter that is inserted and removed again and again. */
 static uint32_t numbers_given(void) {
-    uint32_t most = 0;
+    uint32_t largest = 0;
     for (int i = 0; i < 10; i++) {
         uint32_t number = inserted(pinned_classifier, to_port(4001), 0);
-        if (number > most) most = number;
+        if (number > largest) largest = number;
         CHECK(qj_classifier_remove(pinned_classifier, number) == QJ_FILTER_OK);
     }
-    return most;
+    return largest;
 }
 static void child_reclaims(void) {
     pinned_classifier = qj_classifier_new();

@@ -195,7 +195,7 @@ void qj_ac_start(void);
 void qj_ac_stop(void);
 /* Gives the memory of the thread's free stacks back to the system, except for the first 16 KiB of `keep` of them; their
  * address space is kept. Returns the number of stacks given back, 0 while a task waits for a stack. While timers, I/O
- * or other threads are waited for, the library itself gives back what was free for a second or so: see `keep_stacks`. */
+ * or other threads are waited for, the library itself gives back what was free for a second or so: `keep_stacks`. */
 size_t qj_ac_trim(size_t keep);
 
 /* Settings of the process, for threads that start later: every thread's stacks are of one size. Environment:

@@ -4,9 +4,9 @@
  *     FINISH_BEGIN(name)            a block up to FINISH_END(name), which waits for its tasks: variables declared
  *         ...                       between the two exist until then. `return`, `break`, `continue` and `goto` out of
  *     FINISH_END(name)              it wait too, and in C before the variables end. FINISH_BEGIN_NX(name) is a shield
- *     FINISH_GUARD(name)            in C++, below the variables of the block: an early exit or an exception waits before
- *                                   they are destroyed. Without it destructors run first, as the language has it. In C
- *                                   it does nothing
+ *     FINISH_GUARD(name)            in C++, below the variables of the block: an early exit or an exception waits
+ *                                   before they are destroyed. Without it destructors run first, as the language has
+ *                                   it. In C it does nothing
  *     DO_FINISH({ ... })            the paper's form. Variables declared in its braces end BEFORE it waits for the
  *                                   tasks, so a task must not have a pointer to one: declare them before DO_FINISH.
  *                                   gcc warns; clang keeps them. `return` out of it waits, and so do `break` and

@@ -243,8 +243,8 @@ QJ_AC_INLINE int qj_ac_yield_to_nodispatch(struct qj_ac_task *to) {
 /* ---- tasks by number (the paper's AWE mapper) ----
  * A number is an index and a generation: a released or forged number refers to no task. */
 
-/* A new number, never 0 nor -1, for tasks of this thread. A thread has 65535 of them; if all are in use, waits until one
- * is removed. If none can be any more, that is a deadlock, which stops the process with the reason. */
+/* A new number, never 0 nor -1, for tasks of this thread. A thread has 65535 of them; if all are in use, waits until
+ * one is removed. If none can be any more, that is a deadlock, which stops the process with the reason. */
 uint32_t qj_ac_id_create(void);
 /* The same without waiting: 0 if all numbers are in use, or there is no memory for them. */
 uint32_t qj_ac_try_id_create(void);
