@@ -51,6 +51,15 @@ fn values(program: &Program, ty: TypeId, allowed: Values) -> Option<Vec<Datum>> 
         Type::Boxed(pool) => return values(program, program.types.pool(*pool).content, allowed),
         // All times are one value.
         Type::Int(int) if int.is_clock() => vec![Datum::Int(0)],
+        Type::Int(_) if program.types.enumeration(ty).is_some_and(|cases| cases.other.is_none()) => {
+            let cases = program.types.enumeration(ty).map(|enumeration| enumeration.codes()).unwrap_or_default();
+            let codes = cases.into_iter().flat_map(|(low, high)| low..high);
+            match allowed {
+                Values::One => codes.take(1).map(Datum::Int).collect(),
+                Values::All => codes.map(Datum::Int).collect(),
+                Values::Range(from, to) => codes.filter(|code| (from..to).contains(code)).map(Datum::Int).collect(),
+            }
+        }
         Type::Int(int) => {
             let (lowest, highest) = (IntType::min(*int), IntType::max(*int));
             let (first, end) = match allowed {

@@ -309,6 +309,8 @@ fn conditions(pattern: &hir::Pattern, visit: &mut impl FnMut(&Expr)) {
         | PatternKind::Constant(_)
         | PatternKind::Bytes(_)
         | PatternKind::OwnId
+        | PatternKind::Among(_)
+        | PatternKind::Either(_)
         | PatternKind::Equal(_) => {}
     }
     if let Some(condition) = &pattern.condition {

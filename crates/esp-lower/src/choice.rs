@@ -3,7 +3,7 @@
 use crate::builder::{Builder, Storage, Write, object};
 use crate::expression::step;
 use quaject_esp_ir::ir::{
-    Base, BlockId, Edge, Fault, Op, Operand, Place, Projection, Terminator, Type, TypeId, TypeTable, Value,
+    Base, BinaryOp, BlockId, Edge, Fault, Op, Operand, Place, Projection, Terminator, Type, TypeId, TypeTable, Value,
 };
 use quaject_esp_syntax::hir::{self, Expr, ExprKind, Pattern, PatternKind, Stmt};
 use quaject_esp_syntax::span::Span;
@@ -11,7 +11,10 @@ use quaject_esp_syntax::span::Span;
 /// The minimal number of distinct heads for a jump table: fewer are tested in order as fast.
 const TABLE_HEADS: usize = 3;
 
-/// The outermost requirement of an arm's pattern.
+/// The maximal number of values of a pattern that a jump table lists: wider ranges are tested by their ends.
+const LISTED_VALUES: i128 = 32;
+
+/// One of the outermost requirements of an arm's pattern.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Head {
     Tag(u32),
@@ -61,15 +64,15 @@ impl<'p> Builder<'_, '_, 'p> {
         let subject = Subject { operand, ty: scrutinee.ty, sharing, head: Known::Nothing };
         let bodies: Vec<BlockId> = arms.iter().map(|_| self.block()).collect();
         let all: Vec<usize> = (0..arms.len()).collect();
-        let heads: Vec<Head> = arms.iter().map(|(pattern, _)| head(pattern)).collect();
+        let heads: Vec<Vec<Head>> = arms.iter().map(|(pattern, _)| heads(pattern)).collect();
         let mut keys = Vec::new();
-        for head in &heads {
+        for head in heads.iter().flatten() {
             match head {
                 Head::Tag(_) | Head::Constant(_) if !keys.contains(head) => keys.push(*head),
                 Head::Tag(_) | Head::Constant(_) | Head::Anything | Head::Else => {}
             }
         }
-        if keys.len() >= TABLE_HEADS && !heads.contains(&Head::Else) {
+        if keys.len() >= TABLE_HEADS && !heads.iter().flatten().any(|head| *head == Head::Else) {
             self.table(&subject, arms, &heads, &keys, &bodies, span);
         } else {
             self.in_order(&subject, arms, &all, &bodies, span);
@@ -87,13 +90,14 @@ impl<'p> Builder<'_, '_, 'p> {
         &mut self,
         subject: &Subject,
         arms: &'p [(Pattern, Vec<Stmt>)],
-        heads: &[Head],
+        heads: &[Vec<Head>],
         keys: &[Head],
         bodies: &[BlockId],
         span: Span,
     ) {
         let select = |wanted: Option<Head>| -> Vec<usize> {
-            (0..arms.len()).filter(|arm| heads[*arm] == Head::Anything || Some(heads[*arm]) == wanted).collect()
+            let is_selected = |head: &Head| *head == Head::Anything || Some(*head) == wanted;
+            (0..arms.len()).filter(|arm| heads[*arm].iter().any(is_selected)).collect()
         };
         let subject = self.open(subject.clone());
         let value = match keys[0] {
@@ -170,6 +174,9 @@ impl<'p> Builder<'_, '_, 'p> {
         pending: &mut Vec<Pending<'p>>,
     ) {
         let span = pattern.span;
+        if let (PatternKind::Among(_) | PatternKind::Either(_), None) = (&pattern.kind, otherwise) {
+            return;
+        }
         let decide = if subject.head == Known::Head { None } else { otherwise };
         match &pattern.kind {
             PatternKind::Any => {}
@@ -186,6 +193,33 @@ impl<'p> Builder<'_, '_, 'p> {
                     let equal = self.equal(Operand::Value(value), Operand::Value(constant), subject.ty, span);
                     self.unless(equal, otherwise, span);
                 }
+            }
+            PatternKind::Among(ranges) => {
+                if let Some(otherwise) = decide {
+                    let subject = self.open(subject);
+                    let value = self.scalar(&subject, span);
+                    let holds = self.block();
+                    self.test_ranges((value, subject.ty), ranges, holds, otherwise, span);
+                    self.enter(holds);
+                }
+            }
+            PatternKind::Either(alternatives) => {
+                let Some(otherwise) = otherwise else { return };
+                let holds = self.block();
+                for (index, alternative) in alternatives.iter().enumerate() {
+                    let next = if index + 1 == alternatives.len() { otherwise } else { self.block() };
+                    // A table has decided on the head of the whole, not of each alternative.
+                    let subject = Subject { head: Known::Nothing, ..subject.clone() };
+                    self.require(subject, alternative, Some(next), pending);
+                    self.jump(holds, span);
+                    if index + 1 < alternatives.len() {
+                        self.enter(next);
+                        if !self.is_reachable() {
+                            break;
+                        }
+                    }
+                }
+                self.enter(holds);
             }
             PatternKind::OwnId => {
                 if let Some(otherwise) = decide {
@@ -246,6 +280,61 @@ impl<'p> Builder<'_, '_, 'p> {
             let holds = self.block();
             self.test(condition, holds, otherwise);
             self.enter(holds);
+        }
+    }
+
+    /// Jumps to `holds` if an integer, `bool` or id is in one of the ranges, else to `otherwise`.
+    pub(super) fn test_ranges(
+        &mut self,
+        (value, ty): (Value, TypeId),
+        ranges: &[(i128, i128)],
+        holds: BlockId,
+        otherwise: BlockId,
+        span: Span,
+    ) {
+        let int = match self.context.types.get(ty) {
+            Type::Int(int) => Some(*int),
+            Type::Error
+            | Type::Bool
+            | Type::Bytes { .. }
+            | Type::Pid(_)
+            | Type::Array { .. }
+            | Type::Record(_)
+            | Type::Union(_)
+            | Type::Boxed(_) => None,
+        };
+        let values = |(low, high): &(i128, i128)| (*low..*high).map(|value| (value, value + 1)).collect();
+        // Only integers have an order.
+        let ranges: Vec<(i128, i128)> = match int {
+            Some(_) => ranges.to_vec(),
+            None => ranges.iter().flat_map::<Vec<_>, _>(values).collect(),
+        };
+        for (index, (low, high)) in ranges.iter().enumerate() {
+            let next = if index + 1 == ranges.len() { otherwise } else { self.block() };
+            let compare = |builder: &mut Self, operator, constant| {
+                let constant = builder.define(ty, Op::Constant(constant), span);
+                builder.define(TypeTable::BOOL, Op::Binary(operator, value, constant), span)
+            };
+            if high - low == 1 {
+                let equal = compare(self, BinaryOp::Equal, *low);
+                self.branch(equal, holds, next, span);
+            } else {
+                if int.is_none_or(|int| *low > int.min()) {
+                    let above = compare(self, BinaryOp::GreaterEqual, *low);
+                    let inner = self.block();
+                    self.branch(above, inner, next, span);
+                    self.enter(inner);
+                }
+                if int.is_none_or(|int| *high <= int.max()) {
+                    let below = compare(self, BinaryOp::Less, *high);
+                    self.branch(below, holds, next, span);
+                } else {
+                    self.jump(holds, span);
+                }
+            }
+            if index + 1 < ranges.len() {
+                self.enter(next);
+            }
         }
     }
 
@@ -381,8 +470,16 @@ fn part_of(place: Place, ty: TypeId) -> Subject {
     Subject { operand: Operand::Place(place), ty, sharing: Sharing::Free, head: Known::Nothing }
 }
 
-fn head(pattern: &Pattern) -> Head {
-    match &pattern.kind {
+fn heads(pattern: &Pattern) -> Vec<Head> {
+    let head = match &pattern.kind {
+        PatternKind::Among(ranges) => {
+            let count: i128 = ranges.iter().map(|(low, high)| high - low).sum();
+            if count <= LISTED_VALUES {
+                return ranges.iter().flat_map(|(low, high)| (*low..*high).map(Head::Constant)).collect();
+            }
+            Head::Else
+        }
+        PatternKind::Either(alternatives) => return alternatives.iter().flat_map(heads).collect(),
         PatternKind::Tag(tag, _) => Head::Tag(*tag),
         PatternKind::Constant(constant) => Head::Constant(*constant),
         PatternKind::Any | PatternKind::Declare(_) | PatternKind::Assign(_) => Head::Anything,
@@ -391,7 +488,8 @@ fn head(pattern: &Pattern) -> Head {
         | PatternKind::Equal(_)
         | PatternKind::Record(_)
         | PatternKind::Array(_) => Head::Else,
-    }
+    };
+    vec![head]
 }
 
 /// Whether a pattern has no part that depends on values computed at run time.
@@ -403,6 +501,8 @@ fn is_static(pattern: &Pattern) -> bool {
             | PatternKind::Assign(_)
             | PatternKind::Constant(_)
             | PatternKind::Bytes(_)
+            | PatternKind::Among(_)
+            | PatternKind::Either(_)
             | PatternKind::OwnId => true,
             PatternKind::Equal(_) => false,
             PatternKind::Tag(_, payload) => payload.as_ref().is_none_or(|payload| is_static(payload)),

@@ -1,6 +1,7 @@
 //! Lowering of `in`, `out` and `alt`: what is computed on arrival, the regions evaluated while the instance waits, and
 //! the binds of a branch. The assignments of a pattern are ordinary code at the head of its `then` block.
 
+use crate::alternatives::{self, Integers, Ways};
 use crate::builder::{Builder, RegionKind, Storage, Write};
 use crate::expression::{any, step};
 use crate::operator::passed;
@@ -23,7 +24,20 @@ struct Bound<'p> {
 enum BoundTarget<'p> {
     Declare(LocalId),
     Assign(&'p hir::Place),
+    /// A value that only the condition reads.
+    Test,
 }
+
+/// What has to hold of the values bound.
+enum Condition<'p> {
+    /// `if e`
+    Expr(&'p Expr),
+    /// The value bound by this number is in one of the ranges.
+    Among(usize, &'p [(i128, i128)]),
+}
+
+/// What a branch of a wait leads to: its target, and what is bound there.
+type Target<'p> = (BlockId, Vec<Bound<'p>>);
 
 /// The values computed on arrival, per branch.
 struct Arrival {
@@ -47,16 +61,27 @@ impl<'p> Builder<'_, '_, 'p> {
         let mut branches = Vec::with_capacity(communicate.branches.len());
         let mut bodies = Vec::new();
         for (branch, arrival) in communicate.branches.iter().zip(arrivals) {
-            let then = self.follower(waiting);
-            let guard = match (arrival.guard, &branch.guard) {
-                (Some(guard), _) => guard,
-                (None, Some(guard)) => Guard::Region(self.guard_region(guard)),
-                (None, None) => Guard::Open,
+            let Ways { ways, integers } = match &branch.operation {
+                hir::Operation::In(_, _, patterns) => alternatives::ways(patterns),
+                hir::Operation::Out(..) | hir::Operation::After(..) | hir::Operation::Until(_) => {
+                    Ways { ways: vec![Vec::new()], integers: Integers::Tested }
+                }
             };
-            let (operation, bound) = self.operation(communicate.form, branch, arrival.operands, then);
             let location = self.context.location(branch.span);
-            branches.push(Branch { guard, operation, then, location });
-            bodies.push((then, bound, branch));
+            let mut targets: Vec<Target> = Vec::with_capacity(ways.len());
+            for way in ways {
+                let then = self.follower(waiting);
+                let guard = match (arrival.guard, &branch.guard) {
+                    (Some(guard), _) => guard,
+                    (None, Some(guard)) => Guard::Region(self.guard_region(guard)),
+                    (None, None) => Guard::Open,
+                };
+                let operands = arrival.operands.clone();
+                let (operation, bound) = self.operation(communicate.form, branch, operands, then, (way, integers));
+                branches.push(Branch { guard, operation, then, location });
+                targets.push((then, bound));
+            }
+            bodies.push((targets, branch));
         }
         let otherwise = communicate.otherwise.as_ref().map(|_| self.follower(waiting));
         let order = match communicate.form {
@@ -68,9 +93,8 @@ impl<'p> Builder<'_, '_, 'p> {
         self.end(Terminator::Wait(Wait { order, blocking, branches, otherwise, observed, members: Vec::new() }), span);
         // A single continuation needs no join.
         let join = (bodies.len() + usize::from(otherwise.is_some()) > 1).then(|| self.block());
-        for (then, bound, branch) in bodies {
-            self.enter(then);
-            self.take(then, bound);
+        for (targets, branch) in bodies {
+            self.take_any(targets, branch.span);
             match &branch.operation {
                 hir::Operation::In(site, ..) => self.predicates(ControlPoint::Site(*site)),
                 hir::Operation::Out(..) | hir::Operation::After(..) | hir::Operation::Until(_) => {}
@@ -183,17 +207,23 @@ impl<'p> Builder<'_, '_, 'p> {
         branch: &'p hir::Branch,
         operands: Vec<Operand>,
         then: BlockId,
+        (way, integers): (Vec<u32>, Integers),
     ) -> (Operation, Vec<Bound<'p>>) {
         match &branch.operation {
             hir::Operation::In(site, channel, patterns) => {
                 let mut reader = PatternReader {
                     operands: operands.into_iter(),
                     bound: Vec::new(),
+                    tests: Vec::new(),
                     conditions: Vec::new(),
                     parameters: 0,
+                    way: way.into_iter(),
+                    integers,
                 };
                 let patterns = patterns.iter().map(|pattern| self.wait_pattern(pattern, &mut reader)).collect();
-                let PatternReader { operands: _, bound, conditions, parameters: _ } = reader;
+                let PatternReader { operands: _, bound, tests, conditions, parameters: _, way: _, integers: _ } =
+                    reader;
+                let conditions: Vec<Condition> = tests.into_iter().chain(conditions).collect();
                 let condition = (!conditions.is_empty()).then(|| self.condition_region(&bound, &conditions));
                 if let Some(region) = condition {
                     self.set_then(region, then);
@@ -244,24 +274,55 @@ impl<'p> Builder<'_, '_, 'p> {
         operands
     }
 
-    fn condition_region(&mut self, bound: &[Bound<'p>], conditions: &[&'p Expr]) -> BlockId {
+    fn condition_region(&mut self, bound: &[Bound<'p>], conditions: &[Condition<'p>]) -> BlockId {
         self.in_region(RegionKind::Condition, |builder, entry| {
-            builder.bind_parameters(entry, bound);
+            let values = builder.bind_parameters(entry, bound);
             let (last, first) = conditions.split_last().expect("there is a condition");
             let fails = builder.block();
             for condition in first {
                 let holds = builder.block();
-                builder.test(condition, holds, fails);
+                builder.test_condition(condition, bound, &values, holds, fails);
                 builder.enter(holds);
             }
-            let value = builder.value(last);
-            builder.end(Terminator::Result(vec![passed(Operand::Value(value))]), last.span);
+            let span = match last {
+                Condition::Expr(last) => {
+                    let value = builder.value(last);
+                    builder.end(Terminator::Result(vec![passed(Operand::Value(value))]), last.span);
+                    last.span
+                }
+                Condition::Among(number, _) => {
+                    let (holds, span) = (builder.block(), bound[*number].span);
+                    builder.test_condition(last, bound, &values, holds, fails);
+                    builder.enter(holds);
+                    let value = builder.define(TypeTable::BOOL, Op::Constant(1), span);
+                    builder.end(Terminator::Result(vec![passed(Operand::Value(value))]), span);
+                    span
+                }
+            };
             builder.enter(fails);
             if builder.is_reachable() {
-                let value = builder.define(TypeTable::BOOL, Op::Constant(0), last.span);
-                builder.end(Terminator::Result(vec![passed(Operand::Value(value))]), last.span);
+                let value = builder.define(TypeTable::BOOL, Op::Constant(0), span);
+                builder.end(Terminator::Result(vec![passed(Operand::Value(value))]), span);
             }
         })
+    }
+
+    fn test_condition(
+        &mut self,
+        condition: &Condition<'p>,
+        bound: &[Bound<'p>],
+        values: &[Operand],
+        holds: BlockId,
+        fails: BlockId,
+    ) {
+        match condition {
+            Condition::Expr(expr) => self.test(expr, holds, fails),
+            Condition::Among(number, ranges) => {
+                let Bound { ty, span, .. } = bound[*number];
+                let Operand::Value(value) = values[*number] else { unreachable!("integers are held in registers") };
+                self.test_ranges((value, ty), ranges, holds, fails, span);
+            }
+        }
     }
 
     /// The block's parameters for what is bound; `$` names get their values.
@@ -274,7 +335,7 @@ impl<'p> Builder<'_, '_, 'p> {
             };
             match (target, &operand) {
                 (BoundTarget::Declare(local), Operand::Value(value)) => self.write(*local, *value),
-                (BoundTarget::Declare(_), Operand::Place(_)) | (BoundTarget::Assign(_), _) => {}
+                (BoundTarget::Declare(_), Operand::Place(_)) | (BoundTarget::Assign(_) | BoundTarget::Test, _) => {}
             }
             values.push(operand);
         }
@@ -296,8 +357,20 @@ impl<'p> Builder<'_, '_, 'p> {
                     let target = self.target(place);
                     self.store(target, value, span);
                 }
+                BoundTarget::Test => {}
             }
         }
+    }
+
+    /// Continues with what follows an operation, whichever of its alternatives was taken.
+    fn take_any(&mut self, mut targets: Vec<Target<'p>>, span: Span) {
+        let joined = (targets.len() > 1).then(|| self.block());
+        for (then, bound) in targets.drain(..) {
+            self.enter(then);
+            self.take(then, bound);
+            joined.iter().for_each(|joined| self.jump(*joined, span));
+        }
+        joined.iter().for_each(|joined| self.enter(*joined));
     }
 
     fn wait_pattern(&mut self, pattern: &'p hir::Pattern, reader: &mut PatternReader<'p>) -> Pattern {
@@ -315,6 +388,22 @@ impl<'p> Builder<'_, '_, 'p> {
                 reader.bind(BoundTarget::Assign(place), slot, pattern)
             }
             PatternKind::Constant(constant) => Pattern::Constant(*constant),
+            PatternKind::Among(ranges) => match reader.integers {
+                Integers::Listed => {
+                    let chosen = reader.choose();
+                    let value = alternatives::values(ranges).nth(chosen);
+                    Pattern::Constant(value.expect("a way numbers the values of the ranges"))
+                }
+                Integers::Tested => {
+                    // What is static decides before any condition, which could fault.
+                    reader.tests.push(Condition::Among(reader.bound.len(), ranges));
+                    reader.bind(BoundTarget::Test, None, pattern)
+                }
+            },
+            PatternKind::Either(alternatives) => {
+                let chosen = reader.choose();
+                self.wait_pattern(&alternatives[chosen], reader)
+            }
             PatternKind::Bytes(bytes) => Pattern::Bytes(bytes.clone()),
             PatternKind::OwnId => Pattern::OwnId,
             PatternKind::Equal(_) => {
@@ -334,7 +423,7 @@ impl<'p> Builder<'_, '_, 'p> {
                 Pattern::Array(parts.iter().map(|part| self.wait_pattern(part, reader)).collect())
             }
         };
-        reader.conditions.extend(pattern.condition.as_deref());
+        reader.conditions.extend(pattern.condition.as_deref().map(Condition::Expr));
         result
     }
 }
@@ -343,11 +432,19 @@ impl<'p> Builder<'_, '_, 'p> {
 struct PatternReader<'p> {
     operands: std::vec::IntoIter<Operand>,
     bound: Vec<Bound<'p>>,
-    conditions: Vec<&'p Expr>,
+    tests: Vec<Condition<'p>>,
+    conditions: Vec<Condition<'p>>,
     parameters: u32,
+    way: std::vec::IntoIter<u32>,
+    integers: Integers,
 }
 
 impl<'p> PatternReader<'p> {
+    /// The number of the alternative that this branch has at the next choice.
+    fn choose(&mut self) -> usize {
+        self.way.next().expect("a way has a number for each choice") as usize
+    }
+
     fn bind(&mut self, target: BoundTarget<'p>, slot: Option<SlotId>, pattern: &hir::Pattern) -> Pattern {
         let bind = match slot {
             Some(slot) => Bind::Slot(slot),
@@ -373,6 +470,8 @@ fn equal_operands<'p>(pattern: &'p hir::Pattern, wanted: &mut Vec<&'p Expr>) {
         | PatternKind::Assign(_)
         | PatternKind::Constant(_)
         | PatternKind::Bytes(_)
+        | PatternKind::Among(_)
+        | PatternKind::Either(_)
         | PatternKind::OwnId => {}
         PatternKind::Equal(expr) => wanted.push(expr),
         PatternKind::Tag(_, payload) => payload.iter().for_each(|payload| equal_operands(payload, wanted)),

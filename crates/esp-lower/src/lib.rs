@@ -19,6 +19,7 @@
 struct Readme;
 
 mod abstraction;
+mod alternatives;
 mod builder;
 mod choice;
 mod chunked_vec;
@@ -322,7 +323,12 @@ fn interface_pattern(pattern: &hir::Pattern) -> Pattern {
         PatternKind::Record(parts) => Pattern::Record(parts.iter().map(interface_pattern).collect()),
         PatternKind::Array(parts) => Pattern::Array(parts.iter().map(interface_pattern).collect()),
         // The environment has neither variables nor an id.
-        PatternKind::Any | PatternKind::Assign(_) | PatternKind::OwnId | PatternKind::Equal(_) => Pattern::Any,
+        PatternKind::Any
+        | PatternKind::Assign(_)
+        | PatternKind::OwnId
+        | PatternKind::Among(_)
+        | PatternKind::Either(_)
+        | PatternKind::Equal(_) => Pattern::Any,
     }
 }
 
@@ -362,8 +368,8 @@ fn for_each_expression(statements: &[Stmt], visit: &mut dyn FnMut(&hir::Expr)) {
         match &statement.kind {
             StmtKind::Label(_)
             | StmtKind::Declare(_)
-            | StmtKind::Break
-            | StmtKind::Continue
+            | StmtKind::Break(_)
+            | StmtKind::Continue(_)
             | StmtKind::Leave
             | StmtKind::Yield
             | StmtKind::Communicate(_)

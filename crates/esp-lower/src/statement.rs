@@ -1,9 +1,9 @@
 //! Lowering of statements, except communication (`communicate`) and `match` (`choice`).
 
 use crate::builder::{Builder, Loop, Storage, Write};
-use crate::expression::{Target, mentions};
+use crate::expression::{Target, mentions, step};
 use crate::operator::binary_op;
-use quaject_esp_ir::ir::{Base, BinaryOp, Fault, Op, Operand, Place, Terminator, TypeId, TypeTable};
+use quaject_esp_ir::ir::{Base, BinaryOp, Fault, Op, Operand, Place, Projection, Terminator, TypeId, TypeTable};
 use quaject_esp_syntax::hir::{self, Argument, BinaryOperator, ControlPoint, Expr, ExprKind, LocalId, Stmt, StmtKind};
 use quaject_esp_syntax::span::Span;
 
@@ -52,12 +52,12 @@ impl<'p> Builder<'_, '_, 'p> {
             StmtKind::While(condition, body) => self.while_loop(condition.as_ref(), body, span),
             StmtKind::For(local, start, end, body) => self.for_loop(*local, start, end, body, span),
             StmtKind::Match(scrutinee, arms) => self.choose(scrutinee, arms, span),
-            StmtKind::Break => {
-                let exit = self.loops.last().expect("`break` is in a loop").exit;
+            StmtKind::Break(between) => {
+                let exit = self.loops.iter().nth_back(*between as usize).expect("`break` is in this loop").exit;
                 self.jump(exit, span);
             }
-            StmtKind::Continue => {
-                let next = self.loops.last().expect("`continue` is in a loop").next;
+            StmtKind::Continue(between) => {
+                let next = self.loops.iter().nth_back(*between as usize).expect("`continue` is in this loop").next;
                 self.jump(next, span);
             }
             StmtKind::Yield => {
@@ -217,7 +217,8 @@ impl<'p> Builder<'_, '_, 'p> {
 
     fn update(&mut self, place: &hir::Place, operator: BinaryOperator, value: &Expr, ty: TypeId, span: Span) {
         if !self.context.types.is_scalar(place.ty) {
-            let from = self.place(value);
+            let from =
+                if self.context.types.is_scalar(value.ty) { self.byte(value, ty, span) } else { self.place(value) };
             let to = match self.target(place) {
                 Target::Variable(local) => match self.storage(local) {
                     Storage::Slot(slot) => Place { base: Base::Slot(slot), path: Vec::new() },
@@ -242,6 +243,20 @@ impl<'p> Builder<'_, '_, 'p> {
         };
         let new = self.convert(new, place.ty, span);
         self.store(target, Operand::Value(new), place.span);
+    }
+
+    /// A byte as `bytes` of one, of type `ty`.
+    fn byte(&mut self, value: &Expr, ty: TypeId, span: Span) -> Place {
+        let place = self.temporary(ty);
+        if let ExprKind::Constant(byte) = value.kind {
+            self.effect(Op::SetBytes(place.clone(), vec![byte as u8]), Write::Initial, span);
+            return place;
+        }
+        let byte = self.value(value);
+        self.effect(Op::SetBytes(place.clone(), vec![0]), Write::Initial, span);
+        let first = self.define(TypeTable::I32, Op::Constant(0), span);
+        self.effect(Op::Store(step(&place, Projection::Element(first)), byte), Write::Update, span);
+        place
     }
 }
 

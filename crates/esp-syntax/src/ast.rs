@@ -379,6 +379,19 @@ pub enum TypeKind {
     Record(Vec<(Name, Type)>),
     /// `union { a: T, b }`
     Union(Vec<(Name, Option<Type>)>),
+    /// `enum u8 { a, b = 4, else c }`
+    Enum(Box<Enumeration>),
+}
+
+/// An enumeration as written.
+#[derive(Clone, Debug)]
+pub struct Enumeration {
+    /// The type of the codes, if written.
+    pub base: Option<IntType>,
+    /// The cases with a code, in order; without one it is one above that before.
+    pub cases: Vec<(Name, Option<Expr>)>,
+    /// `else c`: the case of every other code.
+    pub other: Option<Name>,
 }
 
 /// A type with or without `#`.
@@ -466,10 +479,10 @@ pub enum StmtKind {
     For(Box<Name>, Box<Expr>, Box<Expr>, Box<Block>),
     /// `match e { pattern => s .. }`
     Match(Expr, Vec<(Pattern, Stmt)>),
-    /// `break;`
-    Break,
-    /// `continue;`
-    Continue,
+    /// `break;`, `break L;`
+    Break(Option<Label>),
+    /// `continue;`, `continue L;`
+    Continue(Option<Label>),
     /// `yield;`
     Yield,
     /// `return e;`, `return;`
@@ -625,6 +638,21 @@ pub enum PatternKind {
     Record(Vec<(Option<Name>, Pattern)>),
     /// `[ .. ]`
     Array(Vec<Pattern>),
+    /// `1..10`, the end excluded.
+    Range(RangeEnd, RangeEnd),
+    /// `1 | 2`
+    Alternatives(Vec<Pattern>),
+}
+
+/// An end of a range in a pattern.
+#[derive(Clone, Debug)]
+pub enum RangeEnd {
+    /// Not understood by the parser.
+    Error,
+    /// `5`, `-5`, `'a'`
+    Int(i128),
+    /// A constant.
+    Name(Box<Expr>),
 }
 
 /// An expression.

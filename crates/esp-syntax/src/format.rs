@@ -107,7 +107,7 @@ fn brackets(kind: SyntaxKind) -> Option<(SyntaxKind, SyntaxKind, Inside)> {
         K::Block | K::ItemBlock | K::AltStmt | K::MatchStmt | K::FastPath | K::FastPathProcess | K::Model => {
             (K::LeftBrace, K::RightBrace, Inside::Block)
         }
-        K::RecordExpr | K::RecordPattern | K::RecordType | K::UnionType | K::Layout | K::Interface => {
+        K::RecordExpr | K::RecordPattern | K::RecordType | K::UnionType | K::EnumType | K::Layout | K::Interface => {
             (K::LeftBrace, K::RightBrace, Inside::Padded)
         }
         K::CallExpr

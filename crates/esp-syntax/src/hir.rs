@@ -300,10 +300,10 @@ pub enum StmtKind {
     For(LocalId, Expr, Expr, Vec<Stmt>),
     /// Arms in order; exhaustive.
     Match(Expr, Vec<(Pattern, Vec<Stmt>)>),
-    /// Leaves the nearest loop.
-    Break,
-    /// Goes on with the nearest loop.
-    Continue,
+    /// Leaves a loop; the number is that of the loops between it and the statement, 0 for the nearest.
+    Break(u32),
+    /// Goes on with a loop, given as for `Break`.
+    Continue(u32),
     /// Ends the quantum.
     Yield,
     /// Of a pure function; has its result type.
@@ -400,7 +400,8 @@ pub struct Pattern {
     pub span: Span,
 }
 
-/// The forms of patterns. *Static* ones are `Any`, constants, `OwnId`, `Tag`, `Record`, `Array` of static ones;
+/// The forms of patterns. *Static* ones are `Any`, constants, `Among`, `OwnId`, and `Tag`, `Record`, `Array`, `Either` of
+/// static ones;
 /// everything else counts as `Any` for ports (reference, section 5).
 #[derive(Clone, Debug)]
 pub enum PatternKind {
@@ -424,6 +425,10 @@ pub enum PatternKind {
     Record(Vec<Pattern>),
     /// All elements.
     Array(Vec<Pattern>),
+    /// An integer, `bool` or `pid` in one of these ranges, the ends excluded. The ranges ascend and do not touch.
+    Among(Vec<(i128, i128)>),
+    /// One of several static patterns, which bind nothing; not all of them are of integers.
+    Either(Vec<Pattern>),
 }
 
 /// A variable and a path into it.

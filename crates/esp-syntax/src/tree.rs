@@ -99,7 +99,7 @@ kinds! {
         ModelWord "model", BoundWord "bound", BypassWord "bypass", RetriesWord "retries",
         StatementWord "statement", StartWord "start", FollowsWord "follows", AsWord "as", SliceWord "slice",
         EnvironmentWord "env", PropertyWord "ltl", AbstractWord "abstract", DropWord "drop", HashWord "hash",
-        ForgetWord "forget", RangeWord "range", ProcedureWord "proc",
+        ForgetWord "forget", RangeWord "range", ProcedureWord "proc", EnumWord "enum",
     }
     nodes {
         // The file and its items.
@@ -107,14 +107,15 @@ kinds! {
         InterfaceEntry, Extern, ExternParameter, Fn, Parameter, Layout, LayoutField, Process, Pool, Memory,
         Procedure, ProcedureParameter, Template, Instance, ConditionalItems, ItemBlock,
         // Types.
-        IntType, BoolType, BytesType, PidType, NamedType, ArrayType, RecordType, UnionType, TypeField, ValueType,
+        IntType, BoolType, BytesType, PidType, NamedType, ArrayType, RecordType, UnionType, TypeField, EnumType,
+        EnumCase, ValueType,
         // Blocks and statements.
         Block, Label, Var, Declarator, IfStmt, WhileStmt, ForStmt, MatchStmt, MatchArm, BreakStmt, ContinueStmt,
         YieldStmt, ReturnStmt, ExitStmt, AssertStmt, PlainStmt, AltStmt, Branch, Guard, InOperation, OutOperation,
         AfterOperation, UntilOperation, CallStmt, AssignStmt, Place, FieldStep, IndexStep,
         // Patterns.
         AnyPattern, DeclarePattern, EqualPattern, OwnIdPattern, LiteralPattern, TagPattern, PlacePattern,
-        RecordPattern, ArrayPattern, PatternField, ConditionalPattern,
+        RecordPattern, ArrayPattern, PatternField, ConditionalPattern, RangePattern, Alternatives, ParenPattern,
         // Expressions.
         Literal, RecordExpr, RecordField, ArrayExpr, RepeatExpr, NameExpr, CallExpr, ConvertExpr, UnaryExpr,
         BinaryExpr, ConditionalExpr, FieldExpr, IndexExpr, TagExpr, ProcessIdExpr, ParenExpr, DurationExpr,

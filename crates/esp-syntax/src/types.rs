@@ -71,9 +71,67 @@ pub struct Pool {
     pub capacity: u32,
 }
 
+/// An integer type with names for some of its values. For everything but the check of a program it is that integer
+/// type: [`TypeTable::get`] says so.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Enumeration {
+    /// Its name.
+    pub name: SmolStr,
+    /// The type of the codes.
+    pub base: IntType,
+    /// The named codes, in order of text.
+    pub cases: Vec<(SmolStr, i128)>,
+    /// The case of every other code.
+    pub other: Option<SmolStr>,
+}
+
+impl Enumeration {
+    /// Whether each value of the integer type is a case.
+    pub fn is_total(&self) -> bool {
+        self.other.is_some() || self.cases.len() as i128 == self.base.max() - self.base.min() + 1
+    }
+
+    /// The named codes as ranges without their ends, which ascend and do not touch.
+    pub fn codes(&self) -> Vec<(i128, i128)> {
+        let mut codes: Vec<i128> = self.cases.iter().map(|(_, code)| *code).collect();
+        codes.sort_unstable();
+        let mut ranges: Vec<(i128, i128)> = Vec::new();
+        for code in codes {
+            match ranges.last_mut() {
+                Some((_, end)) if code <= *end => *end = code + 1,
+                _ => ranges.push((code, code + 1)),
+            }
+        }
+        ranges
+    }
+
+    /// The codes without a name, in the same form.
+    pub fn other_codes(&self) -> Vec<(i128, i128)> {
+        let mut from = self.base.min();
+        let mut ranges = Vec::new();
+        for (low, high) in self.codes() {
+            if from < low {
+                ranges.push((from, low));
+            }
+            from = high;
+        }
+        if from <= self.base.max() {
+            ranges.push((from, self.base.max() + 1));
+        }
+        ranges
+    }
+
+    /// The name of a code's case.
+    pub fn case_of(&self, code: i128) -> Option<&SmolStr> {
+        let named = self.cases.iter().find(|(_, known)| *known == code).map(|(name, _)| name);
+        named.or(self.other.as_ref())
+    }
+}
+
 /// Every type of one program.
 #[derive(Clone, Debug)]
 pub struct TypeTable {
+    enumerations: FxHashMap<TypeId, Enumeration>,
     types: Vec<Type>,
     ids: FxHashMap<Type, TypeId>,
     aggregates: Vec<Aggregate>,
@@ -108,8 +166,13 @@ impl TypeTable {
 
     /// A table that holds the types with constant ids.
     pub fn new() -> TypeTable {
-        let mut table =
-            TypeTable { types: Vec::new(), ids: FxHashMap::default(), aggregates: Vec::new(), pools: Vec::new() };
+        let mut table = TypeTable {
+            enumerations: FxHashMap::default(),
+            types: Vec::new(),
+            ids: FxHashMap::default(),
+            aggregates: Vec::new(),
+            pools: Vec::new(),
+        };
         table.intern(Type::Error);
         table.intern(Type::Bool);
         for int in [
@@ -138,6 +201,19 @@ impl TypeTable {
         self.types.push(ty.clone());
         self.ids.insert(ty, id);
         id
+    }
+
+    /// Adds an enumeration, a type of its own.
+    pub fn add_enumeration(&mut self, enumeration: Enumeration) -> TypeId {
+        let id = TypeId(self.types.len() as u32);
+        self.types.push(Type::Int(enumeration.base));
+        self.enumerations.insert(id, enumeration);
+        id
+    }
+
+    /// The enumeration that a type is, if it is one.
+    pub fn enumeration(&self, id: TypeId) -> Option<&Enumeration> {
+        self.enumerations.get(&id)
     }
 
     /// The constant id of an integer type.

@@ -22,6 +22,7 @@ syntax match espModifier /\<\(ns\|us\|ms\|s\)\ze\s*)/
 syntax match espInclude /^\s*import\ze\s*"/
 syntax match espDeclaration /^\s*\(pool\|layout\|fastpath\|model\|proc\)\ze\s\+\h/
 syntax match espDeclaration /^\s*memory\ze\s\+\(auto\|manual\)\>/
+syntax match espType /\<enum\ze\s*\({\|int\>\|[iu]\(8\|16\|32\|64\)\>\)/
 syntax match espFunction /\<\(freeze\|thaw\|free\|link\|unlink\|sizeof\)\ze\s*(/
 
 syntax match espNumber /\<\(0x[0-9A-Fa-f_]\+\|0b[01_]\+\|0o[0-7_]\+\|[1-9][0-9_]*\|0\)\>/

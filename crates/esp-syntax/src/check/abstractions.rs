@@ -138,6 +138,8 @@ fn assigns(pattern: &Pattern, test: &dyn Fn(&Place) -> bool) -> bool {
         | PatternKind::Constant(_)
         | PatternKind::Bytes(_)
         | PatternKind::OwnId
+        | PatternKind::Among(_)
+        | PatternKind::Either(_)
         | PatternKind::Equal(_) => false,
     }
 }

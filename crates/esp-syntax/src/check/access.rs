@@ -55,6 +55,11 @@ impl<'a> Body<'_, 'a> {
     pub(super) fn access(&mut self, expr: &'a ast::Expr) -> Access {
         match &expr.kind {
             ast::ExprKind::Field(base, name) => {
+                if let ast::ExprKind::Name(enumeration) = &base.kind
+                    && let Some((enumeration, ty)) = self.enumeration_named(enumeration)
+                {
+                    return Access::Value(self.enumerator(&enumeration, ty, name, expr.span));
+                }
                 let base = self.access(base);
                 self.access_field(base, name, expr.span)
             }

@@ -153,6 +153,8 @@ impl AllocationPass<'_> {
             | PatternKind::Constant(_)
             | PatternKind::Bytes(_)
             | PatternKind::OwnId
+            | PatternKind::Among(_)
+            | PatternKind::Either(_)
             | PatternKind::Equal(_) => {}
         }
     }

@@ -146,7 +146,12 @@ impl AssignmentPass<'_> {
 
     fn pattern(&mut self, pattern: &Pattern, state: &mut State) {
         match &pattern.kind {
-            PatternKind::Any | PatternKind::Constant(_) | PatternKind::Bytes(_) | PatternKind::OwnId => {}
+            PatternKind::Any
+            | PatternKind::Constant(_)
+            | PatternKind::Bytes(_)
+            | PatternKind::OwnId
+            | PatternKind::Among(_)
+            | PatternKind::Either(_) => {}
             PatternKind::Declare(local) => state.assign(*local),
             PatternKind::Assign(place) => self.assign(place, state),
             PatternKind::Equal(expr) => self.expr(expr, state),
@@ -226,13 +231,13 @@ impl AssignmentPass<'_> {
                     state.meet(arm);
                 }
             }
-            StmtKind::Break => {
+            StmtKind::Break(between) => {
                 let here = std::mem::replace(state, State::Unreached);
-                if let Some(breaks) = self.loops.last_mut() {
+                if let Some(breaks) = self.loops.iter_mut().nth_back(*between as usize) {
                     breaks.meet(here);
                 }
             }
-            StmtKind::Continue => *state = State::Unreached,
+            StmtKind::Continue(_) => *state = State::Unreached,
             StmtKind::Return(value) | StmtKind::Exit(value) => {
                 self.expr(value, state);
                 *state = State::Unreached;

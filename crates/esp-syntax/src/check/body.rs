@@ -114,6 +114,8 @@ pub(super) struct PatternState {
     pub(super) declared: FxHashSet<LocalId>,
     /// Whether `$` names of this pattern may be read: after `if` only.
     pub(super) condition_depth: u32,
+    /// Whether an alternative is checked, which binds nothing.
+    pub(super) in_alternatives: bool,
     pub(super) active: bool,
 }
 
@@ -126,7 +128,10 @@ pub(super) struct Body<'c, 'a> {
     visible: FxHashMap<SmolStr, u32>,
     pub(super) sites: Vec<hir::Site>,
     pub(super) labels: Vec<(SmolStr, Span)>,
-    pub(super) loops: u32,
+    /// The labels of each loop around the statement under check, the outermost first.
+    pub(super) loops: Vec<Vec<SmolStr>>,
+    /// The labels directly before the statement under check.
+    pub(super) labels_before: Vec<SmolStr>,
     pub(super) pure_context: Option<PureContext>,
     pub(super) pattern: PatternState,
     pub(super) calls: Vec<(FnId, Span)>,
@@ -140,7 +145,7 @@ pub(super) struct Body<'c, 'a> {
 pub(super) struct CallerScope {
     head: Option<u32>,
     visible: FxHashMap<SmolStr, u32>,
-    loops: u32,
+    loops: Vec<Vec<SmolStr>>,
 }
 
 impl<'c, 'a> Body<'c, 'a> {
@@ -170,7 +175,8 @@ impl<'c, 'a> Body<'c, 'a> {
             visible,
             sites: Vec::new(),
             labels: Vec::new(),
-            loops: 0,
+            loops: Vec::new(),
+            labels_before: Vec::new(),
             pure_context: None,
             pattern: PatternState::default(),
             calls: Vec::new(),
@@ -181,6 +187,7 @@ impl<'c, 'a> Body<'c, 'a> {
 
     /// Hides everything that is visible: the text of a procedure does not see the names of its caller.
     pub(super) fn enter_expansion(&mut self) -> CallerScope {
+        self.labels_before.clear();
         CallerScope {
             head: self.head.take(),
             visible: std::mem::take(&mut self.visible),

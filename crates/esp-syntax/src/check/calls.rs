@@ -23,6 +23,9 @@ enum Callee {
 impl<'a> Body<'_, 'a> {
     /// A call as an expression.
     pub(super) fn call(&mut self, name: &'a ast::Name, arguments: &'a [ast::Expr], span: Span) -> Value {
+        if let Some((enumeration, ty)) = self.enumeration_named(name) {
+            return self.enumeration_of(&enumeration, ty, name, arguments, span);
+        }
         if self.expanded.as_ref().is_some_and(|(place, _)| *place == span)
             && let Some((_, result)) = self.expanded.take()
         {

@@ -134,7 +134,32 @@ impl Body<'_, '_> {
             format!("expected `{}`, found `{}`", self.checker.type_name(expected), self.checker.type_name(found));
         let mut diagnostic = Diagnostic::new(Code::E0302, span, message);
         let text = self.checker.text(span);
-        match (self.checker.types.get(expected), self.checker.types.get(found)) {
+        let types = &self.checker.types;
+        if let Some(enumeration) = types.enumeration(expected)
+            && self.checker.int_type(found).is_some()
+        {
+            // A constant that is a code of the enumeration is written by its name.
+            diagnostic = diagnostic.help(match text.parse().ok().and_then(|code: i128| enumeration.case_of(code)) {
+                Some(case) if Some(case) != enumeration.other.as_ref() => {
+                    format!("write `{}.{case}`", enumeration.name)
+                }
+                Some(_) | None => format!("write `{}({text})` to convert a code", enumeration.name),
+            });
+            return self.checker.report(diagnostic);
+        }
+        if let (Some(enumeration), Type::Int(int)) = (types.enumeration(found), types.get(expected)) {
+            let (name, base) = (int.name(), enumeration.base.name());
+            diagnostic = diagnostic.help(format!("write `{name}({text})` for the code, which is a `{base}`"));
+            return self.checker.report(diagnostic);
+        }
+        if let (Some(enumeration), Type::Bool) = (types.enumeration(found), types.get(expected))
+            && let Some((case, _)) = enumeration.cases.first()
+        {
+            diagnostic =
+                diagnostic.help(format!("compare it with a case, as in `{text} == {}.{case}`", enumeration.name));
+            return self.checker.report(diagnostic);
+        }
+        match (types.get(expected), types.get(found)) {
             (Type::Int(IntType::Duration), Type::Int(found)) if !found.is_clock() => {
                 // The lexer has reported a number like `5ms`.
                 if text.starts_with(|first: char| first.is_ascii_digit()) && text.ends_with('s') {
@@ -157,7 +182,7 @@ impl Body<'_, '_> {
             (_, Type::Int(IntType::Time)) => {
                 diagnostic = diagnostic.help("a time has no number; the difference of two times is a duration");
             }
-            (Type::Int(int), Type::Int(_)) => {
+            (Type::Int(int), Type::Int(_)) if types.enumeration(expected).is_none() => {
                 diagnostic = diagnostic.help(format!("write `{}({text})` to keep the low bits", int.name()));
             }
             (Type::Int(IntType::I32), Type::Bool | Type::Pid(_)) => {
@@ -198,7 +223,11 @@ impl Body<'_, '_> {
         }
         let span = expr.span;
         match (self.checker.types.get(expr.ty), self.checker.types.get(expected)) {
-            (Type::Int(from), Type::Int(to)) if from.widens_to(*to) => Ok(self.convert_int(expr, *to)),
+            (Type::Int(from), Type::Int(to))
+                if from.widens_to(*to) && self.is_plain_integer(expr.ty) && self.is_plain_integer(expected) =>
+            {
+                Ok(self.convert_int(expr, *to))
+            }
             (Type::Pid(from), Type::Pid(to)) if from.iter().all(|process| to.binary_search(process).is_ok()) => {
                 Ok(match expr.kind {
                     ExprKind::Constant(_) => hir::Expr { ty: expected, ..expr },
@@ -235,6 +264,10 @@ impl Body<'_, '_> {
             }
             _ => Err(expr),
         }
+    }
+
+    fn is_plain_integer(&self, ty: TypeId) -> bool {
+        self.int_type(ty).is_some()
     }
 
     /// An integer in another integer type, keeping the low bits.

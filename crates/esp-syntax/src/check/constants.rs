@@ -505,12 +505,10 @@ impl<'a> Body<'_, 'a> {
         hir::Expr { kind: ExprKind::Constant(int.wrap(value)), ty: TypeTable::int(int), span }
     }
 
-    /// The integer type of an id. The types of the clock are none.
+    /// The integer type of an id; none of an enumeration or the clock, which have rules of
+    /// their own.
     pub(super) fn int_type(&self, ty: TypeId) -> Option<IntType> {
-        match self.checker.types.get(ty) {
-            Type::Int(int) if !int.is_clock() => Some(*int),
-            _ => None,
-        }
+        self.checker.int_type(ty)
     }
 
     /// Joins two constant byte strings.

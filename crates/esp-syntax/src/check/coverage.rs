@@ -18,6 +18,8 @@ pub(super) enum Static {
     Bytes(Vec<u8>),
     Tag(u32, Option<Box<Static>>),
     Product(Vec<Static>),
+    /// One of several, none of which is `Any` or `Either`.
+    Either(Vec<Static>),
 }
 
 /// The pattern of a row without a constraint on the column.
@@ -88,6 +90,8 @@ pub(super) fn is_dynamic(pattern: &hir::Pattern) -> bool {
             | PatternKind::Assign(_)
             | PatternKind::Constant(_)
             | PatternKind::Bytes(_)
+            | PatternKind::Among(_)
+            | PatternKind::Either(_)
             | PatternKind::OwnId => false,
         }
 }
@@ -102,6 +106,8 @@ fn holds_own_id(pattern: &hir::Pattern) -> bool {
         | PatternKind::Assign(_)
         | PatternKind::Constant(_)
         | PatternKind::Bytes(_)
+        | PatternKind::Among(_)
+        | PatternKind::Either(_)
         | PatternKind::Equal(_) => false,
     }
 }
@@ -133,6 +139,21 @@ impl Checker<'_> {
             }
             PatternKind::Record(parts) | PatternKind::Array(parts) => {
                 Static::Product(parts.iter().map(|part| self.static_part(part, own)).collect())
+            }
+            PatternKind::Among(ranges) => match ranges.as_slice() {
+                [(low, high)] => Static::Range(*low, *high),
+                _ => Static::Either(ranges.iter().map(|(low, high)| Static::Range(*low, *high)).collect()),
+            },
+            PatternKind::Either(alternatives) => {
+                let mut flat = Vec::new();
+                for alternative in alternatives {
+                    match self.static_part(alternative, own) {
+                        Static::Any => return Static::Any,
+                        Static::Either(inner) => flat.extend(inner),
+                        part => flat.push(part),
+                    }
+                }
+                Static::Either(flat)
             }
         }
     }
@@ -222,7 +243,13 @@ impl Checker<'_> {
                 }
                 None => "_".to_string(),
             },
-            _ => value.to_string(),
+            _ => match self.types.enumeration(ty) {
+                Some(enumeration) => match enumeration.case_of(value) {
+                    Some(case) => format!("{}.{case}", enumeration.name),
+                    None => value.to_string(),
+                },
+                None => value.to_string(),
+            },
         })
     }
 
@@ -232,6 +259,9 @@ impl Checker<'_> {
         match (left, right) {
             (Static::Any, Static::Any) => Some(Witness::Any),
             (Static::Any, other) | (other, Static::Any) => Some(self.example(other, ty)),
+            (Static::Either(alternatives), other) | (other, Static::Either(alternatives)) => {
+                alternatives.iter().find_map(|alternative| self.shared(alternative, other, ty))
+            }
             (Static::Range(a, b), Static::Range(c, d)) => {
                 let low = *a.max(c);
                 (low < *b.min(d)).then(|| self.number(low, ty))
@@ -264,6 +294,9 @@ impl Checker<'_> {
             Static::Any => Witness::Any,
             Static::Range(low, _) => self.number(*low, ty),
             Static::Bytes(bytes) => Witness::Text(quoted(bytes)),
+            Static::Either(alternatives) => {
+                alternatives.first().map_or(Witness::Any, |alternative| self.example(alternative, ty))
+            }
             Static::Tag(tag, payload) => {
                 let (name, part) = self.part(ty, *tag);
                 Witness::Tag(name, payload.as_ref().map(|payload| Box::new(self.example(payload, part))))
@@ -376,6 +409,10 @@ impl Matrix<'_, '_> {
                 return Ok(None);
             }
             let Some((ty, query)) = columns.pop() else { return Ok(None) };
+            if let Static::Either(alternatives) = query {
+                return self.any_uncovered(rows, columns, (ty, alternatives), untested);
+            }
+            self.split_alternatives(&mut rows)?;
             let ty = self.checker.content(ty);
             match self.shape(&rows, ty) {
                 Shape::Nothing => {
@@ -406,6 +443,51 @@ impl Matrix<'_, '_> {
         }))
     }
 
+    /// The question for each alternative of the query's last column.
+    fn any_uncovered<'p>(
+        &mut self,
+        rows: Rows<'p>,
+        columns: Columns<'p>,
+        (ty, alternatives): (TypeId, &'p [Static]),
+        untested: usize,
+    ) -> Result<Option<Vec<Witness>>, TooComplex> {
+        for alternative in alternatives {
+            self.spend(rows.iter().map(Vec::len).sum())?;
+            let mut columns = columns.clone();
+            columns.push((ty, alternative));
+            if let Some(mut witness) = self.uncovered(rows.clone(), columns)? {
+                witness.extend(std::iter::repeat_n(Witness::Any, untested));
+                return Ok(Some(witness));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Makes a row of each alternative in the last column.
+    fn split_alternatives(&mut self, rows: &mut Rows) -> Result<(), TooComplex> {
+        let is_split = |row: &Vec<&Static>| matches!(row.last(), Some(Static::Either(_)));
+        if !rows.iter().any(is_split) {
+            return Ok(());
+        }
+        let mut split = Vec::with_capacity(rows.len());
+        for mut row in std::mem::take(rows) {
+            match row.last() {
+                Some(Static::Either(alternatives)) => {
+                    self.spend(alternatives.len() * row.len())?;
+                    row.pop();
+                    split.extend(alternatives.iter().map(|alternative| {
+                        let mut row = row.clone();
+                        row.push(alternative);
+                        row
+                    }));
+                }
+                _ => split.push(row),
+            }
+        }
+        *rows = split;
+        Ok(())
+    }
+
     /// Rows that take anything here, without this column.
     fn default_rows<'p>(&mut self, rows: &Rows<'p>) -> Result<Rows<'p>, TooComplex> {
         let kept: Rows = rows
@@ -434,7 +516,10 @@ impl Matrix<'_, '_> {
                     (i128::from(entry.first_instance), i128::from(entry.first_instance + entry.replicas))
                 })
                 .collect(),
-            _ => vec![(low, high)],
+            _ => match self.checker.types.enumeration(ty) {
+                Some(enumeration) if enumeration.other.is_none() => enumeration.codes(),
+                Some(_) | None => vec![(low, high)],
+            },
         };
         if let Static::Range(from, to) = query {
             domain = domain.into_iter().map(|(low, high)| (low.max(*from), high.min(*to))).collect();
@@ -691,6 +776,22 @@ pub(super) fn check_match(
         if is_superfluous(checker, earlier, &[&parts[index]], &[ty]) {
             let message = "this arm of `match` is covered by earlier ones";
             checker.report(Diagnostic::new(Code::W0906, pattern.span, message).help("drop it, or move it up"));
+        }
+    }
+}
+
+/// W0906: an alternative of a pattern that earlier ones make superfluous.
+pub(super) fn check_alternatives(
+    checker: &mut Checker,
+    alternatives: &[hir::Pattern],
+    ty: TypeId,
+    own: Option<ProcessId>,
+) {
+    let parts: Vec<Static> = alternatives.iter().map(|pattern| checker.static_part(pattern, own)).collect();
+    for (index, pattern) in alternatives.iter().enumerate().skip(1) {
+        if is_superfluous(checker, parts[..index].iter().map(|part| vec![part]), &[&parts[index]], &[ty]) {
+            let message = "this alternative is covered by earlier ones";
+            checker.report(Diagnostic::new(Code::W0906, pattern.span, message).help("drop it"));
         }
     }
 }

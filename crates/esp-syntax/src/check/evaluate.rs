@@ -55,8 +55,9 @@ struct Frame<'f> {
 /// How control leaves a statement.
 enum Flow {
     Next,
-    Break,
-    Continue,
+    /// With the number of loops between that are left, too.
+    Break(u32),
+    Continue(u32),
     Return(ConstantValue),
 }
 
@@ -390,7 +391,7 @@ impl Evaluator<'_, '_> {
         match self.nested(span, || self.block(&mut frame, &function.body))? {
             Flow::Return(value) => Ok(value),
             // A body that can end without `return` is an error.
-            Flow::Next | Flow::Break | Flow::Continue => Err(Failure::NotConstant(span)),
+            Flow::Next | Flow::Break(_) | Flow::Continue(_) => Err(Failure::NotConstant(span)),
         }
     }
 
@@ -398,7 +399,7 @@ impl Evaluator<'_, '_> {
         for stmt in body {
             match self.statement(frame, stmt)? {
                 Flow::Next => {}
-                flow @ (Flow::Break | Flow::Continue | Flow::Return(_)) => return Ok(flow),
+                flow @ (Flow::Break(_) | Flow::Continue(_) | Flow::Return(_)) => return Ok(flow),
             }
         }
         Ok(Flow::Next)
@@ -422,8 +423,10 @@ impl Evaluator<'_, '_> {
                     break;
                 }
                 match self.nested(stmt.span, || self.block(frame, body))? {
-                    Flow::Next | Flow::Continue => {}
-                    Flow::Break => break,
+                    Flow::Next | Flow::Continue(0) => {}
+                    Flow::Break(0) => break,
+                    Flow::Continue(between) => return Ok(Flow::Continue(between - 1)),
+                    Flow::Break(between) => return Ok(Flow::Break(between - 1)),
                     flow @ Flow::Return(_) => return Ok(flow),
                 }
             },
@@ -434,8 +437,10 @@ impl Evaluator<'_, '_> {
                     self.charge(1, stmt.span)?;
                     frame.values[counter.0 as usize] = Some(ConstantValue::Scalar(number));
                     match self.nested(stmt.span, || self.block(frame, body))? {
-                        Flow::Next | Flow::Continue => {}
-                        Flow::Break => break,
+                        Flow::Next | Flow::Continue(0) => {}
+                        Flow::Break(0) => break,
+                        Flow::Continue(between) => return Ok(Flow::Continue(between - 1)),
+                        Flow::Break(between) => return Ok(Flow::Break(between - 1)),
                         flow @ Flow::Return(_) => return Ok(flow),
                     }
                     number += 1;
@@ -449,8 +454,8 @@ impl Evaluator<'_, '_> {
                     }
                 }
             }
-            StmtKind::Break => return Ok(Flow::Break),
-            StmtKind::Continue => return Ok(Flow::Continue),
+            StmtKind::Break(between) => return Ok(Flow::Break(*between)),
+            StmtKind::Continue(between) => return Ok(Flow::Continue(*between)),
             StmtKind::Return(value) => return Ok(Flow::Return(self.owned(frame, value)?)),
             StmtKind::Assert(condition) => {
                 if self.scalar(frame, condition)? == 0 {
@@ -748,6 +753,16 @@ impl Evaluator<'_, '_> {
                 true
             }
             (PatternKind::Constant(constant), ConstantValue::Scalar(number)) => constant == number,
+            (PatternKind::Among(ranges), ConstantValue::Scalar(number)) => {
+                ranges.iter().any(|(low, high)| low <= number && number < high)
+            }
+            (PatternKind::Either(alternatives), _) => {
+                let mut is_match = false;
+                for alternative in alternatives {
+                    is_match = is_match || self.accepts(frame, alternative, value, assignments)?;
+                }
+                is_match
+            }
             (PatternKind::Bytes(constant), ConstantValue::Bytes(bytes)) => constant == bytes,
             (PatternKind::Equal(expr), _) => *self.expression(frame, expr)? == *value,
             (PatternKind::Tag(tag, part), ConstantValue::Tagged(own, payload)) => match (part, payload) {

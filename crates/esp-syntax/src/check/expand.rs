@@ -463,8 +463,8 @@ fn statement_depth(stmt: &ast::Stmt) -> u32 {
             1 + bodies.chain(&communicate.otherwise).map(block_depth).max().unwrap_or(0)
         }
         ast::StmtKind::Error
-        | ast::StmtKind::Break
-        | ast::StmtKind::Continue
+        | ast::StmtKind::Break(_)
+        | ast::StmtKind::Continue(_)
         | ast::StmtKind::Yield
         | ast::StmtKind::Return(_)
         | ast::StmtKind::Exit(_)

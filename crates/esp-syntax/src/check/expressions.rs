@@ -600,7 +600,12 @@ impl<'a> Body<'_, 'a> {
         if !matches!(operator, BinaryOperator::Equal | BinaryOperator::NotEqual) && !are_clock {
             let faulty = if self.int_type(left.ty).is_none() { &left } else { &right };
             let message = format!("only integers have an order, found `{}`", self.checker.type_name(faulty.ty));
-            self.checker.error(Code::E0302, faulty.span, message);
+            let mut diagnostic = Diagnostic::new(Code::E0302, faulty.span, message);
+            if let Some(enumeration) = self.checker.types.enumeration(faulty.ty) {
+                let text = self.checker.text(faulty.span);
+                diagnostic = diagnostic.help(format!("compare the codes, as in `{}({text})`", enumeration.base.name()));
+            }
+            self.checker.report(diagnostic);
             return Value::error(span);
         }
         match self.common(left, right) {
@@ -701,7 +706,7 @@ impl<'a> Body<'_, 'a> {
         match self.checker.types.get(value.ty) {
             Type::Error => hir::Expr { kind: ExprKind::Constant(0), ty: TypeTable::ERROR, span },
             Type::Bool => value,
-            Type::Int(clock) if clock.is_clock() => {
+            Type::Int(int) if int.is_clock() || self.checker.types.enumeration(value.ty).is_some() => {
                 self.mismatch(TypeTable::BOOL, value.ty, span);
                 error_expr(span)
             }

@@ -9,7 +9,6 @@ use crate::ast::{self, FastPathSetting, StatementRefKind};
 use crate::diagnostics::{Code, Diagnostic, nearest};
 use crate::hir::{self, ChannelId, ControlPoint, Direction, ExprKind, Operation, PatternKind, ProcessId, SiteId};
 use crate::span::Span;
-use crate::types::Type;
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 
@@ -625,6 +624,10 @@ fn can_match(pattern: &hir::Pattern, value: &hir::Expr) -> bool {
     match (&pattern.kind, &value.kind) {
         (_, ExprKind::Box(inner) | ExprKind::Fit(inner) | ExprKind::WidenPid(inner)) => can_match(pattern, inner),
         (PatternKind::Constant(a), ExprKind::Constant(b)) => a == b,
+        (PatternKind::Among(ranges), ExprKind::Constant(value)) => {
+            ranges.iter().any(|(low, high)| (*low..*high).contains(value))
+        }
+        (PatternKind::Either(alternatives), _) => alternatives.iter().any(|pattern| can_match(pattern, value)),
         (PatternKind::Bytes(a), ExprKind::Bytes(b)) => a == b,
         (PatternKind::Tag(a, x), ExprKind::Union(b, y)) => {
             a == b
@@ -643,6 +646,6 @@ fn can_match(pattern: &hir::Pattern, value: &hir::Expr) -> bool {
 impl Checker<'_> {
     /// Whether a type is an integer. The types of the clock are none.
     pub(super) fn is_integer(&self, ty: crate::types::TypeId) -> bool {
-        matches!(self.types.get(ty), Type::Int(int) if !int.is_clock())
+        self.int_type(ty).is_some()
     }
 }

@@ -6,23 +6,35 @@ use crate::hir::{FnId, Stmt, StmtKind};
 use crate::span::Span;
 
 /// Where control is after a statement.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 struct Exits {
     /// It can go on to the next statement.
     next: bool,
-    /// It can leave the nearest loop by `break`.
-    breaks: bool,
+    /// The loops that it can leave by `break`, as numbers of the loops between; 0 is the nearest.
+    breaks: Vec<u32>,
     /// It can leave the nearest expansion by `return`.
     leaves: bool,
 }
 
 impl Exits {
-    fn either(self, other: Exits) -> Exits {
-        Exits {
-            next: self.next || other.next,
-            breaks: self.breaks || other.breaks,
-            leaves: self.leaves || other.leaves,
-        }
+    fn either(mut self, other: Exits) -> Exits {
+        self.next |= other.next;
+        self.leaves |= other.leaves;
+        self.add(other.breaks);
+        self
+    }
+
+    fn add(&mut self, breaks: Vec<u32>) {
+        let new = breaks.into_iter().filter(|between| !self.breaks.contains(between)).collect::<Vec<_>>();
+        self.breaks.extend(new);
+    }
+
+    /// What a loop with this body does; `ends` if it can end by itself.
+    fn of_loop(mut self, ends: bool) -> Exits {
+        self.next = ends || self.breaks.contains(&0);
+        self.breaks.retain(|between| *between > 0);
+        self.breaks.iter_mut().for_each(|between| *between -= 1);
+        self
     }
 }
 
@@ -35,7 +47,8 @@ fn block(body: &[Stmt]) -> Exits {
     let mut exits = Exits { next: true, ..Exits::default() };
     for stmt in body {
         let found = statement(stmt);
-        exits = Exits { next: found.next, ..exits.either(found) };
+        let next = found.next;
+        exits = Exits { next, ..exits.either(found) };
         if !exits.next {
             // What follows is never reached, and so are its `break`s.
             break;
@@ -53,11 +66,8 @@ fn statement(stmt: &Stmt) -> Exits {
             let inside = block(body);
             Exits { next: inside.next || inside.leaves, leaves: false, ..inside }
         }
-        StmtKind::While(condition, body) => {
-            let inside = block(body);
-            Exits { next: condition.is_some() || inside.breaks, breaks: false, leaves: inside.leaves }
-        }
-        StmtKind::For(_, _, _, body) => Exits { leaves: block(body).leaves, ..next },
+        StmtKind::While(condition, body) => block(body).of_loop(condition.is_some()),
+        StmtKind::For(_, _, _, body) => block(body).of_loop(true),
         StmtKind::Match(_, arms) => arms.iter().map(|(_, body)| block(body)).reduce(Exits::either).unwrap_or(next),
         StmtKind::Communicate(communicate) => communicate
             .branches
@@ -66,9 +76,9 @@ fn statement(stmt: &Stmt) -> Exits {
             .chain(communicate.otherwise.iter().map(|body| block(body)))
             .reduce(Exits::either)
             .unwrap_or(next),
-        StmtKind::Break => Exits { breaks: true, ..Exits::default() },
+        StmtKind::Break(between) => Exits { breaks: vec![*between], ..Exits::default() },
         StmtKind::Leave => Exits { leaves: true, ..Exits::default() },
-        StmtKind::Continue | StmtKind::Return(_) | StmtKind::Exit(_) => Exits::default(),
+        StmtKind::Continue(_) | StmtKind::Return(_) | StmtKind::Exit(_) => Exits::default(),
         StmtKind::Label(_)
         | StmtKind::Declare(_)
         | StmtKind::Yield

@@ -67,6 +67,8 @@ pub(super) fn conditions<'p>(pattern: &'p Pattern, visit: &mut dyn FnMut(&'p Exp
         | PatternKind::Constant(_)
         | PatternKind::Bytes(_)
         | PatternKind::OwnId
+        | PatternKind::Among(_)
+        | PatternKind::Either(_)
         | PatternKind::Equal(_) => {}
     }
     pattern.condition.iter().for_each(|condition| visit(condition));

@@ -112,8 +112,14 @@ impl LastUsePass {
                 }
                 self.expr(value, &mut live);
             }
-            StmtKind::Break => return self.around.last().map(|(after, _)| after.clone()).unwrap_or_default(),
-            StmtKind::Continue => return self.around.last().map(|(_, head)| head.clone()).unwrap_or_default(),
+            StmtKind::Break(between) => {
+                let around = self.around.iter().nth_back(*between as usize);
+                return around.map(|(after, _)| after.clone()).unwrap_or_default();
+            }
+            StmtKind::Continue(between) => {
+                let around = self.around.iter().nth_back(*between as usize);
+                return around.map(|(_, head)| head.clone()).unwrap_or_default();
+            }
             StmtKind::Return(value) | StmtKind::Exit(value) => {
                 live = Live::new();
                 self.expr(value, &mut live);
@@ -284,6 +290,8 @@ fn bound(pattern: &Pattern, visit: &mut dyn FnMut(LocalId)) {
         | PatternKind::Constant(_)
         | PatternKind::Bytes(_)
         | PatternKind::OwnId
+        | PatternKind::Among(_)
+        | PatternKind::Either(_)
         | PatternKind::Equal(_) => {}
     }
 }

@@ -57,13 +57,13 @@ fn check_body(body: &[Stmt], found: &mut Vec<Span>) -> bool {
 fn leaves_at_once(body: &[Stmt]) -> bool {
     matches!(
         body.last().map(|stmt| &stmt.kind),
-        Some(StmtKind::Break | StmtKind::Return(_) | StmtKind::Leave | StmtKind::Exit(_))
+        Some(StmtKind::Break(_) | StmtKind::Return(_) | StmtKind::Leave | StmtKind::Exit(_))
     ) && !contains_continue(body)
 }
 
 fn contains_continue(body: &[Stmt]) -> bool {
     let mut found = false;
-    walk::statements(body, &mut |stmt| found |= matches!(stmt.kind, StmtKind::Continue));
+    walk::statements(body, &mut |stmt| found |= matches!(stmt.kind, StmtKind::Continue(_)));
     found
 }
 
@@ -196,6 +196,8 @@ fn pattern_changes(pattern: &crate::hir::Pattern, local: LocalId) -> bool {
         | PatternKind::Constant(_)
         | PatternKind::Bytes(_)
         | PatternKind::OwnId
+        | PatternKind::Among(_)
+        | PatternKind::Either(_)
         | PatternKind::Equal(_) => false,
     }
 }
@@ -223,11 +225,12 @@ impl Steps {
         for stmt in body {
             let before = state?;
             state = match &stmt.kind {
-                StmtKind::Continue => {
-                    self.sound &= before;
+                // `continue` of an outer loop leaves this one.
+                StmtKind::Continue(between) => {
+                    self.sound &= before || *between > 0;
                     None
                 }
-                StmtKind::Break | StmtKind::Return(_) | StmtKind::Exit(_) => None,
+                StmtKind::Break(_) | StmtKind::Return(_) | StmtKind::Exit(_) => None,
                 StmtKind::Leave => match self.expansions.last_mut() {
                     Some(returns) => {
                         *returns = both(*returns, Some(before));
@@ -250,8 +253,9 @@ impl Steps {
                 StmtKind::Match(_, arms) => {
                     arms.iter().map(|(_, body)| self.block(body, state)).reduce(both).unwrap_or(state)
                 }
-                // An inner loop may run no times at all; its `break` and `continue` are its own.
+                // An inner loop may run no times at all; its `break` and `continue` are its own unless labelled.
                 StmtKind::While(_, body) | StmtKind::For(_, _, _, body) => {
+                    self.sound &= before || !continues_outer(body);
                     if let Some(returns) = self.expansions.last_mut()
                         && contains_leave(body)
                     {
@@ -264,6 +268,13 @@ impl Steps {
         }
         state
     }
+}
+
+/// Whether a loop's body goes on with a loop around it.
+fn continues_outer(body: &[Stmt]) -> bool {
+    let mut found = false;
+    walk::statements(body, &mut |stmt| found |= matches!(stmt.kind, StmtKind::Continue(1..)));
+    found
 }
 
 fn both(left: Option<bool>, right: Option<bool>) -> Option<bool> {

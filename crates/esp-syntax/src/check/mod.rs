@@ -14,6 +14,7 @@ mod conditional;
 mod constants;
 mod copies;
 mod coverage;
+mod enumerations;
 mod evaluate;
 mod expand;
 mod expressions;

@@ -227,8 +227,8 @@ fn in_block<'a>(block: &'a ast::Block, mentions: &mut Vec<Mention<'a>>, own: &mu
 fn in_statement<'a>(stmt: &'a ast::Stmt, mentions: &mut Vec<Mention<'a>>, own: &mut FxHashSet<&'a str>) {
     match &stmt.kind {
         ast::StmtKind::Error
-        | ast::StmtKind::Break
-        | ast::StmtKind::Continue
+        | ast::StmtKind::Break(_)
+        | ast::StmtKind::Continue(_)
         | ast::StmtKind::Yield
         // Not in a function.
         | ast::StmtKind::Communicate(_) => {}
@@ -293,7 +293,17 @@ fn in_pattern<'a>(pattern: &'a ast::Pattern, mentions: &mut Vec<Mention<'a>>, ow
         ast::PatternKind::Tag(_, payload) => in_pattern(payload, mentions, own),
         ast::PatternKind::Place(place) => in_place(place, mentions),
         ast::PatternKind::Record(parts) => parts.iter().for_each(|(_, part)| in_pattern(part, mentions, own)),
-        ast::PatternKind::Array(parts) => parts.iter().for_each(|part| in_pattern(part, mentions, own)),
+        ast::PatternKind::Array(parts) | ast::PatternKind::Alternatives(parts) => {
+            parts.iter().for_each(|part| in_pattern(part, mentions, own));
+        }
+        ast::PatternKind::Range(from, to) => {
+            for end in [from, to] {
+                match end {
+                    ast::RangeEnd::Error | ast::RangeEnd::Int(_) => {}
+                    ast::RangeEnd::Name(constant) => in_expr(constant, mentions),
+                }
+            }
+        }
     }
     pattern.condition.iter().for_each(|condition| in_expr(condition, mentions));
 }
@@ -358,6 +368,9 @@ fn in_type<'a>(ty: &'a ast::Type, mentions: &mut Vec<Mention<'a>>) {
             in_type(element, mentions);
         }
         ast::TypeKind::Record(fields) => fields.iter().for_each(|(_, ty)| in_type(ty, mentions)),
+        ast::TypeKind::Enum(enumeration) => {
+            enumeration.cases.iter().filter_map(|(_, code)| code.as_ref()).for_each(|code| in_expr(code, mentions));
+        }
         ast::TypeKind::Union(tags) => {
             tags.iter().filter_map(|(_, ty)| ty.as_ref()).for_each(|ty| in_type(ty, mentions))
         }

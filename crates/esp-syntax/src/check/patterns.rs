@@ -3,7 +3,8 @@
 
 use super::body::{Body, BodyKind, PatternState, Role};
 use super::coerce::Use;
-use super::constants::fits_int;
+use super::constants::{Constant, fits_int};
+use super::coverage;
 use super::literals::{Completeness, counted};
 use super::places::{Intent, steps};
 use crate::ast;
@@ -46,6 +47,11 @@ impl<'a> Body<'_, 'a> {
     fn pattern(&mut self, pattern: &'a ast::Pattern, ty: TypeId) -> hir::Pattern {
         let kind = self.pattern_kind(pattern, ty);
         let condition = pattern.condition.as_ref().map(|condition| {
+            if self.pattern.in_alternatives {
+                let message = "an alternative has no condition of its own";
+                let help = "put the condition behind the last alternative, or write arms of their own";
+                self.checker.report(Diagnostic::new(Code::E0410, condition.span, message).help(help));
+            }
             if self.kind == BodyKind::Interface {
                 self.checker.error(Code::E0506, condition.span, "an interface entry has no condition");
             }
@@ -63,14 +69,29 @@ impl<'a> Body<'_, 'a> {
         match &pattern.kind {
             ast::PatternKind::Error | ast::PatternKind::Any => PatternKind::Any,
             ast::PatternKind::Declare(name) => {
+                if self.pattern.in_alternatives {
+                    let known = self.find(&name.text);
+                    if matches!(known, Some(super::body::Binding::Local(id)) if self.pattern.declared.contains(&id)) {
+                        return PatternKind::Any;
+                    }
+                    self.binds_in_alternative(&name.text, span);
+                }
                 if name.text.is_empty() {
                     return PatternKind::Any;
                 }
                 let id = self.declare(name, Some(ty), Mutability::Immutable, Role::Received);
+                // In alternatives the missing value has been reported.
+                self.facts.locals[id.0 as usize].reported |= self.pattern.in_alternatives;
                 self.pattern.declared.insert(id);
                 PatternKind::Declare(id)
             }
             ast::PatternKind::Equal(expr) => self.equal_pattern(expr, ty),
+            ast::PatternKind::OwnId if self.pattern.in_alternatives => {
+                let help = "write an `in` for each id, or take it with `$x` and compare it in a condition";
+                let message = "the own id is no alternative of other values";
+                self.checker.report(Diagnostic::new(Code::E0410, span, message).help(help));
+                PatternKind::Any
+            }
             ast::PatternKind::OwnId => match (self.own_process(), self.checker.types.get(content)) {
                 (_, Type::Error) => PatternKind::Any,
                 // What the ids of its instances would be is not known.
@@ -86,6 +107,10 @@ impl<'a> Body<'_, 'a> {
                     PatternKind::Any
                 }
             },
+            ast::PatternKind::Int(_) if self.checker.types.enumeration(content).is_some() => {
+                self.mismatch(content, TypeTable::I32, span);
+                PatternKind::Any
+            }
             ast::PatternKind::Int(value) => match *self.checker.types.get(content) {
                 Type::Int(int) if int.is_clock() => {
                     self.mismatch(content, TypeTable::I32, span);
@@ -116,6 +141,8 @@ impl<'a> Body<'_, 'a> {
             },
             ast::PatternKind::Tag(tag, payload) => self.tag_pattern(tag, payload, content, span),
             ast::PatternKind::Place(place) => self.place_pattern(place, ty),
+            ast::PatternKind::Range(first, end) => self.range_pattern(first, end, content, span),
+            ast::PatternKind::Alternatives(alternatives) => self.alternatives(alternatives, ty, span),
             ast::PatternKind::Record(fields) => self.record_pattern(fields, content, span),
             ast::PatternKind::Array(elements) => self.array_pattern(elements, content, span),
         }
@@ -124,7 +151,11 @@ impl<'a> Body<'_, 'a> {
     fn wrong_pattern(&mut self, expected: TypeId, found: &str, span: Span) -> PatternKind {
         if expected != TypeTable::ERROR {
             let message = format!("expected `{}`, found {found}", self.checker.type_name(expected));
-            self.checker.error(Code::E0302, span, message);
+            let mut diagnostic = Diagnostic::new(Code::E0302, span, message);
+            if self.pattern.in_alternatives && matches!(self.checker.types.get(expected), Type::Union(_)) {
+                diagnostic = diagnostic.help("alternatives of a payload are in parentheses, as in `tag |> (1 | 2)`");
+            }
+            self.checker.report(diagnostic);
         }
         PatternKind::Any
     }
@@ -144,7 +175,117 @@ impl<'a> Body<'_, 'a> {
         if self.kind == BodyKind::Interface {
             self.checker.error(Code::E0506, expr.span, "an interface entry compares with constants only");
         }
+        if self.pattern.in_alternatives {
+            let message = "alternatives are constants: this value is not known before the program runs";
+            let help = "take the value with `$x` and compare it in a condition, as in `$x if x == a || x == b`";
+            self.checker.report(Diagnostic::new(Code::E0410, expr.span, message).help(help));
+            return PatternKind::Any;
+        }
         PatternKind::Equal(value)
+    }
+
+    fn binds_in_alternative(&mut self, name: &str, span: Span) {
+        let message = format!("an alternative binds nothing: `{name}` would have no value from the others");
+        let help = "write `_`, or give each alternative an arm or `in` of its own";
+        self.checker.report(Diagnostic::new(Code::E0410, span, message).help(help));
+    }
+
+    /// `1..10`
+    fn range_pattern(
+        &mut self,
+        first: &'a ast::RangeEnd,
+        end: &'a ast::RangeEnd,
+        ty: TypeId,
+        span: Span,
+    ) -> PatternKind {
+        let (low, high) = (self.range_end(first), self.range_end(end));
+        if self.kind == BodyKind::Interface {
+            self.checker.error(Code::E0506, span, "an interface entry has one value, not a range");
+            return PatternKind::Any;
+        }
+        let Some(int) = self.int_type(ty) else { return self.wrong_pattern(ty, "a range of integers", span) };
+        let (Some(low), Some(high)) = (low, high) else { return PatternKind::Any };
+        // The excluded end may be one above the largest value.
+        for value in [low, high] {
+            let is_last_end = value == high && value == int.max() + 1;
+            if !fits_int(value, int) && !is_last_end {
+                let message = format!("{value} does not fit `{}`", int.name());
+                let help = format!("`{}` holds {} to {}", int.name(), int.min(), int.max());
+                self.checker.report(Diagnostic::new(Code::E0303, span, message).help(help));
+                return PatternKind::Any;
+            }
+        }
+        if low >= high {
+            let message = format!("the range {low}..{high} holds no value");
+            let help = "its end is excluded: `0..10` is 0 to 9";
+            self.checker.report(Diagnostic::new(Code::E0410, span, message).help(help));
+            return PatternKind::Any;
+        }
+        self.among(vec![(low, high)], ty)
+    }
+
+    fn range_end(&mut self, end: &'a ast::RangeEnd) -> Option<i128> {
+        match end {
+            ast::RangeEnd::Error => None,
+            ast::RangeEnd::Int(value) => Some(*value),
+            ast::RangeEnd::Name(name) => match self.constant_integer(name)? {
+                Constant::Error => None,
+                Constant::Untyped(value) => Some(value),
+                Constant::Typed(hir::Expr { kind: ExprKind::Constant(value), .. }) => Some(value),
+                Constant::Typed(_) => None,
+            },
+        }
+    }
+
+    /// The simplest pattern of integers, `bool`s or ids in some ranges.
+    fn among(&self, mut ranges: Vec<(i128, i128)>, ty: TypeId) -> PatternKind {
+        ranges.sort_unstable();
+        let mut merged: Vec<(i128, i128)> = Vec::with_capacity(ranges.len());
+        for (low, high) in ranges {
+            match merged.last_mut() {
+                Some((_, end)) if low <= *end => *end = high.max(*end),
+                _ => merged.push((low, high)),
+            }
+        }
+        let whole = match self.checker.types.get(ty) {
+            &Type::Int(int) => Some((int.min(), int.max() + 1)),
+            Type::Bool => Some((0, 2)),
+            _ => None,
+        };
+        match merged.as_slice() {
+            [range] if Some(*range) == whole => PatternKind::Any,
+            [(low, high)] if high - low == 1 => PatternKind::Constant(*low),
+            _ => PatternKind::Among(merged),
+        }
+    }
+
+    /// `1 | 2`
+    fn alternatives(&mut self, alternatives: &'a [ast::Pattern], ty: TypeId, span: Span) -> PatternKind {
+        if self.kind == BodyKind::Interface {
+            self.checker.error(Code::E0506, span, "an interface entry has one pattern, without alternatives");
+            return PatternKind::Any;
+        }
+        let outer = std::mem::replace(&mut self.pattern.in_alternatives, true);
+        let errors = self.checker.errors;
+        let resolved: Vec<hir::Pattern> = alternatives.iter().map(|pattern| self.pattern(pattern, ty)).collect();
+        self.pattern.in_alternatives = outer;
+        if self.checker.errors > errors {
+            return PatternKind::Any;
+        }
+        coverage::check_alternatives(self.checker, &resolved, ty, self.own_process());
+        let content = self.checker.content(ty);
+        let ranges = |pattern: &hir::Pattern| match &pattern.kind {
+            PatternKind::Constant(value) => Some(vec![(*value, *value + 1)]),
+            PatternKind::Among(ranges) => Some(ranges.clone()),
+            _ => None,
+        };
+        if resolved.iter().any(|pattern| matches!(pattern.kind, PatternKind::Any)) {
+            return PatternKind::Any;
+        }
+        match resolved.iter().map(ranges).collect::<Option<Vec<_>>>() {
+            Some(ranges) => self.among(ranges.concat(), content),
+            None => PatternKind::Either(resolved),
+        }
     }
 
     fn tag_pattern(&mut self, tag: &'a ast::Name, payload: &'a ast::Pattern, ty: TypeId, span: Span) -> PatternKind {
@@ -222,6 +363,14 @@ impl<'a> Body<'_, 'a> {
     /// A bare name: a variable or element to assign.
     fn place_pattern(&mut self, place: &'a ast::Place, ty: TypeId) -> PatternKind {
         let name = &place.base;
+        if let Some(kind) = self.enumerator_pattern(place, ty) {
+            return kind;
+        }
+        if self.pattern.in_alternatives && self.find(&name.text).is_some() {
+            let text = self.checker.text(place.span).to_string();
+            self.binds_in_alternative(&text, place.span);
+            return PatternKind::Any;
+        }
         if self.kind == BodyKind::Interface {
             if !name.text.is_empty() {
                 let help = format!("write `${}` to make it a parameter", name.text);
@@ -271,12 +420,40 @@ impl<'a> Body<'_, 'a> {
         PatternKind::Assign(target)
     }
 
+    /// `code.ok`: the case of an enumeration.
+    fn enumerator_pattern(&mut self, place: &'a ast::Place, ty: TypeId) -> Option<PatternKind> {
+        let (enumeration, id) = self.enumeration_named(&place.base)?;
+        let [ast::PlaceStep::Field(case)] = place.path.as_slice() else { return None };
+        let ranges = match enumeration.cases.iter().find(|(name, _)| *name == case.text) {
+            Some((_, code)) => vec![(*code, *code + 1)],
+            None if enumeration.other.as_ref() == Some(&case.text) => enumeration.other_codes(),
+            None => {
+                self.no_case(&enumeration, case);
+                return Some(PatternKind::Any);
+            }
+        };
+        let content = self.checker.content(ty);
+        if content != id {
+            self.mismatch(content, id, place.span);
+            return Some(PatternKind::Any);
+        }
+        Some(self.among(ranges, content))
+    }
+
     /// An unknown bare name in a pattern: what was meant?
     fn reject_undeclared(&mut self, name: &ast::Name, ty: TypeId) -> bool {
         if name.text.is_empty() || self.checker.find(name).is_some() {
             return false;
         }
         let content = self.checker.content(ty);
+        if let Some(enumeration) = self.checker.types.enumeration(content)
+            && let Some((case, _)) = enumeration.cases.iter().find(|(case, _)| *case == name.text)
+        {
+            let message = format!("`{case}` is a case, not a variable to assign");
+            let help = format!("write `{}.{case}`", enumeration.name);
+            self.checker.report(Diagnostic::new(Code::E0401, name.span, message).help(help));
+            return true;
+        }
         if let Type::Union(id) = self.checker.types.get(content)
             && let Some((_, payload)) =
                 self.checker.types.aggregate(*id).parts.iter().find(|(tag, _)| *tag == name.text)
@@ -301,11 +478,13 @@ impl<'a> Body<'_, 'a> {
 
     /// Whether a received value converts implicitly to the type of a place.
     fn goes_into(&self, from: TypeId, to: TypeId) -> bool {
-        let (from, to) = (self.checker.content(from), self.checker.content(to));
-        from == to
-            || match (self.checker.types.get(from), self.checker.types.get(to)) {
+        let (from_ty, to_ty) = (self.checker.content(from), self.checker.content(to));
+        from_ty == to_ty
+            || match (self.checker.types.get(from_ty), self.checker.types.get(to_ty)) {
                 (Type::Error, _) | (_, Type::Error) | (Type::Bytes { .. }, Type::Bytes { .. }) => true,
-                (Type::Int(from), Type::Int(to)) => from.widens_to(*to),
+                (Type::Int(from), Type::Int(to)) => {
+                    from.widens_to(*to) && self.int_type(from_ty).is_some() && self.int_type(to_ty).is_some()
+                }
                 (Type::Pid(from), Type::Pid(to)) => from.iter().all(|process| to.contains(process)),
                 _ => false,
             }
@@ -318,8 +497,10 @@ fn collect_places<'a>(pattern: &'a ast::Pattern, places: &mut Vec<&'a ast::Place
         ast::PatternKind::Tag(_, payload) => collect_places(payload, places),
         ast::PatternKind::Record(fields) => fields.iter().for_each(|(_, part)| collect_places(part, places)),
         ast::PatternKind::Array(parts) => parts.iter().for_each(|part| collect_places(part, places)),
+        ast::PatternKind::Alternatives(parts) => parts.iter().for_each(|part| collect_places(part, places)),
         ast::PatternKind::Error
         | ast::PatternKind::Any
+        | ast::PatternKind::Range(..)
         | ast::PatternKind::Declare(_)
         | ast::PatternKind::Equal(_)
         | ast::PatternKind::OwnId

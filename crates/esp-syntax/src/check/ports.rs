@@ -22,8 +22,8 @@ const MAX_COMPARED_ENDS: usize = 1 << 18;
 struct Reader {
     process: ProcessId,
     patterns: Vec<Static>,
-    /// How many `@` the pattern holds.
-    own_ids: usize,
+    /// The parts at which the pattern has `@`.
+    own_ids: Vec<Path>,
     /// The patterns in the checked program, for those with several `@`.
     original: Vec<hir::Pattern>,
     span: Span,
@@ -75,16 +75,16 @@ fn collect(checker: &Checker, process: ProcessId, traffic: &mut [Traffic]) {
                 Operation::In(_, channel, patterns) => {
                     let parts: Vec<Static> =
                         patterns.iter().map(|pattern| checker.static_part(pattern, Some(process))).collect();
-                    let own_ids = patterns.iter().map(count_own_ids).sum();
+                    let own_ids = own_id_paths(patterns);
                     let readers = &mut traffic[channel.0 as usize].readers;
-                    if own_ids == 0 {
+                    if own_ids.is_empty() {
                         let key = (*channel, FxBuildHasher.hash_one(&parts));
                         let first = *known.entry(key).or_insert(readers.len());
                         if readers.get(first).is_some_and(|first| first.patterns == parts) {
                             continue;
                         }
                     }
-                    let original = if own_ids > 1 { patterns.clone() } else { Vec::new() };
+                    let original = if own_ids.len() > 1 { patterns.clone() } else { Vec::new() };
                     let reader = Reader { process, patterns: parts, own_ids, original, span: branch.span };
                     readers.push(reader);
                 }
@@ -98,18 +98,38 @@ fn collect(checker: &Checker, process: ProcessId, traffic: &mut [Traffic]) {
     });
 }
 
-fn count_own_ids(pattern: &hir::Pattern) -> usize {
-    match &pattern.kind {
-        PatternKind::OwnId => 1,
-        PatternKind::Tag(_, payload) => payload.as_ref().map_or(0, |payload| count_own_ids(payload)),
-        PatternKind::Record(parts) | PatternKind::Array(parts) => parts.iter().map(count_own_ids).sum(),
-        PatternKind::Any
-        | PatternKind::Declare(_)
-        | PatternKind::Assign(_)
-        | PatternKind::Constant(_)
-        | PatternKind::Bytes(_)
-        | PatternKind::Equal(_) => 0,
+/// The parts of a message that patterns compare with the own id.
+fn own_id_paths(patterns: &[hir::Pattern]) -> Vec<Path> {
+    fn descend(pattern: &hir::Pattern, path: &mut Path, found: &mut Vec<Path>) {
+        match &pattern.kind {
+            PatternKind::OwnId => found.push(path.clone()),
+            PatternKind::Tag(tag, payload) => payload.iter().for_each(|payload| {
+                path.push(*tag);
+                descend(payload, path, found);
+                path.pop();
+            }),
+            PatternKind::Record(parts) | PatternKind::Array(parts) => {
+                for (index, part) in parts.iter().enumerate() {
+                    path.push(index as u32);
+                    descend(part, path, found);
+                    path.pop();
+                }
+            }
+            PatternKind::Any
+            | PatternKind::Declare(_)
+            | PatternKind::Assign(_)
+            | PatternKind::Constant(_)
+            | PatternKind::Bytes(_)
+            | PatternKind::Among(_)
+            | PatternKind::Either(_)
+            | PatternKind::Equal(_) => {}
+        }
     }
+    let mut found = Vec::new();
+    for (index, pattern) in patterns.iter().enumerate() {
+        descend(pattern, &mut vec![index as u32], &mut found);
+    }
+    found
 }
 
 /// W0903 and E0407: both ends of a channel have an instance, and not only the same one.
@@ -163,7 +183,7 @@ fn check_ends(checker: &mut Checker, id: ChannelId, traffic: &Traffic) {
 fn check_disjoint(checker: &mut Checker, id: ChannelId, readers: &[Reader]) {
     let types = checker.channels[id.0 as usize].hir.payload.clone();
     let place = best_path(readers);
-    let ids = readers.iter().any(|reader| reader.own_ids > 0);
+    let ids = readers.iter().any(|reader| !reader.own_ids.is_empty());
     let mut buckets: FxHashMap<Key, Vec<usize>> = FxHashMap::default();
     let mut open: Vec<usize> = Vec::new();
     let mut compared = 0usize;
@@ -209,7 +229,7 @@ fn visit_tests<'p>(patterns: &'p [Static], visit: &mut impl FnMut(&[u32], &'p St
     fn descend<'p>(part: &'p Static, path: &mut Path, visit: &mut impl FnMut(&[u32], &'p Static)) {
         match part {
             Static::Any => {}
-            Static::Range(..) | Static::Bytes(_) => visit(path, part),
+            Static::Range(..) | Static::Bytes(_) | Static::Either(_) => visit(path, part),
             Static::Tag(tag, payload) => {
                 visit(path, part);
                 if let Some(payload) = payload {
@@ -264,11 +284,14 @@ fn key_at(checker: &Checker, reader: &Reader, wanted: &[u32], ids: bool) -> Opti
         if path == wanted {
             found = match head {
                 // All ids of a process go into one bucket: a range of them must meet each single one.
-                Static::Range(low, _) if ids => checker.instance(*low).map(|(process, _)| Key::Process(process)),
-                Static::Range(low, _) => Some(Key::Number(*low)),
+                Static::Range(low, high) if ids => {
+                    let process = |number| checker.instance(number).map(|(process, _)| process);
+                    process(*low).filter(|first| process(high - 1) == Some(*first)).map(Key::Process)
+                }
+                Static::Range(low, high) => (high - low == 1).then_some(Key::Number(*low)),
                 Static::Bytes(bytes) => Some(Key::Bytes(bytes.clone())),
                 Static::Tag(tag, _) => Some(Key::Tag(*tag)),
-                Static::Any | Static::Product(_) => None,
+                Static::Any | Static::Product(_) | Static::Either(_) => None,
             };
         }
     });
@@ -279,8 +302,9 @@ fn key_at(checker: &Checker, reader: &Reader, wanted: &[u32], ids: bool) -> Opti
 fn overlap(checker: &Checker, left: &Reader, right: &Reader, types: &[TypeId], itself: bool) -> Option<Vec<Witness>> {
     if left.process == right.process {
         let replicas = checker.processes[left.process.0 as usize].replicas;
-        let both_own = left.own_ids > 0 && right.own_ids > 0;
-        if replicas == 1 || (both_own && (itself || share_own_id_path(left, right))) {
+        // Replicas that compare the same part with their own ids take different messages.
+        let share_own_id = left.own_ids.iter().any(|path| right.own_ids.contains(path));
+        if replicas == 1 || (!left.own_ids.is_empty() && itself) || share_own_id {
             return None;
         }
     }
@@ -290,20 +314,6 @@ fn overlap(checker: &Checker, left: &Reader, right: &Reader, types: &[TypeId], i
         .zip(types)
         .map(|((left, right), ty)| checker.shared(left, right, *ty))
         .collect()
-}
-
-/// Whether two patterns of one replicated process both have `@` at the same part, so that no value has two readers.
-fn share_own_id_path(left: &Reader, right: &Reader) -> bool {
-    let ranges = |reader: &Reader| {
-        let mut paths: FxHashSet<Path> = FxHashSet::default();
-        visit_tests(&reader.patterns, &mut |path, head| {
-            if matches!(head, Static::Range(low, high) if high - low > 1) {
-                paths.insert(path.to_vec());
-            }
-        });
-        paths
-    };
-    !ranges(left).is_disjoint(&ranges(right))
 }
 
 fn report_overlap(checker: &mut Checker, id: ChannelId, left: &Reader, right: &Reader, witness: Vec<Witness>) {
@@ -339,7 +349,7 @@ fn check_covered(checker: &mut Checker, id: ChannelId, readers: &[Reader]) {
     let mut rows: Vec<Vec<&Static>> = Vec::new();
     for reader in readers {
         let replicas = checker.processes[reader.process.0 as usize].replicas;
-        if reader.own_ids > 1 && replicas > 1 {
+        if reader.own_ids.len() > 1 && replicas > 1 {
             // All replicas together take only the messages in which the ids agree.
             if replicas <= MAX_EXPANDED_REPLICAS {
                 expanded.extend((0..replicas).map(|replica| of_replica(checker, reader, replica)));

@@ -2,8 +2,9 @@
 //! is found in it is found at a line of the text and at a call. Changes nothing but locations.
 
 use crate::ast::{
-    Block, BlockItem, Branch, Communicate, Const, Expr, ExprKind, Label, Name, Operation, Parameter, ParameterKind,
-    Pattern, PatternKind, Place, PlaceStep, Procedure, Stmt, StmtKind, Template, Type, TypeKind, ValueType, Var,
+    Block, BlockItem, Branch, Communicate, Const, Enumeration, Expr, ExprKind, Label, Name, Operation, Parameter,
+    ParameterKind, Pattern, PatternKind, Place, PlaceStep, Procedure, RangeEnd, Stmt, StmtKind, Template, Type,
+    TypeKind, ValueType, Var,
 };
 use crate::span::{FileId, Span};
 
@@ -56,6 +57,7 @@ fields! {
     Template { name, parameters, body }
     Parameter { name, kind, span }
     Type { kind, span }
+    Enumeration { cases, other }
     ValueType { ty }
     Block { items, span }
     Var { name, ty, value }
@@ -96,6 +98,7 @@ impl Relocate for TypeKind {
             }
             TypeKind::Record(fields) => fields.relocate(file),
             TypeKind::Union(tags) => tags.relocate(file),
+            TypeKind::Enum(enumeration) => enumeration.relocate(file),
         }
     }
 }
@@ -114,7 +117,8 @@ impl Relocate for BlockItem {
 impl Relocate for StmtKind {
     fn relocate(&mut self, file: FileId) {
         match self {
-            StmtKind::Error | StmtKind::Break | StmtKind::Continue | StmtKind::Yield => {}
+            StmtKind::Error | StmtKind::Yield => {}
+            StmtKind::Break(label) | StmtKind::Continue(label) => label.relocate(file),
             StmtKind::Block(block) => block.relocate(file),
             StmtKind::If(condition, then, otherwise) => {
                 condition.relocate(file);
@@ -196,7 +200,20 @@ impl Relocate for PatternKind {
             }
             PatternKind::Place(place) => place.relocate(file),
             PatternKind::Record(fields) => fields.relocate(file),
-            PatternKind::Array(elements) => elements.relocate(file),
+            PatternKind::Array(elements) | PatternKind::Alternatives(elements) => elements.relocate(file),
+            PatternKind::Range(from, to) => {
+                from.relocate(file);
+                to.relocate(file);
+            }
+        }
+    }
+}
+
+impl Relocate for RangeEnd {
+    fn relocate(&mut self, file: FileId) {
+        match self {
+            RangeEnd::Error | RangeEnd::Int(_) => {}
+            RangeEnd::Name(constant) => constant.relocate(file),
         }
     }
 }

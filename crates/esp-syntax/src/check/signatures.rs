@@ -4,7 +4,8 @@ use super::names::{Checker, FunctionProgress};
 use crate::ast;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::hir::FnId;
-use crate::types::{PoolId, Type, TypeId, TypeTable};
+use crate::span::Span;
+use crate::types::{IntType, PoolId, Type, TypeId, TypeTable};
 use rustc_hash::FxHashSet;
 
 /// Resolves the types in every signature.
@@ -12,6 +13,11 @@ pub(super) fn resolve(checker: &mut Checker) {
     for index in 0..checker.channels.len() {
         let item = checker.channels[index].item;
         let payload: Vec<_> = item.types.iter().map(|ty| checker.resolve_type(ty)).collect();
+        if item.attributes.iter().any(|(attribute, _)| *attribute == ast::ChannelAttribute::ExternalOut) {
+            for (ty, written) in payload.iter().zip(&item.types) {
+                reject_partial_enumeration(checker, *ty, written.span);
+            }
+        }
         let entry = &mut checker.channels[index];
         entry.tainted |= payload.contains(&TypeTable::ERROR);
         entry.hir.payload = payload;
@@ -50,9 +56,15 @@ pub(super) fn resolve_extern(checker: &mut Checker, index: usize) {
                 .help("drop the `#`, or pass the parts that change by themselves");
             checker.report(diagnostic);
         }
+        if parameter.mutability == ast::Mutability::Mutable {
+            reject_partial_enumeration(checker, ty, parameter.ty.span);
+        }
         parameters.push((name.as_ref().map(|name| name.text.clone()), ty, parameter.mutability));
     }
     let result = item.result.as_ref().map(|ty| checker.resolve_type(ty));
+    if let (Some(ty), Some(written)) = (result, &item.result) {
+        reject_partial_enumeration(checker, ty, written.span);
+    }
     let hir = &mut checker.externs[index].hir;
     (hir.parameters, hir.result) = (parameters, result);
 }
@@ -69,6 +81,32 @@ pub(super) fn resolve_function(checker: &mut Checker, id: FnId) {
     let result = checker.resolve_type(&item.result);
     let entry = &mut checker.functions[id.0 as usize];
     (entry.parameters, entry.result) = (parameters, result);
+}
+
+/// E0310: an enumeration, at any depth, that the environment could give a code without a case.
+fn reject_partial_enumeration(checker: &mut Checker, ty: TypeId, span: Span) {
+    let mut seen = FxHashSet::default();
+    let mut work = vec![ty];
+    while let Some(ty) = work.pop() {
+        if !seen.insert(ty) {
+            continue;
+        }
+        if let Some(enumeration) = checker.types.enumeration(ty).filter(|enumeration| !enumeration.is_total()) {
+            let (name, base) = (&enumeration.name, enumeration.base.name());
+            let message = format!("`{name}` has no case for other values of `{base}`, which may come from outside");
+            let help = format!("end it with `else other`, so that every other code is a case of `{name}`");
+            checker.report(Diagnostic::new(Code::E0310, span, message).help(help));
+            return;
+        }
+        match checker.types.get(ty) {
+            Type::Boxed(pool) => work.push(checker.types.pool(*pool).content),
+            Type::Array { element, .. } => work.push(*element),
+            Type::Record(id) | Type::Union(id) => {
+                work.extend(checker.types.aggregate(*id).parts.iter().filter_map(|(_, part)| *part));
+            }
+            Type::Error | Type::Int(_) | Type::Bool | Type::Bytes { .. } | Type::Pid(_) => {}
+        }
+    }
 }
 
 /// The pool of a boxed part, at any depth. A type may contain itself here: it has been reported.
@@ -110,6 +148,14 @@ fn reject_repeated_attributes(checker: &mut Checker, item: &ast::Channel) {
 }
 
 impl Checker<'_> {
+    /// The integer type of an id; none of an enumeration, which is not computed with.
+    pub(super) fn int_type(&self, ty: TypeId) -> Option<IntType> {
+        match self.types.get(ty) {
+            Type::Int(int) if self.types.enumeration(ty).is_none() => Some(*int),
+            _ => None,
+        }
+    }
+
     /// A type's kind without its box: what has accessible parts.
     pub(super) fn content(&self, ty: crate::types::TypeId) -> crate::types::TypeId {
         match self.types.get(ty) {

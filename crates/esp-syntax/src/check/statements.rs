@@ -8,10 +8,11 @@ use super::names::{Checker, FunctionProgress};
 use super::places::{Intent, steps};
 use super::templates::Bindings;
 use crate::ast;
-use crate::diagnostics::{Code, Diagnostic};
+use crate::diagnostics::{Code, Diagnostic, nearest};
 use crate::hir::{self, BinaryOperator, ExprKind, FnId, LocalId, Mutability, ProcessId, Stmt, StmtKind};
 use crate::span::Span;
-use crate::types::{Type, TypeId, TypeTable};
+use crate::types::{IntType, Type, TypeId, TypeTable};
+use smol_str::SmolStr;
 
 /// Checks every function and process.
 pub(super) fn check_bodies(checker: &mut Checker) {
@@ -138,6 +139,9 @@ impl<'a> Body<'_, 'a> {
                 break;
             }
             index += 1;
+            if !matches!(item, ast::BlockItem::Label(_) | ast::BlockItem::Stmt(_)) {
+                self.labels_before.clear();
+            }
             match item {
                 ast::BlockItem::Label(label) => self.label(label, &mut statements),
                 ast::BlockItem::Const(item) => {
@@ -162,6 +166,7 @@ impl<'a> Body<'_, 'a> {
     }
 
     fn label(&mut self, label: &'a ast::Label, statements: &mut Vec<Stmt>) {
+        self.labels_before.push(label.text.clone());
         if let BodyKind::Function(_) = self.kind {
             return;
         }
@@ -310,14 +315,15 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    fn looped(&mut self, stmt: &'a ast::Stmt) -> Vec<Stmt> {
-        self.loops += 1;
+    fn looped(&mut self, stmt: &'a ast::Stmt, labels: Vec<SmolStr>) -> Vec<Stmt> {
+        self.loops.push(labels);
         let body = self.nested(stmt);
-        self.loops -= 1;
+        self.loops.pop();
         body
     }
 
     fn statement(&mut self, stmt: &'a ast::Stmt, statements: &mut Vec<Stmt>) {
+        let labels = std::mem::take(&mut self.labels_before);
         let kind = match &stmt.kind {
             ast::StmtKind::Error => None,
             ast::StmtKind::Block(block) => Some(StmtKind::Block(self.block(block))),
@@ -333,12 +339,12 @@ impl<'a> Body<'_, 'a> {
                 let condition = condition.filter(|condition| {
                     condition.ty == TypeTable::ERROR || !matches!(condition.kind, ExprKind::Constant(1))
                 });
-                Some(StmtKind::While(condition, self.looped(body)))
+                Some(StmtKind::While(condition, self.looped(body, labels)))
             }
-            ast::StmtKind::For(name, from, to, body) => Some(self.for_loop(name, from, to, body)),
+            ast::StmtKind::For(name, from, to, body) => Some(self.for_loop(name, (from, to), body, labels)),
             ast::StmtKind::Match(value, arms) => Some(self.match_statement(value, arms, stmt.span)),
-            ast::StmtKind::Break => self.jump(stmt.span, "break", StmtKind::Break),
-            ast::StmtKind::Continue => self.jump(stmt.span, "continue", StmtKind::Continue),
+            ast::StmtKind::Break(label) => self.jump(stmt.span, "break", label.as_ref()).map(StmtKind::Break),
+            ast::StmtKind::Continue(label) => self.jump(stmt.span, "continue", label.as_ref()).map(StmtKind::Continue),
             ast::StmtKind::Yield => {
                 self.effect("yield", stmt.span);
                 Some(StmtKind::Yield)
@@ -374,12 +380,25 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    fn jump(&mut self, span: Span, word: &str, kind: StmtKind) -> Option<StmtKind> {
-        if self.loops == 0 {
+    /// The loop that a `break` or `continue` means, as the number of loops between it and the statement.
+    fn jump(&mut self, span: Span, word: &str, label: Option<&ast::Label>) -> Option<u32> {
+        if self.loops.is_empty() {
             self.checker.error(Code::E0506, span, format!("`{word}` outside a loop"));
             return None;
         }
-        Some(kind)
+        let Some(label) = label else { return Some(0) };
+        if let Some(between) = self.loops.iter().rev().position(|labels| labels.contains(&label.text)) {
+            return Some(between as u32);
+        }
+        let message = format!("no loop around this `{word}` has the label `#{}`", label.text);
+        let mut diagnostic = Diagnostic::new(Code::E0506, label.span, message);
+        let labels = self.loops.iter().flatten().map(|label| label.as_str());
+        diagnostic = match nearest(&label.text, labels) {
+            Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+            None => diagnostic.help(format!("label the loop, as in `#{} while {{ .. }}`", label.text)),
+        };
+        self.checker.report(diagnostic);
+        None
     }
 
     fn return_statement(&mut self, value: &'a ast::Expr, span: Span) -> Option<StmtKind> {
@@ -406,9 +425,9 @@ impl<'a> Body<'_, 'a> {
     fn for_loop(
         &mut self,
         name: &'a ast::Name,
-        from: &'a ast::Expr,
-        to: &'a ast::Expr,
+        (from, to): (&'a ast::Expr, &'a ast::Expr),
         body: &'a ast::Block,
+        labels: Vec<SmolStr>,
     ) -> StmtKind {
         let span = from.span.to(to.span);
         let (from, to) = (self.synth(from), self.synth(to));
@@ -422,9 +441,9 @@ impl<'a> Body<'_, 'a> {
             }
         };
         let id = self.declare(name, Some(ty), Mutability::Immutable, Role::Counter);
-        self.loops += 1;
+        self.loops.push(labels);
         let body = self.block(body);
-        self.loops -= 1;
+        self.loops.pop();
         self.leave(scope);
         StmtKind::For(id, from, to, body)
     }
@@ -589,10 +608,21 @@ impl<'a> Body<'_, 'a> {
             place.path.push(hir::PlaceStep::Content);
             place.ty = content;
         }
-        let value = self.synth_typed(value).expr;
-        let value = self.unbox(value);
+        let value = match self.synth(value) {
+            Value::Untyped(byte) => self.fix(byte, IntType::U8),
+            Value::Typed(value) => self.unbox(value.expr),
+        };
         match self.checker.types.get(value.ty) {
             Type::Error => None,
+            // A byte: the operation is that on `bytes` of one.
+            Type::Int(IntType::U8) if self.int_type(value.ty).is_some() => {
+                let ty = self.checker.types.intern(Type::Bytes { bound: 1 });
+                Some(StmtKind::Update { place, operator, value, ty })
+            }
+            Type::Int(_) if self.int_type(value.ty).is_some() => {
+                self.mismatch(TypeTable::U8, value.ty, value.span);
+                None
+            }
             Type::Bytes { .. } => {
                 let ty = place.ty;
                 Some(StmtKind::Update { place, operator, value, ty })

@@ -197,7 +197,11 @@ impl Flows<'_> {
             PatternKind::Any => {}
             PatternKind::Declare(local) => self.add(source, Holder::Variable(process, *local)),
             PatternKind::Assign(place) => self.place(process, source, place),
-            PatternKind::Constant(_) | PatternKind::Bytes(_) | PatternKind::OwnId => self.add(source, Holder::Control),
+            PatternKind::Constant(_)
+            | PatternKind::Bytes(_)
+            | PatternKind::OwnId
+            | PatternKind::Among(_)
+            | PatternKind::Either(_) => self.add(source, Holder::Control),
             PatternKind::Equal(expr) => {
                 self.add(source, Holder::Control);
                 self.expr(process, expr, Holder::Control);

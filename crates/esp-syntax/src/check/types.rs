@@ -7,7 +7,7 @@ use crate::ast;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::hir::{self, Mutability, ProcessId};
 use crate::span::Span;
-use crate::types::{Aggregate, Pool, Type, TypeId, TypeTable};
+use crate::types::{Aggregate, Enumeration, IntType, Pool, Type, TypeId, TypeTable};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smol_str::SmolStr;
 
@@ -194,6 +194,7 @@ impl<'a> Checker<'a> {
                 let id = self.types.add_aggregate(Aggregate { name: name.cloned(), parts });
                 self.types.intern(Type::Union(id))
             }
+            ast::TypeKind::Enum(enumeration) => self.enumeration(enumeration, name, ty.span),
         };
         self.limited(resolved, ty.span)
     }
@@ -216,6 +217,69 @@ impl<'a> Checker<'a> {
             resolved.push((name.text.clone(), ty.map(|ty| self.resolve_type(ty))));
         }
         resolved
+    }
+
+    fn enumeration(&mut self, item: &'a ast::Enumeration, name: Option<&SmolStr>, span: Span) -> TypeId {
+        let Some(name) = name else {
+            let message = "an enumeration has a name, by which its cases are called";
+            let help = "declare it, as in `type code = enum { ok, busy };`, and write `code` here";
+            self.report(Diagnostic::new(Code::E0310, span, message).help(help));
+            return TypeTable::ERROR;
+        };
+        let mut names: FxHashMap<&str, Span> = FxHashMap::default();
+        let mut codes: FxHashMap<i128, &'a ast::Name> = FxHashMap::default();
+        let mut cases: Vec<(SmolStr, i128)> = Vec::new();
+        let mut is_faulty = false;
+        for case in item.cases.iter().map(|(case, _)| case).chain(&item.other) {
+            if let Some(first) = names.insert(&case.text, case.span)
+                && !case.text.is_empty()
+            {
+                let message = format!("case `{}` is declared twice", case.text);
+                self.report(Diagnostic::new(Code::E0204, case.span, message).label(first, "first declared here"));
+                is_faulty = true;
+            }
+        }
+        for (case, code) in &item.cases {
+            let code = match code {
+                None => cases.last().map_or(0, |(_, last)| last + 1),
+                Some(expr) => match Body::new(self, BodyKind::Constant).constant_integer(expr) {
+                    Some(Constant::Untyped(code)) => code,
+                    Some(Constant::Typed(hir::Expr { kind: hir::ExprKind::Constant(code), .. })) => code,
+                    Some(Constant::Typed(_) | Constant::Error) | None => {
+                        is_faulty = true;
+                        continue;
+                    }
+                },
+            };
+            if let Some(first) = codes.insert(code, case) {
+                let message = format!("`{}` and `{}` both have the code {code}", first.text, case.text);
+                let diagnostic = Diagnostic::new(Code::E0310, case.span, message)
+                    .label(first.span, "the first is here")
+                    .help("a code without `=` is one above that before it");
+                self.report(diagnostic);
+                is_faulty = true;
+            }
+            cases.push((case.text.clone(), code));
+        }
+        let (lowest, highest) =
+            cases.iter().fold((0, 0), |(low, high), (_, code)| (i128::min(low, *code), i128::max(high, *code)));
+        let holds = |int: &IntType| IntType::min(*int) <= lowest && highest <= IntType::max(*int);
+        let unsigned = [IntType::U8, IntType::U16, IntType::U32, IntType::U64];
+        let signed = [IntType::I8, IntType::I16, IntType::I32, IntType::I64];
+        let base = item.base.or_else(|| unsigned.into_iter().chain(signed).find(holds));
+        let Some(base) = base.filter(holds) else {
+            let base = item.base.unwrap_or(IntType::I64);
+            let code = if lowest < base.min() { lowest } else { highest };
+            let message = format!("{code} does not fit `{}`, the type of the codes", base.name());
+            let help = format!("`{}` holds {} to {}", base.name(), base.min(), base.max());
+            self.report(Diagnostic::new(Code::E0303, span, message).help(help));
+            return TypeTable::ERROR;
+        };
+        if is_faulty {
+            return TypeTable::ERROR;
+        }
+        let other = item.other.as_ref().map(|other| other.text.clone());
+        self.types.add_enumeration(Enumeration { name: name.clone(), base, cases, other })
     }
 
     fn named_type(&mut self, name: &ast::Name) -> TypeId {
@@ -333,7 +397,10 @@ impl<'a> Checker<'a> {
         }
         match self.types.get(ty) {
             Type::Error => "?".to_string(),
-            Type::Int(int) => int.name().to_string(),
+            Type::Int(int) => match self.types.enumeration(ty) {
+                Some(enumeration) => enumeration.name.to_string(),
+                None => int.name().to_string(),
+            },
             Type::Bool => "bool".to_string(),
             Type::Bytes { bound } => format!("bytes[<={bound}]"),
             Type::Pid(processes) => {

@@ -18,8 +18,8 @@ pub(super) fn blocks(stmt: &Stmt) -> Vec<&[Stmt]> {
         }
         StmtKind::Label(_)
         | StmtKind::Declare(_)
-        | StmtKind::Break
-        | StmtKind::Continue
+        | StmtKind::Break(_)
+        | StmtKind::Continue(_)
         | StmtKind::Leave
         | StmtKind::Yield
         | StmtKind::Return(_)
@@ -88,8 +88,8 @@ pub(super) fn expressions<'s>(stmt: &'s Stmt, visit: &mut impl FnMut(&'s Expr)) 
         | StmtKind::Inline(_)
         | StmtKind::Leave
         | StmtKind::While(None, _)
-        | StmtKind::Break
-        | StmtKind::Continue
+        | StmtKind::Break(_)
+        | StmtKind::Continue(_)
         | StmtKind::Yield
         | StmtKind::Link(_)
         | StmtKind::Unlink(_) => {}
@@ -120,7 +120,9 @@ pub(super) fn pattern_expressions<'s>(pattern: &'s Pattern, visit: &mut impl FnM
         | PatternKind::Declare(_)
         | PatternKind::Constant(_)
         | PatternKind::Bytes(_)
-        | PatternKind::OwnId => {}
+        | PatternKind::OwnId
+        | PatternKind::Among(_)
+        | PatternKind::Either(_) => {}
     }
     pattern.condition.iter().for_each(|condition| visit(condition));
 }

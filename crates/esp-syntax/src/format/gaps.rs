@@ -89,6 +89,7 @@ pub(super) fn between(parent: SyntaxKind, previous: SyntaxKind, next: SyntaxKind
         (K::SourceFile, _, _) => Gap::Statement { blank: false },
         // Operators at which a long line is broken.
         (K::BinaryExpr, previous, _) if is_operator(previous) => Gap::Fill,
+        (K::Alternatives, K::Pipe, _) => Gap::Fill,
         (K::ConditionalExpr, _, K::Question | K::Colon) => Gap::Fill,
         (K::BinaryExpr | K::ConditionalExpr, _, _) => Gap::Space,
         // `eos |> {}`: a value, not a block without statements.
@@ -161,7 +162,8 @@ fn is_operator(kind: SyntaxKind) -> bool {
 
 /// Whether lines after the first of a node are indented: expressions with operators, but not each part of one.
 pub(super) fn is_continued(node: &SyntaxNode) -> bool {
-    let operators = |kind| matches!(kind, SyntaxKind::BinaryExpr | SyntaxKind::ConditionalExpr);
+    let operators =
+        |kind| matches!(kind, SyntaxKind::BinaryExpr | SyntaxKind::ConditionalExpr | SyntaxKind::Alternatives);
     operators(node.kind()) && !node.parent().is_some_and(|parent| operators(parent.kind()))
 }
 

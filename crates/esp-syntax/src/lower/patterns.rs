@@ -2,7 +2,7 @@
 
 use super::cursor::{Exactly, NodeCursor};
 use super::expressions::{self, Index, Skip};
-use crate::ast::{Pattern, PatternKind, Place, PlaceStep};
+use crate::ast::{Expr, ExprKind, Pattern, PatternKind, Place, PlaceStep, RangeEnd};
 use crate::tree::SyntaxKind;
 
 /// The first pattern among the children of a node; an error if there is none.
@@ -17,6 +17,7 @@ pub(super) fn optional(node: NodeCursor) -> Option<Pattern> {
             let condition = Some(Box::new(node.nodes().skip(1).find_map(expressions::optional)?));
             return Some(Pattern { condition, span: node.span(), ..first(node) });
         }
+        SyntaxKind::ParenPattern => return Some(Pattern { span: node.span(), ..first(node) }),
         SyntaxKind::Error => PatternKind::Error,
         SyntaxKind::AnyPattern => PatternKind::Any,
         SyntaxKind::DeclarePattern => PatternKind::Declare(node.name()),
@@ -34,6 +35,12 @@ pub(super) fn optional(node: NodeCursor) -> Option<Pattern> {
             PatternKind::Record(fields.map(field).exactly())
         }
         SyntaxKind::ArrayPattern => PatternKind::Array(node.nodes().filter_map(optional).exactly()),
+        SyntaxKind::Alternatives => PatternKind::Alternatives(node.nodes().filter_map(optional).exactly()),
+        SyntaxKind::RangePattern => {
+            let mut ends = node.nodes().filter_map(optional).map(range_end);
+            let first = ends.next().unwrap_or(RangeEnd::Error);
+            PatternKind::Range(first, ends.next().unwrap_or(RangeEnd::Error))
+        }
         _ => return None,
     };
     Some(Pattern { kind, condition: None, span: node.span() })
@@ -54,6 +61,16 @@ fn literal(node: NodeCursor) -> PatternKind {
         SyntaxKind::TrueKeyword => PatternKind::Bool(true),
         SyntaxKind::FalseKeyword => PatternKind::Bool(false),
         _ => PatternKind::Error,
+    }
+}
+
+fn range_end(pattern: Pattern) -> RangeEnd {
+    match pattern.kind {
+        PatternKind::Int(value) => RangeEnd::Int(value),
+        PatternKind::Place(Place { base, path, span }) if path.is_empty() && !base.text.is_empty() => {
+            RangeEnd::Name(Box::new(Expr { kind: ExprKind::Name(base), span }))
+        }
+        _ => RangeEnd::Error,
     }
 }
 

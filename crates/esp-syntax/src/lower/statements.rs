@@ -76,8 +76,8 @@ fn optional(node: NodeCursor, groups: &mut u32) -> Option<Stmt> {
             let arm = |arm: NodeCursor| (patterns::first(arm), first_behind_pattern(arm, groups));
             StmtKind::Match(expressions::first(node), arms.map(arm).exactly())
         }
-        SyntaxKind::BreakStmt => StmtKind::Break,
-        SyntaxKind::ContinueStmt => StmtKind::Continue,
+        SyntaxKind::BreakStmt => StmtKind::Break(loop_label(node)),
+        SyntaxKind::ContinueStmt => StmtKind::Continue(loop_label(node)),
         SyntaxKind::YieldStmt => StmtKind::Yield,
         SyntaxKind::ReturnStmt => StmtKind::Return(node.nodes().find_map(expressions::optional)),
         SyntaxKind::ExitStmt => StmtKind::Exit(expressions::first(node)),
@@ -99,6 +99,12 @@ fn optional(node: NodeCursor, groups: &mut u32) -> Option<Stmt> {
         _ => return None,
     };
     Some(Stmt { kind, span: node.span() })
+}
+
+/// The label of the loop that a `break` or `continue` means.
+fn loop_label(node: NodeCursor) -> Option<Label> {
+    let token = node.tokens().find(|token| matches!(token.kind(), SyntaxKind::Int | SyntaxKind::Ident))?;
+    Some(Label { text: token.text().into(), span: token.span() })
 }
 
 fn first_behind_pattern(arm: NodeCursor, groups: &mut u32) -> Stmt {

@@ -2,7 +2,7 @@
 
 use super::cursor::{Exactly, NodeCursor};
 use super::expressions;
-use crate::ast::{IntType, Mutability, Type, TypeKind, ValueType};
+use crate::ast::{Enumeration, IntType, Mutability, Type, TypeKind, ValueType};
 use crate::tree::SyntaxKind;
 
 /// The integer type a word names.
@@ -69,9 +69,22 @@ pub(super) fn optional(node: NodeCursor) -> Option<Type> {
             };
             TypeKind::Union(fields(node).map(part).exactly())
         }
+        SyntaxKind::EnumType => TypeKind::Enum(Box::new(enumeration(node))),
         _ => return None,
     };
     Some(Type { kind, span: node.span() })
+}
+
+fn enumeration(node: NodeCursor) -> Enumeration {
+    let base = node.node(SyntaxKind::IntType).and_then(|base| int_type(base.tokens().next()?.kind()));
+    let is_other = |case: &NodeCursor| case.token(SyntaxKind::ElseKeyword).is_some();
+    let cases = || node.nodes().filter(|child| child.kind() == SyntaxKind::EnumCase);
+    let case = |case: NodeCursor| (case.name(), case.nodes().find_map(expressions::optional));
+    Enumeration {
+        base,
+        cases: cases().filter(|case| !is_other(case)).map(case).exactly(),
+        other: cases().find(is_other).map(|case| case.name()),
+    }
 }
 
 fn fields(node: NodeCursor) -> impl Iterator<Item = NodeCursor> {

@@ -124,7 +124,9 @@ fn operators(p: &mut Parser, least: u8) -> Option<Completed> {
     // A chain is reported once; a missing operand is a different error.
     let mut chain_reported = false;
     while let Some(power) = binding(p.current()) {
-        if power < least || p.gave_up {
+        // In a pattern `== a | == b` has two alternatives; no operand begins with `==`.
+        let is_alternative = p.at(SyntaxKind::Pipe) && p.nth(1) == SyntaxKind::EqualEqual;
+        if power < least || is_alternative || p.gave_up {
             break;
         }
         if power == COMPARISON {

@@ -1,23 +1,58 @@
-//! `pattern`, `prim` and `lval`.
+//! `pattern`, its alternatives, `prim` and `lval`.
 
 use super::{Completed, Parser, expressions};
 use crate::tree::SyntaxKind;
 
-/// `pattern = prim ["if" expr]`. False if none begins here; then nothing was taken or reported.
+/// `pattern = prim {"|" prim} ["if" expr]`. False if none begins here; then nothing was taken or reported.
 pub(super) fn pattern(p: &mut Parser) -> bool {
     if !starts_pattern(p.current()) {
         return false;
     }
     p.nested(|p| {
-        let inner = primitive(p);
-        if p.at(SyntaxKind::IfKeyword) {
-            let marker = p.precede(inner);
-            p.bump();
-            expressions::expression(p);
-            p.complete(marker, SyntaxKind::ConditionalPattern);
-        }
+        let inner = alternatives(p);
+        condition(p, inner);
     });
     true
+}
+
+/// `["if" expr]` behind a pattern.
+fn condition(p: &mut Parser, inner: Completed) {
+    if p.at(SyntaxKind::IfKeyword) {
+        let marker = p.precede(inner);
+        p.bump();
+        expressions::expression(p);
+        p.complete(marker, SyntaxKind::ConditionalPattern);
+    }
+}
+
+/// `prim {"|" prim}`
+fn alternatives(p: &mut Parser) -> Completed {
+    let first = primitive(p);
+    if !at_alternative(p) {
+        return first;
+    }
+    let marker = p.precede(first);
+    while at_alternative(p) {
+        p.bump();
+        if starts_pattern(p.current()) {
+            p.nested(primitive);
+        } else {
+            p.expected("a pattern", Some("alternatives are written `1 | 2`".to_string()));
+        }
+    }
+    p.complete(marker, SyntaxKind::Alternatives)
+}
+
+/// Whether another alternative follows; `||` is reported and taken as `|`.
+fn at_alternative(p: &mut Parser) -> bool {
+    if p.at(SyntaxKind::PipePipe) && starts_pattern(p.nth(1)) {
+        p.error_here(
+            "alternatives of a pattern are separated by `|`, found `||`".to_string(),
+            Some("write `|`".to_string()),
+        );
+        return true;
+    }
+    p.at(SyntaxKind::Pipe)
 }
 
 /// A pattern that is required here.
@@ -47,6 +82,7 @@ fn starts_pattern(kind: SyntaxKind) -> bool {
             | SyntaxKind::Ident
             | SyntaxKind::LeftBrace
             | SyntaxKind::LeftBracket
+            | SyntaxKind::LeftParen
     )
 }
 
@@ -84,15 +120,24 @@ fn primitive(p: &mut Parser) -> Completed {
                 SyntaxKind::OwnIdPattern
             }
         }
-        SyntaxKind::Minus => {
+        SyntaxKind::Minus | SyntaxKind::Int | SyntaxKind::Char => {
+            p.abandon(marker);
+            return number_or_range(p);
+        }
+        SyntaxKind::Ident if p.nth(1) == SyntaxKind::DotDot => {
+            p.abandon(marker);
+            return number_or_range(p);
+        }
+        SyntaxKind::LeftParen => {
             p.bump();
-            p.expect_int("a number");
-            SyntaxKind::LiteralPattern
+            expect_pattern(p);
+            p.expect(SyntaxKind::RightParen);
+            SyntaxKind::ParenPattern
         }
         SyntaxKind::Ident if p.nth(1) == SyntaxKind::TagArrow => {
             p.bump();
             p.bump();
-            expect_pattern(p);
+            payload(p);
             SyntaxKind::TagPattern
         }
         SyntaxKind::Ident => {
@@ -118,6 +163,56 @@ fn primitive(p: &mut Parser) -> Completed {
         }
     };
     p.complete(marker, kind)
+}
+
+/// `prim ["if" expr]`: alternatives of a payload are in parentheses, for `|` separates those of the whole union.
+fn payload(p: &mut Parser) {
+    if starts_pattern(p.current()) {
+        p.nested(|p| {
+            let inner = primitive(p);
+            condition(p, inner);
+        });
+    } else {
+        expect_pattern(p);
+    }
+}
+
+/// `number [".." number]`
+fn number_or_range(p: &mut Parser) -> Completed {
+    let first = number(p);
+    if !p.at(SyntaxKind::DotDot) {
+        return first;
+    }
+    let marker = p.precede(first);
+    p.bump();
+    if p.eat(SyntaxKind::Equal) {
+        p.error_here(
+            "the end of a range is excluded, and there is no `..=`".to_string(),
+            Some("write the number after the last one, as in `0..10` for 0 to 9".to_string()),
+        );
+    }
+    match p.current() {
+        SyntaxKind::Minus | SyntaxKind::Int | SyntaxKind::Char | SyntaxKind::Ident => {
+            number(p);
+        }
+        _ => p.expected("the end of the range", Some("a range is written `0..10`, its end is excluded".to_string())),
+    }
+    p.complete(marker, SyntaxKind::RangePattern)
+}
+
+/// `["-"] INT | CHAR | ID`, the last as an end of a range.
+fn number(p: &mut Parser) -> Completed {
+    let marker = p.start();
+    if p.at(SyntaxKind::Ident) {
+        place(p);
+        return p.complete(marker, SyntaxKind::PlacePattern);
+    }
+    if p.eat(SyntaxKind::Minus) {
+        p.expect_int("a number");
+    } else {
+        p.bump();
+    }
+    p.complete(marker, SyntaxKind::LiteralPattern)
 }
 
 /// `[ ID ":" ] pattern`; false, and nothing read, if there is no pattern.

@@ -161,8 +161,8 @@ fn statement_once(p: &mut Parser) -> bool {
         }
         SyntaxKind::ForKeyword => for_statement(p),
         SyntaxKind::MatchKeyword => match_statement(p),
-        SyntaxKind::BreakKeyword => word(p, SyntaxKind::BreakStmt),
-        SyntaxKind::ContinueKeyword => word(p, SyntaxKind::ContinueStmt),
+        SyntaxKind::BreakKeyword => leave(p, SyntaxKind::BreakStmt),
+        SyntaxKind::ContinueKeyword => leave(p, SyntaxKind::ContinueStmt),
         SyntaxKind::YieldKeyword => word(p, SyntaxKind::YieldStmt),
         SyntaxKind::ReturnKeyword => {
             p.bump();
@@ -207,6 +207,24 @@ fn statement_once(p: &mut Parser) -> bool {
 
 fn word(p: &mut Parser, kind: SyntaxKind) -> SyntaxKind {
     p.bump();
+    p.expect_semicolon();
+    kind
+}
+
+/// `("break" | "continue") [INT | ID] ";"`
+fn leave(p: &mut Parser, kind: SyntaxKind) -> SyntaxKind {
+    let keyword = p.current_text();
+    p.bump();
+    if p.at(SyntaxKind::Hash) {
+        p.error_here(
+            format!("`{keyword}` names its loop without `#`"),
+            Some(format!("write `{keyword} {};`", p.text_at(p.position + 1))),
+        );
+        p.bump_error();
+    }
+    if !p.starts_something_new() {
+        let _ = p.eat(SyntaxKind::Int) || p.eat(SyntaxKind::Ident);
+    }
     p.expect_semicolon();
     kind
 }

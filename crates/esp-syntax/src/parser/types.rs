@@ -76,6 +76,10 @@ fn immutable(p: &mut Parser) -> bool {
             p.bump();
             SyntaxKind::BoolType
         }
+        SyntaxKind::Ident if at_enumeration(p) => {
+            enumeration(p);
+            SyntaxKind::EnumType
+        }
         SyntaxKind::Ident => {
             p.bump();
             SyntaxKind::NamedType
@@ -122,6 +126,53 @@ fn immutable(p: &mut Parser) -> bool {
     };
     p.complete(marker, kind);
     true
+}
+
+/// `enum` is a word only before `{` or an integer type.
+fn at_enumeration(p: &Parser) -> bool {
+    p.at_word("enum") && (p.nth(1) == SyntaxKind::LeftBrace || is_int_type(p.nth(1)))
+}
+
+/// `"enum" [inttype] "{" list(ID ["=" expr] | "else" ID) "}"`, `else` last.
+fn enumeration(p: &mut Parser) {
+    const WHAT: &str = "a case, as in `ok` or `busy = 4`";
+    p.bump_as(SyntaxKind::EnumWord);
+    if is_int_type(p.current()) {
+        let marker = p.start();
+        p.bump();
+        p.complete(marker, SyntaxKind::IntType);
+    }
+    if !p.expect(SyntaxKind::LeftBrace) {
+        return;
+    }
+    if p.at(SyntaxKind::RightBrace) {
+        p.expected(WHAT, Some("at least one is needed".to_string()));
+    }
+    let mut has_other = false;
+    p.list(SyntaxKind::RightBrace, WHAT, |p| {
+        if !p.at(SyntaxKind::Ident) && !p.at(SyntaxKind::ElseKeyword) {
+            return false;
+        }
+        if has_other {
+            let help = "it takes every code that has no name, so it is the last case and the only one of its kind";
+            p.error_here("a case follows the `else` case".to_string(), Some(help.to_string()));
+        }
+        let marker = p.start();
+        if p.eat(SyntaxKind::ElseKeyword) {
+            has_other = true;
+            p.expect_name("a name for every other code");
+        } else {
+            p.bump();
+            if p.eat(SyntaxKind::Equal) {
+                super::expressions::expression(p);
+            } else if p.at(SyntaxKind::Colon) {
+                let help = "a case of an `enum` has a code, `busy = 4`; a choice with values is a `union`";
+                p.expected("`=`, `,` or `}`", Some(help.to_string()));
+            }
+        }
+        p.complete(marker, SyntaxKind::EnumCase);
+        true
+    });
 }
 
 fn bound(p: &mut Parser) {

@@ -1,8 +1,10 @@
 //! Semantic analysis, message by message: the smallest program for each, and all of its diagnostics.
 
 mod accepted;
+mod alternatives;
 mod channels;
 mod clock;
+mod enumerations;
 mod fast_paths;
 mod limits;
 mod modules;

@@ -1321,7 +1321,7 @@ fn a_very_long_line_is_shown_in_part() {
 fn words_of_other_languages() {
     for (text, help) in [
         ("type t = struct { a: int };", "a structure is a `record`"),
-        ("type t = enum { a, b };", "a choice is a `union`"),
+        ("type t = enum { a: int, b };", "a choice with values is a `union`"),
         ("channel c(string);", "text is `bytes[<=N]`"),
         ("process p { var x: float = 1; }", "there are no floating-point numbers"),
         ("process p { var a: int[4]; }", "an array's type is `array[N] of T`"),
