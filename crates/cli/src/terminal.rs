@@ -73,6 +73,8 @@ impl From<HostError> for CliError {
 #[derive(Debug)]
 pub(crate) struct Terminal {
     pub(crate) color: Color,
+    /// The width of the terminal that shows standard error.
+    columns: Option<usize>,
     form: MessageForm,
     log: RefCell<SarifLog>,
 }
@@ -94,7 +96,9 @@ impl Terminal {
                 }
             }
         };
-        Terminal { color, form, log: RefCell::default() }
+        let size = if io::stderr().is_terminal() { crossterm::terminal::size().ok() } else { None };
+        let columns = size.map(|(columns, _)| usize::from(columns)).filter(|columns| *columns > 0);
+        Terminal { color, columns, form, log: RefCell::default() }
     }
 
     /// Ends the messages of the command.
@@ -118,7 +122,10 @@ impl Terminal {
             MessageForm::Json => write_stderr(&render::json(sources, diagnostics)),
             MessageForm::Sarif => self.log.borrow_mut().add(sources, diagnostics),
             MessageForm::Human => {
-                write_stderr(&render::human(sources, diagnostics, self.color));
+                write_stderr(&match self.columns {
+                    Some(columns) => render::human_within(sources, diagnostics, self.color, columns),
+                    None => render::human(sources, diagnostics, self.color),
+                });
                 let warnings = diagnostics.len() - errors;
                 if let Some(first) = diagnostics.iter().find(|diagnostic| diagnostic.severity() == Severity::Error) {
                     let also = match warnings {

@@ -62,7 +62,7 @@ pub use message::Message;
 pub use sarif::SarifLog;
 pub use suggestion::nearest;
 #[cfg(feature = "render")]
-pub use text::{Color, human};
+pub use text::{Color, human, human_within};
 
 use span::{FileId, SourceFile, Span};
 use std::fmt;

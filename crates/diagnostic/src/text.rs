@@ -15,12 +15,29 @@ pub enum Color {
     Always,
 }
 
+/// The columns of a text that no terminal shows.
+const DEFAULT_COLUMNS: usize = 140;
+/// Fewer columns leave no room for line numbers and a piece of the line.
+const MIN_COLUMNS: usize = 40;
+
 /// The diagnostics as text, in the order of the slice, an empty line after each.
 pub fn human<C: Code>(sources: &SourceMap, diagnostics: &[Diagnostic<C>], color: Color) -> String {
+    human_within(sources, diagnostics, color, DEFAULT_COLUMNS)
+}
+
+/// As [`human`], for a terminal of so many columns: source lines are cut so that they fit, around the location, because
+/// carets below a line that the terminal wraps are below the wrong text. Messages are not cut.
+pub fn human_within<C: Code>(
+    sources: &SourceMap,
+    diagnostics: &[Diagnostic<C>],
+    color: Color,
+    columns: usize,
+) -> String {
     let renderer = match color {
         Color::Never => Renderer::plain(),
         Color::Always => Renderer::styled(),
     };
+    let renderer = renderer.term_width(columns.max(MIN_COLUMNS));
     let mut text = String::new();
     for diagnostic in diagnostics {
         render(&mut text, sources, diagnostic, &renderer);
