@@ -1,4 +1,4 @@
-/* The C functions of figure2.esp: a minimal address translation and minimal packets. */
+/* The C functions of send.esp: a minimal address translation and minimal packets. */
 #include <stdint.h>
 
 /* Every translation is cached. */

@@ -4,7 +4,7 @@
 use super::{Contender, instructions_per_byte, run, succeed, translate, translate_as_far};
 use quaject_bench_filters_process::chains;
 use quaject_bench_harness::{instructions, median};
-use quaject_esp::{Unrolling, Mode};
+use quaject_esp::{Mode, Unrolling};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -182,9 +182,11 @@ pub(super) fn messages(place: &Path) -> Result<(), Box<dyn Error>> {
     let examples = here.join("../../examples/vmmc-send");
     let folder = place.join("figure2");
     std::fs::create_dir_all(&folder)?;
-    let source = folder.join("figure2.esp");
-    std::fs::copy(examples.join("figure2.esp"), &source)?;
-    std::fs::copy(examples.join("figure5.fp"), folder.join("figure2.fp"))?;
+    for name in ["figure2.esp", "functions.esp", "send.esp"] {
+        std::fs::copy(examples.join(name), folder.join(name))?;
+    }
+    let source = folder.join("send.esp");
+    std::fs::copy(examples.join("figure5.fp"), folder.join("send.fp"))?;
     let help = examples.join("help.c");
     let by_hand = place.join("figure2-hand");
     std::fs::create_dir_all(&by_hand)?;

@@ -79,7 +79,10 @@ fn figure_2_by_hand() {
         \x20   if (translationUnavailable(at)) return 1;\n\
         \x20   state->networkSend_packet = preparePacket(translate(at), 4096);\n\
         \x20   return 2;\n}\n";
-    let program = include_str!("../../../examples/vmmc-send/figure2.esp");
+    let program = concat!(
+        include_str!("../../../examples/vmmc-send/figure2.esp"),
+        include_str!("../../../examples/vmmc-send/functions.esp")
+    );
     let help = include_str!("../../../examples/vmmc-send/help.c");
     let folder = Folder::with(&[("a.esp", program), ("a.fp", path), ("a.c", code), ("help.c", help)]);
     for requests in ["", "0 4096\n8192 12288\n4096 0\n-8192 4096\n4096 4096\n", "0 4096\n3 4096\n0 4096\n"] {

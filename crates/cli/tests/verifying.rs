@@ -304,8 +304,9 @@ fn fast_paths_are_compared_with_the_original() {
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
     };
     let (model, figure2, figure5) = (example("figure2-model.esp"), example("figure2.esp"), example("figure5.fp"));
-    let part = "import \"figure2.esp\";\nmodel part { slice hostRequest, networkSend; }\n";
-    let never = format!("import \"figure2.esp\";\nmodel quiet {{ bound hostSendRequestC 0; {} }}\n", {
+    let (send, functions) = (example("send.esp"), example("functions.esp"));
+    let part = "import \"send.esp\";\nmodel part { slice hostRequest, networkSend; }\n";
+    let never = format!("import \"send.esp\";\nmodel quiet {{ bound hostSendRequestC 0; {} }}\n", {
         "abstract range hostSendRequestC.0 0..1; abstract range hostSendRequestC.1 0..1;\
          abstract range hostFetchRequestC.0 0..1; abstract range translationUnavailable 0..1;\
          abstract range translate 0..1; abstract range preparePacket 0..1;"
@@ -313,6 +314,8 @@ fn fast_paths_are_compared_with_the_original() {
     let folder = Folder::with(&[
         ("model.esp", &model),
         ("figure2.esp", &figure2),
+        ("send.esp", &send),
+        ("functions.esp", &functions),
         ("figure5.fp", &figure5),
         ("part.esp", part),
         ("never.esp", &never),
@@ -329,7 +332,7 @@ fn fast_paths_are_compared_with_the_original() {
         ),
         (format!("{path} never.esp"), 4, "fast path `demo`: NEVER ENTERED"),
         (format!("{path} part.esp"), 2, "no fast path demo: the model omits `translateAddress`"),
-        (format!("{path} figure2.esp"), 2, "error[E0801]"),
+        (format!("{path} send.esp"), 2, "error[E0801]"),
         ("verify --fastpath alone.esp".to_string(), 2, "`alone.esp` has no fast paths to compare"),
         (format!("{path} model.esp --threads 2"), 2, "`--threads` has no effect with `--fastpath`"),
         (format!("{path} model.esp --engine spin --max-states 9"), 2, "`--max-states` has no effect with Spin"),

@@ -5,7 +5,8 @@
 pub(crate) fn instead_of_type(word: &str) -> Option<&'static str> {
     Some(match word {
         "struct" | "class" => "a structure is a `record`, as in `record { a: int, b: bool }`",
-        "enum" | "variant" => "a choice is a `union`, as in `union { red, green, other: int }`",
+        "enum" => "names of codes are an `enum`, as in `type color = enum { red, green };`",
+        "variant" => "a choice is a `union`, as in `union { red, green, other: int }`",
         "string" | "String" | "str" => "text is `bytes[<=N]`, of at most N bytes",
         "char" | "byte" => "a byte is `u8`",
         "float" | "double" | "f32" | "f64" => "there are no floating-point numbers: count in a smaller unit",
@@ -13,6 +14,25 @@ pub(crate) fn instead_of_type(word: &str) -> Option<&'static str> {
             "integers are `u8` to `u64` and `i8` to `i64`; `int` is `i32`"
         }
         "void" => "a channel that carries nothing is `channel c();`",
+        _ => return None,
+    })
+}
+
+/// What to write instead of a word that begins an item.
+pub(crate) fn instead_of_item(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "struct" | "class" => "a structure is a type, as in `type point = record { x: int, y: int };`",
+        "enum" => "an enumeration is a type, as in `type color = enum { red, green };`",
+        "typedef" | "using" => "a type gets a name with `type word = u32;`",
+        "chan" => "a channel is declared with `channel c(int);`",
+        "active" | "proctype" | "proc" | "task" | "thread" | "actor" | "PROC" => {
+            "a process is written `process p { .. }`, and runs from the start"
+        }
+        "void" | "func" | "def" | "function" | "inline" | "static" => {
+            "a function is written `fn f(a: int) -> int { .. }`; what has effects is a `process`"
+        }
+        "let" | "mut" | "auto" => "variables are declared inside a process",
+        "include" | "use" | "require" => "other files are read with `import \"file.esp\";`",
         _ => return None,
     })
 }
@@ -53,6 +73,9 @@ pub(crate) fn instead_of_operator(word: &str) -> Option<&'static str> {
 /// What to write instead of a call.
 pub(crate) fn instead_of_call(word: &str) -> Option<&'static str> {
     Some(match word {
+        "send" | "write" | "put" | "emit" => "a message is sent with `out(c, e);`",
+        "recv" | "receive" | "read" | "get" => "a message is received with `in(c, $x);`, which declares `x`",
+        "elif" | "elsif" | "elseif" => "write `else if (c) ..`",
         "print" | "printf" | "println" | "puts" | "echo" => {
             "send it to the environment: `out(c, e);` with `channel c(int) external in;`"
         }

@@ -23,7 +23,7 @@ ids! {
     ChannelId;
     /// A pure function, by order of text.
     FnId;
-    /// An extern function: declared ones by order of text, then implicit ones by first call.
+    /// An extern function, by order of text.
     ExternId;
     /// A layout, by order of text.
     LayoutId;
@@ -49,7 +49,7 @@ pub struct Program {
     pub channels: Vec<Channel>,
     /// C interfaces.
     pub interfaces: Vec<Interface>,
-    /// Extern functions, the implicit ones last.
+    /// Extern functions.
     pub externs: Vec<Extern>,
     /// Pure functions. A callee can come after its caller; there is no recursion.
     pub functions: Vec<Function>,
@@ -171,7 +171,7 @@ pub struct Extern {
     pub result: Option<TypeId>,
     /// Whether its result can reach a condition, a pattern, an index or arithmetic that can fault.
     pub influence: Influence,
-    /// Place of the declaration, or of the first call of an implicit one.
+    /// Place of the declaration.
     pub span: Span,
 }
 

@@ -27,8 +27,13 @@ struct Figures;
 
 impl Loader for Figures {
     fn load(&mut self, path: &str, _: FileId) -> Result<(String, Vec<u8>), String> {
-        assert_eq!(path, "figure2.esp");
-        Ok((path.to_string(), include_bytes!("../../../examples/vmmc-send/figure2.esp").to_vec()))
+        let text = match path {
+            "send.esp" => include_str!("../../../examples/vmmc-send/send.esp"),
+            "figure2.esp" => include_str!("../../../examples/vmmc-send/figure2.esp"),
+            "functions.esp" => include_str!("../../../examples/vmmc-send/functions.esp"),
+            _ => return Err("no such file".to_string()),
+        };
+        Ok((path.to_string(), text.as_bytes().to_vec()))
     }
 }
 

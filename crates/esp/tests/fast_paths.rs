@@ -157,7 +157,10 @@ fn inputs(channel: &str, messages: &[&str], rest: &str) -> Vec<String> {
         .collect()
 }
 
-const FIGURE_2: &str = include_str!("../../../examples/vmmc-send/figure2.esp");
+const FIGURE_2: &str = concat!(
+    include_str!("../../../examples/vmmc-send/figure2.esp"),
+    include_str!("../../../examples/vmmc-send/functions.esp")
+);
 const FIGURE_5: &str = include_str!("../../../examples/vmmc-send/figure5.fp");
 
 #[test]

@@ -104,7 +104,7 @@ fn figure_2() {
         let externs = "// extern translationUnavailable 0\n// extern translate 7\n// extern preparePacket 1\n";
         (0..count).map(one).collect::<String>() + externs
     };
-    check("examples/vmmc-send/figure2.esp", "examples/vmmc-send/figure5.fp", &requests(20), &requests(200));
+    check("examples/vmmc-send/send.esp", "examples/vmmc-send/figure5.fp", &requests(20), &requests(200));
 }
 
 /// The path of the complete chain exceeds the limits.

@@ -28,6 +28,8 @@ const FILES: &[(&str, &str)] = &[
     ("rtu.esp", include_str!("../../../examples/modbus/rtu.esp")),
     ("slave.esp", include_str!("../../../examples/modbus/slave.esp")),
     ("figure2.esp", include_str!("../../../examples/vmmc-send/figure2.esp")),
+    ("functions.esp", include_str!("../../../examples/vmmc-send/functions.esp")),
+    ("send.esp", include_str!("../../../examples/vmmc-send/send.esp")),
     ("figure2-model.esp", include_str!("../../../examples/vmmc-send/figure2-model.esp")),
     ("figure5.fp", include_str!("../../../examples/vmmc-send/figure5.fp")),
     ("buggy.esp", include_str!("../../goker/etcd7492.buggy.esp")),
@@ -105,7 +107,7 @@ pub fn report() -> String {
 fn write_all(text: &mut String) -> std::fmt::Result {
     let wrong = quaject_esp::check(source("wrong.esp", &[]), &mut Imports);
     writeln!(text, "{}", human(&wrong.sources, &wrong.diagnostics, Color::Never))?;
-    for name in ["frames.esp", "slave.esp", "figure2.esp", "pipeline.esp"] {
+    for name in ["frames.esp", "slave.esp", "send.esp", "pipeline.esp"] {
         write_code(text, name)?;
     }
     write_run(text, "pipeline.esp")?;

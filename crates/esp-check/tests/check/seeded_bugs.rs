@@ -24,8 +24,9 @@ fn check_seeded_bug(example: &str, right: &str, wrong: &str, expected: Expect) {
 
 fn figure2() -> String {
     let program = include_str!("../../../../examples/vmmc-send/figure2.esp");
+    let functions = include_str!("../../../../examples/vmmc-send/functions.esp");
     let model = include_str!("../../../../examples/vmmc-send/figure2-model.esp");
-    format!("{program}{}", model.replace("import \"figure2.esp\";", ""))
+    format!("{program}{}{functions}", model.replace("import \"send.esp\";", ""))
 }
 
 #[test]

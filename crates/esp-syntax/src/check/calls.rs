@@ -1,11 +1,11 @@
-//! Calls: pure functions, extern functions declared or not, and the words the language itself defines.
+//! Calls: pure functions, extern functions, and the words the language itself defines.
 
 use super::body::{Binding, Body, BodyKind};
 use super::coerce::Use;
 use super::constants::{Untyped, error_expr};
 use super::expressions::{Typed, Value};
 use super::literals::counted;
-use super::names::{Entity, ExternEntry, Named, PREDECLARED};
+use super::names::{Entity, Named, PREDECLARED};
 use super::places::expression_place;
 use crate::ast;
 use crate::diagnostics::{Code, Diagnostic, nearest};
@@ -50,10 +50,7 @@ impl<'a> Body<'_, 'a> {
             _ => {}
         }
         match self.callee(name, arguments, span) {
-            None => {
-                arguments.iter().for_each(|argument| self.absorb(argument));
-                Value::error(span)
-            }
+            None => Value::error(span),
             Some(Callee::Function(id)) => {
                 let arguments = self.function_arguments(id, name, arguments, span);
                 let ty = self.checker.functions[id.0 as usize].result;
@@ -107,10 +104,7 @@ impl<'a> Body<'_, 'a> {
             _ => {}
         }
         match self.callee(name, arguments, span) {
-            None => {
-                arguments.iter().for_each(|argument| self.absorb(argument));
-                None
-            }
+            None => None,
             Some(Callee::Function(id)) => {
                 Some(StmtKind::CallFn(id, self.function_arguments(id, name, arguments, span)?))
             }
@@ -260,7 +254,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// What is called. An unknown name is an implicit extern function.
+    /// What is called; none after a report, for which the arguments of a function without a declaration are checked.
     fn callee(&mut self, name: &'a ast::Name, arguments: &'a [ast::Expr], span: Span) -> Option<Callee> {
         if name.text.is_empty() {
             return None;
@@ -268,6 +262,7 @@ impl<'a> Body<'_, 'a> {
         let is_function = |entity| matches!(entity, Entity::Function(_) | Entity::Extern(_));
         if self.find(&name.text).is_some() {
             self.checker.unknown_item("function", name, is_function);
+            arguments.iter().for_each(|argument| self.absorb(argument));
             return None;
         }
         match self.checker.find(name) {
@@ -282,38 +277,32 @@ impl<'a> Body<'_, 'a> {
             }
             Some(_) => {
                 self.checker.unknown_item("function", name, is_function);
+                arguments.iter().for_each(|argument| self.absorb(argument));
                 None
             }
-            None => self.implicit_extern(name, arguments, span).map(Callee::Extern),
+            None => {
+                self.unknown_function(name, arguments);
+                None
+            }
         }
     }
 
-    /// Reference, section 4: a call to an unknown name is an implicit `extern fn(int, ...) -> int`.
-    fn implicit_extern(&mut self, name: &'a ast::Name, arguments: &'a [ast::Expr], span: Span) -> Option<ExternId> {
-        if self.checker.integrity == super::load::Integrity::Missing {
-            return None;
+    /// E0208 for a function: nothing is looked up outside of the program unless it is declared.
+    fn unknown_function(&mut self, name: &'a ast::Name, arguments: &'a [ast::Expr]) {
+        let is_channel = |argument: &ast::Expr| match &argument.kind {
+            ast::ExprKind::Name(name) => {
+                matches!(self.checker.find(name), Some(Named { entity: Entity::Channel(_), .. }))
+            }
+            _ => false,
+        };
+        let is_message = arguments.first().is_some_and(is_channel);
+        // A channel is no value, but the mistake is the call.
+        let rest = &arguments[usize::from(is_message)..];
+        rest.iter().for_each(|argument| self.absorb(argument));
+        let is_new = self.checker.unknown_functions.insert(name.text.clone());
+        if self.checker.integrity == super::load::Integrity::Missing || !is_new {
+            return;
         }
-        if let Some(id) = self.checker.implicit_externs.get(&name.text).copied() {
-            self.reject_impure(id, name, span);
-            return Some(id);
-        }
-        let id = ExternId(self.checker.externs.len() as u32);
-        let parameters = vec![(None, TypeTable::I32, Mutability::Immutable); arguments.len()];
-        self.checker.externs.push(ExternEntry {
-            is_resolved: true,
-            item: None,
-            hir: hir::Extern {
-                name: name.text.clone(),
-                purity: Purity::Impure,
-                parameters,
-                result: Some(TypeTable::I32),
-                influence: hir::Influence::DataOnly,
-                span: name.span,
-            },
-        });
-        self.checker.implicit_externs.insert(name.text.clone(), id);
-        let list = vec!["int"; arguments.len()].join(", ");
-        let message = format!("`{}` is not declared, taken as `extern fn ({list}) -> int`", name.text);
         let functions: Vec<_> = self
             .checker
             .names
@@ -322,17 +311,20 @@ impl<'a> Body<'_, 'a> {
             .map(|(name, _)| name.clone())
             .collect();
         let candidates = functions.iter().map(|name| name.as_str()).chain(PREDECLARED);
-        let help = match nearest(&name.text, candidates) {
-            Some(near) if PREDECLARED.contains(&near) => format!("did you mean `{near}`?"),
-            Some(near) => format!("did you mean `{near}`? Else declare it: `extern fn {}({list}) -> int;`", name.text),
-            None => match foreign::instead_of_call(&name.text) {
-                Some(help) => help.to_string(),
-                None => format!("declare it: `extern fn {}({list}) -> int;`", name.text),
-            },
+        let list = vec!["int"; arguments.len()].join(", ");
+        let declare = format!("a function of C is declared, as in `extern fn {}({list}) -> int;`", name.text);
+        let help = match (foreign::instead_of_call(&name.text), nearest(&name.text, candidates)) {
+            (Some(help), _) => help.to_string(),
+            (None, Some(near)) if PREDECLARED.contains(&near) => format!("did you mean `{near}`?"),
+            (None, Some(near)) => format!("did you mean `{near}`? {declare}"),
+            (None, None) if is_message => "the operations on a channel are `out(c, e);` and `in(c, $x);`".to_string(),
+            (None, None) if self.checker.case_with_payload(&name.text) => {
+                format!("the case of a union is written `{} |> ..`", name.text)
+            }
+            (None, None) => declare,
         };
-        self.checker.report(Diagnostic::new(Code::W0902, name.span, message).help(help));
-        self.reject_impure(id, name, span);
-        Some(id)
+        let message = format!("no function named `{}`", name.text);
+        self.checker.report(Diagnostic::new(Code::E0208, name.span, message).help(help));
     }
 
     /// E0501, E0504: an impure function where only pure ones may be called.
@@ -422,18 +414,9 @@ impl<'a> Body<'_, 'a> {
     ) -> Option<Vec<Argument>> {
         let entry = &self.checker.externs[id.0 as usize];
         let (parameters, result, first) = (entry.hir.parameters.clone(), entry.hir.result, entry.hir.span);
-        let (purity, implicit) = (entry.hir.purity, entry.item.is_none());
+        let purity = entry.hir.purity;
         if parameters.len() != arguments.len() {
-            if implicit {
-                let line = self.checker.sources.start(first).line;
-                let (here, there) = (counted(arguments.len(), "argument"), parameters.len());
-                let message = format!("`{}` is called with {here} here and {there} at line {line}", name.text);
-                let diagnostic = Diagnostic::new(Code::E0206, span, message)
-                    .label(first, format!("{} here", counted(there, "argument")));
-                self.checker.report(diagnostic);
-            } else {
-                self.wrong_count(name, arguments.len(), parameters.len(), span, Some(first));
-            }
+            self.wrong_count(name, arguments.len(), parameters.len(), span, Some(first));
             arguments.iter().for_each(|argument| self.absorb(argument));
             return None;
         }

@@ -36,6 +36,16 @@ pub(super) fn count_help(duration: &str, to: IntType) -> String {
     }
 }
 
+/// What to write instead of a byte string where a number is expected.
+fn instead_of_text(text: &str) -> String {
+    let content = text.trim_matches('"');
+    match content.as_bytes() {
+        _ if content.parse::<u64>().is_ok() => format!("a number has no quotes: write `{content}`"),
+        [byte] if byte.is_ascii_graphic() => format!("a character is in single quotes: write `'{content}'`"),
+        _ => "text is `bytes`: take a byte of it with `p[i]`, or its length with `p.len`".to_string(),
+    }
+}
+
 impl Body<'_, '_> {
     /// The value in the expected type; reports an error if there is no coercion.
     pub(super) fn coerce(&mut self, value: Typed, expected: TypeId, need: Use) -> hir::Expr {
@@ -192,6 +202,10 @@ impl Body<'_, '_> {
                 diagnostic = diagnostic.help(format!("write `{text} != (0 s)`"));
             }
             (Type::Bool, Type::Int(_)) => diagnostic = diagnostic.help(format!("write `{text} != 0`")),
+            (Type::Int(_), Type::Bytes { .. }) => diagnostic = diagnostic.help(instead_of_text(text)),
+            (Type::Array { .. }, Type::Record(_)) => {
+                diagnostic = diagnostic.help("an array is written in brackets, `[1, 2, 3]`");
+            }
             _ => {}
         }
         self.checker.report(diagnostic);

@@ -502,6 +502,15 @@ impl<'a> Body<'_, 'a> {
         if is_clock(&left) || is_clock(&right) {
             return self.clock_arithmetic(operator, left, right, span);
         }
+        if operator == BinaryOperator::Add && (is_bytes(self, &left) || is_bytes(self, &right)) {
+            let text = if is_bytes(self, &left) { &left } else { &right };
+            if let Value::Typed(text) = text {
+                let message = format!("`{}` and a number are not joined", self.checker.type_name(text.expr.ty));
+                let help = "`+` joins `bytes` and `bytes`; a byte is appended to a variable with `p += b;`";
+                self.checker.report(Diagnostic::new(Code::E0302, span, message).help(help));
+            }
+            return Value::error(span);
+        }
         for side in [&left, &right] {
             if let Value::Typed(value) = side
                 && self.int_type(value.expr.ty).is_none()

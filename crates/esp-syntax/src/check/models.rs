@@ -4,7 +4,7 @@
 use super::abstractions;
 use super::body::{Body, BodyKind};
 use super::constants::Constant;
-use super::names::{Checker, Entity, Named};
+use super::names::{Checker, Entity};
 use super::taint;
 use super::types::{Limits, MAX_INSTANCES};
 use super::{assigned, statements};
@@ -175,10 +175,7 @@ fn range_end<'a>(checker: &mut Checker<'a>, expr: &'a ast::Expr) -> Option<i128>
 
 /// `P.v`, `c.1` or a function.
 fn resolve_path(checker: &mut Checker, path: &ast::ModelPath) -> Option<ModelPath> {
-    let entity = match checker.find(&path.base) {
-        Some(Named { entity, .. }) => Some(entity),
-        None => checker.implicit_externs.get(&path.base.text).map(|id| Entity::Extern(*id)),
-    };
+    let entity = checker.find(&path.base).map(|named| named.entity);
     match (entity, path.steps.as_slice()) {
         (Some(Entity::Extern(id)), []) => Some(ModelPath::Extern(id)),
         (Some(Entity::Process(process)), [(variable, span)]) => {
@@ -208,7 +205,6 @@ fn resolve_path(checker: &mut Checker, path: &ast::ModelPath) -> Option<ModelPat
         }
         (_, _) => {
             let mut candidates: Vec<SmolStr> = checker.names.keys().cloned().collect();
-            candidates.extend(checker.implicit_externs.keys().cloned());
             candidates.sort();
             let message = format!("no process, channel or extern function named `{}`", path.base.text);
             let mut diagnostic = Diagnostic::new(Code::E0208, path.base.span, message);

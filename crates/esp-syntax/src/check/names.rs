@@ -94,9 +94,9 @@ pub(super) struct ChannelEntry<'a> {
     pub(super) tainted: bool,
 }
 
-/// An extern function, declared or implicit.
+/// An extern function.
 pub(super) struct ExternEntry<'a> {
-    pub(super) item: Option<&'a ast::Extern>,
+    pub(super) item: &'a ast::Extern,
     pub(super) hir: hir::Extern,
     /// Whether the types of its parameters and result are known.
     pub(super) is_resolved: bool,
@@ -193,8 +193,8 @@ pub(super) struct Checker<'a> {
     pub(super) outer_names: FxHashMap<SmolStr, Option<Constant>>,
     /// Whether an operation names a channel that is not there: its readers and writers are not known then.
     pub(super) unknown_channels: bool,
-    /// Externs called without a declaration, by name.
-    pub(super) implicit_externs: FxHashMap<SmolStr, ExternId>,
+    /// Calls of functions that there are not, by name: each is reported once.
+    pub(super) unknown_functions: FxHashSet<SmolStr>,
     /// How many more bytes constants may be copied to.
     pub(super) constant_budget: usize,
     /// How many more pattern rows may be compared.
@@ -260,7 +260,7 @@ impl<'a> Checker<'a> {
             },
             outer_names: FxHashMap::default(),
             unknown_channels: false,
-            implicit_externs: FxHashMap::default(),
+            unknown_functions: FxHashSet::default(),
             constant_budget: 32 << 20,
             coverage_budget: 4 << 20,
             superfluous_budget: 1 << 20,
@@ -352,11 +352,30 @@ impl<'a> Checker<'a> {
                 diagnostic = diagnostic.help(help);
             } else if let ("variable", Some(payload)) = (noun, self.payload_of_case(&name.text)) {
                 diagnostic = diagnostic.help(format!("the case of a union is written `{} |> {payload}`", name.text));
+            } else if let ("variable", Some(enumeration)) = (noun, self.enumeration_with(&name.text)) {
+                diagnostic =
+                    diagnostic.help(format!("the case of an enumeration is written `{enumeration}.{}`", name.text));
             } else if let Some(near) = nearest(&name.text, candidates) {
                 diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
             }
         }
         self.report(diagnostic);
+    }
+
+    /// Whether some union has a case of this name with a payload.
+    pub(super) fn case_with_payload(&self, name: &str) -> bool {
+        let mut parts = self.type_entries.iter().filter_map(|entry| match self.types.get(entry.resolved?) {
+            crate::types::Type::Union(id) => Some(&self.types.aggregate(*id).parts),
+            _ => None,
+        });
+        parts.any(|parts| parts.iter().any(|(case, payload)| case == name && payload.is_some()))
+    }
+
+    /// The enumeration that has a case of this name.
+    fn enumeration_with(&self, name: &str) -> Option<&SmolStr> {
+        let mut entries = self.type_entries.iter().filter_map(|entry| self.types.enumeration(entry.resolved?));
+        let found = entries.find(|enumeration| enumeration.cases.iter().any(|(case, _)| case == name));
+        found.map(|enumeration| &enumeration.name)
     }
 
     /// What follows the arrow after a case of this name in some union that has one without payload.
@@ -506,7 +525,7 @@ pub(super) fn declare<'a>(checker: &mut Checker<'a>, items: &[Presence<'a>]) {
                     influence: hir::Influence::DataOnly,
                     span: item.name.span,
                 };
-                checker.externs.push(ExternEntry { item: Some(item), hir, is_resolved: false });
+                checker.externs.push(ExternEntry { item, hir, is_resolved: false });
             }
             ast::Item::Fn(item) => {
                 checker.declare(&item.name, Entity::Function(FnId(checker.functions.len() as u32)));

@@ -176,11 +176,9 @@ fn dependencies(checker: &Checker, node: DeclarationId) -> Vec<DeclarationId> {
         }
         DeclarationId::Function(entry) => return function_dependencies(checker, entry),
         DeclarationId::Extern(entry) => {
-            let item = checker.externs[entry].item.iter();
-            for item in item {
-                item.parameters.iter().for_each(|(_, ty)| in_type(&ty.ty, &mut mentions));
-                item.result.iter().for_each(|ty| in_type(ty, &mut mentions));
-            }
+            let item = checker.externs[entry].item;
+            item.parameters.iter().for_each(|(_, ty)| in_type(&ty.ty, &mut mentions));
+            item.result.iter().for_each(|ty| in_type(ty, &mut mentions));
         }
         DeclarationId::Processes => {
             let replicas = checker.processes.iter().filter_map(|process| process.item.replicas.as_ref());

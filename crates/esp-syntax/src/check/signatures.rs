@@ -34,7 +34,7 @@ pub(super) fn resolve(checker: &mut Checker) {
 /// Resolves the types of an extern function's parameters and result, once.
 pub(super) fn resolve_extern(checker: &mut Checker, index: usize) {
     let entry = &mut checker.externs[index];
-    let Some(item) = entry.item else { return };
+    let item = entry.item;
     if std::mem::replace(&mut entry.is_resolved, true) {
         return;
     }

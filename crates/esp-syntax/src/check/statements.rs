@@ -383,7 +383,8 @@ impl<'a> Body<'_, 'a> {
     /// The loop that a `break` or `continue` means, as the number of loops between it and the statement.
     fn jump(&mut self, span: Span, word: &str, label: Option<&ast::Label>) -> Option<u32> {
         if self.loops.is_empty() {
-            self.checker.error(Code::E0506, span, format!("`{word}` outside a loop"));
+            let help = "`break` and `continue` belong to a `while` or `for`; a process ends behind its last statement";
+            self.checker.report(Diagnostic::new(Code::E0506, span, format!("`{word}` outside a loop")).help(help));
             return None;
         }
         let Some(label) = label else { return Some(0) };

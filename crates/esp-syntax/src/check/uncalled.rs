@@ -17,7 +17,7 @@ pub(super) fn check(checker: &mut Checker) {
     }
     let (types, measures) = (checker.types.clone(), checker.measures.clone());
     let counts = (checker.processes.len(), checker.channels.len(), checker.externs.len());
-    let implicit = checker.implicit_externs.clone();
+    let unknown = checker.unknown_functions.clone();
     let unknown_channels = checker.unknown_channels;
     checker.unused_from = Some(counts.0);
     let absent = std::mem::take(&mut checker.absent);
@@ -42,7 +42,7 @@ pub(super) fn check(checker: &mut Checker) {
     checker.processes.truncate(counts.0);
     checker.channels.truncate(counts.1);
     checker.externs.truncate(counts.2);
-    (checker.types, checker.measures, checker.implicit_externs) = (types, measures, implicit);
+    (checker.types, checker.measures, checker.unknown_functions) = (types, measures, unknown);
     checker.unknown_channels = unknown_channels;
     checker.unused_from = None;
 }

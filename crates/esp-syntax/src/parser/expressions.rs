@@ -258,6 +258,20 @@ fn primary(p: &mut Parser) -> Option<Completed> {
         }
         kind if is_int_type(kind) => {
             p.bump();
+            if p.at(SyntaxKind::RightParen) {
+                // `(u8)e`
+                let ty = p.text_at(p.position - 1);
+                p.error_here(
+                    "a conversion has its operand in parentheses".to_string(),
+                    Some(format!("write `{ty}(e)`")),
+                );
+                if p.nth(1) == SyntaxKind::Ident || p.nth(1) == SyntaxKind::Int {
+                    p.bump_error();
+                    p.nested(unary);
+                }
+                p.complete(marker, SyntaxKind::Error);
+                return None;
+            }
             if p.expect_help(SyntaxKind::LeftParen, Some("a conversion is written `u8(e)`")) {
                 expression(p);
                 p.expect(SyntaxKind::RightParen);
@@ -341,11 +355,19 @@ fn missing(p: &mut Parser) -> Option<Completed> {
         SyntaxKind::Underscore => Some("`_` matches anything in a pattern; it has no value"),
         SyntaxKind::Equal => Some("`==` compares, and there is no assignment inside an expression"),
         SyntaxKind::BoolKeyword => Some("a condition needs no conversion: not 0 is true; or write `e != 0`"),
-        SyntaxKind::InKeyword => Some("`in` is a statement: receive into a variable first"),
+        SyntaxKind::InKeyword => Some("`in` is a statement: `in(c, x);` assigns `x`, and `in(c, $x);` declares it"),
+        SyntaxKind::Less if p.nth(1) == SyntaxKind::Minus => {
+            Some("a message is received by a statement: `in(c, x);` assigns `x`, and `in(c, $x);` declares it")
+        }
         _ => None,
     };
     p.expected("an expression", help.map(str::to_string));
     let marker = p.start();
+    if matches!(kind, SyntaxKind::InKeyword | SyntaxKind::Less) {
+        // One mistake: the rest of the statement belongs to it.
+        p.skip_until(|p| p.at(SyntaxKind::Semicolon) || p.starts_something_new());
+        return Some(p.complete(marker, SyntaxKind::Error));
+    }
     let harmless = matches!(
         kind,
         SyntaxKind::Plus

@@ -2,6 +2,7 @@
 
 use super::{Parser, expressions, fast_paths, models, patterns, statements, types};
 use crate::diagnostics::{Code, Diagnostic, nearest};
+use crate::foreign;
 use crate::literal::shorten;
 use crate::tree::SyntaxKind;
 
@@ -112,11 +113,18 @@ fn not_an_item(p: &mut Parser) {
         SyntaxKind::RightBrace => Some("no block is open here; leave it out".to_string()),
         SyntaxKind::Semicolon => Some("leave it out".to_string()),
         SyntaxKind::VarKeyword => Some("variables are declared inside a process".to_string()),
+        kind if types::is_int_type(kind) || kind == SyntaxKind::BoolKeyword => Some(match p.nth(2) {
+            SyntaxKind::LeftParen => foreign::instead_of_item("void").unwrap_or_default().to_string(),
+            _ => "variables are declared inside a process".to_string(),
+        }),
         SyntaxKind::Hash => match p.text_at((p.position + 1).min(p.significant.len() - 1)) {
             "define" => Some("a constant is `const N = 3;`, a function `fn f(a: int) -> int { .. }`".to_string()),
             "include" => Some("other files are read with `import \"file.esp\";`".to_string()),
             _ => None,
         },
+        SyntaxKind::Ident if foreign::instead_of_item(text).is_some() => {
+            foreign::instead_of_item(text).map(str::to_string)
+        }
         SyntaxKind::Ident => {
             nearest(text, ITEM_WORDS.iter().chain(ITEM_KEYWORDS).copied()).map(|word| format!("did you mean `{word}`?"))
         }
@@ -133,6 +141,7 @@ fn not_an_item(p: &mut Parser) {
             SyntaxKind::LeftBrace => open += 1,
             SyntaxKind::RightBrace if open <= 1 => {
                 p.bump();
+                p.eat(SyntaxKind::Semicolon);
                 break;
             }
             SyntaxKind::RightBrace => open -= 1,
@@ -189,6 +198,15 @@ pub(super) fn constant(p: &mut Parser) {
 fn channel(p: &mut Parser) {
     let marker = p.start();
     p.bump();
+    if p.nth(1) == SyntaxKind::Ident && (types::is_int_type(p.current()) || p.at(SyntaxKind::BoolKeyword)) {
+        let (ty, name) = (p.current_text(), p.text_at(p.position + 1));
+        let help = format!("the types of a channel follow its name: `channel {name}({ty});`");
+        p.unexpected(format!("expected a name for the channel, found `{ty}`"), Some(help));
+        p.bump();
+        p.expect_semicolon();
+        p.complete(marker, SyntaxKind::Error);
+        return;
+    }
     p.expect_name("a name for the channel");
     match p.current() {
         SyntaxKind::LeftParen => {
@@ -352,6 +370,8 @@ fn function(p: &mut Parser) {
     }
     if p.expect_help(SyntaxKind::ThinArrow, Some("every `fn` has a result, as in `fn f(a: int) -> int { .. }`")) {
         types::expect_type(p);
+    } else if !p.at(SyntaxKind::LeftBrace) {
+        p.skip_until(|p| p.at(SyntaxKind::LeftBrace) || p.starts_something_new());
     }
     statements::expect_block(p, "the body of a `fn` is a block; a C function is declared with `extern fn`");
     p.complete(marker, SyntaxKind::Fn);

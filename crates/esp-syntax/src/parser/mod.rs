@@ -505,7 +505,13 @@ impl<'t> Parser<'t> {
             let before = self.position;
             let found = element(self);
             if !found {
-                self.expected(what, None);
+                let help = match (what, self.current()) {
+                    ("a pattern", SyntaxKind::Ampersand | SyntaxKind::Star) => {
+                        Some("there are no pointers: `n` assigns a variable, `$n` declares one".to_string())
+                    }
+                    _ => None,
+                };
+                self.expected(what, help);
             }
             if !found || self.position == before {
                 self.skip_until(|p| p.at(SyntaxKind::Comma) || p.at(SyntaxKind::Semicolon));

@@ -59,6 +59,9 @@ fn at_alternative(p: &mut Parser) -> bool {
 pub(super) fn expect_pattern(p: &mut Parser) {
     if !pattern(p) {
         let help = match p.current() {
+            SyntaxKind::Ampersand | SyntaxKind::Star => {
+                Some("there are no pointers: `n` assigns a variable, `$n` declares one")
+            }
             kind if kind.is_keyword() => Some("a reserved word cannot be a variable"),
             _ => None,
         };

@@ -194,6 +194,14 @@ fn statement_once(p: &mut Parser) -> bool {
                 communicate(p)
             }
             SyntaxKind::LeftParen => call(p),
+            SyntaxKind::Colon => {
+                let name = p.current_text();
+                let help = match p.nth(2) {
+                    SyntaxKind::Equal => format!("a variable is declared with `var {name} = ..;`"),
+                    _ => format!("a variable is declared with `var {name}: ..;`"),
+                };
+                undeclared(p, help)
+            }
             _ => assignment(p),
         },
         _ => {
@@ -203,6 +211,24 @@ fn statement_once(p: &mut Parser) -> bool {
     };
     p.complete(marker, kind);
     true
+}
+
+/// A declaration in the form of another language, at the name: reports it, and declares the name, so that its uses are
+/// no mistakes.
+fn undeclared(p: &mut Parser, help: String) -> SyntaxKind {
+    let declarator = p.start();
+    p.bump();
+    p.expected("an assignment or a call", Some(help));
+    if p.at(SyntaxKind::Colon) {
+        p.bump();
+        types::value_type(p);
+    }
+    if p.eat(SyntaxKind::Equal) {
+        expressions::expression(p);
+    }
+    p.complete(declarator, SyntaxKind::Declarator);
+    p.expect_semicolon();
+    SyntaxKind::Var
 }
 
 fn word(p: &mut Parser, kind: SyntaxKind) -> SyntaxKind {
@@ -292,11 +318,29 @@ fn match_statement(p: &mut Parser) -> SyntaxKind {
     if !p.expect_help(SyntaxKind::LeftBrace, Some("a `match` is written `match e { pattern => statement .. }`")) {
         return SyntaxKind::MatchStmt;
     }
+    if p.at_word("case") && !matches!(p.nth(1), SyntaxKind::FatArrow | SyntaxKind::TagArrow | SyntaxKind::Pipe) {
+        let help =
+            "an arm is written `1 => statement`, and `_ => statement` takes the rest; none goes on with the next";
+        p.error_here("`match` has no `case`".to_string(), Some(help.to_string()));
+        p.skip_until(|_| false);
+    }
+    let mut has_wrong_arrow = false;
     while !p.at(SyntaxKind::RightBrace) && !p.at_end() && !items::at_certain_item(p) {
         let before = p.position;
         let marker = p.start();
         if patterns::pattern(p) {
-            if p.expect_help(SyntaxKind::FatArrow, Some("an arm is written `pattern => statement`")) {
+            let help = match p.current() {
+                SyntaxKind::Comma => "alternatives are written `1 | 2 => statement`",
+                _ => "an arm is written `pattern => statement`",
+            };
+            if p.at(SyntaxKind::Colon) || p.at(SyntaxKind::ThinArrow) {
+                if !has_wrong_arrow {
+                    p.missing("`=>`", Some(help));
+                }
+                has_wrong_arrow = true;
+                p.bump_error();
+                expect_statement(p, "a statement");
+            } else if p.expect_help(SyntaxKind::FatArrow, Some(help)) {
                 expect_statement(p, "a statement");
             } else {
                 p.skip_until(|p| p.at(SyntaxKind::FatArrow) || p.at(SyntaxKind::Semicolon));
@@ -316,7 +360,8 @@ fn match_statement(p: &mut Parser) -> SyntaxKind {
             continue;
         }
         p.abandon(marker);
-        p.expected("a pattern or `}`", None);
+        let help = p.at(SyntaxKind::ElseKeyword).then(|| "`_ => statement` takes the rest".to_string());
+        p.expected("a pattern or `}`", help);
         p.skip_until(|p| p.at(SyntaxKind::FatArrow) || p.at(SyntaxKind::Semicolon) || p.starts_something_new());
         if p.eat(SyntaxKind::FatArrow) {
             statement(p);
@@ -466,6 +511,11 @@ fn branch(p: &mut Parser) {
                 Some("every branch of an `alt` has a block: write `{ }`".to_string()),
             );
         }
+        SyntaxKind::FatArrow | SyntaxKind::ThinArrow | SyntaxKind::Colon => {
+            p.missing("`{`", Some("every branch of an `alt` has a block, without an arrow"));
+            p.bump_error();
+            expect_statement(p, "a statement");
+        }
         _ => p.missing("`{`", Some("every branch of an `alt` has a block")),
     }
     p.complete(marker, SyntaxKind::Branch);
@@ -507,9 +557,12 @@ fn call(p: &mut Parser) -> SyntaxKind {
     let name = p.current_text();
     p.bump();
     expressions::arguments(p);
-    if p.at(SyntaxKind::LeftBrace) && matches!(name, "switch" | "select" | "loop" | "foreach" | "until") {
+    if p.at(SyntaxKind::LeftBrace)
+        && matches!(name, "switch" | "select" | "loop" | "foreach" | "until" | "elif" | "elsif" | "elseif")
+    {
         let help = match name {
             "switch" | "select" => "use `match` for values, `alt` for channels",
+            "elif" | "elsif" | "elseif" => "write `else if (c) ..`",
             _ => "loops are `while { .. }`, `while (c) ..` and `for i in a..b { .. }`",
         };
         p.error_here(format!("there is no statement `{name}`"), Some(help.to_string()));
@@ -554,6 +607,24 @@ fn assignment(p: &mut Parser) -> SyntaxKind {
             let help = format!("write `{} {sign}= 1`", place(p));
             p.error_here(format!("there is no `{sign}{sign}`"), Some(help));
         }
+        SyntaxKind::Less if p.nth(1) == SyntaxKind::Minus => {
+            let help = format!("a message is sent with `out({}, e);`", place(p));
+            p.expected("an assignment or a call", Some(help));
+        }
+        SyntaxKind::Bang => {
+            let help = format!("a message is sent with `out({}, e);`", place(p));
+            p.expected("an assignment or a call", Some(help));
+        }
+        SyntaxKind::Question => {
+            let what = place(p);
+            let help = format!("a message is received with `in({what}, x);`, which assigns `x`, or `in({what}, $x);`");
+            p.expected("an assignment or a call", Some(help));
+        }
+        SyntaxKind::LeftParen => {
+            let method = p.text_at(p.position - 1);
+            let help = foreign::instead_of_call(method).unwrap_or("there are no methods: a call is written `f(x)`");
+            p.expected("an assignment or a call", Some(help.to_string()));
+        }
         SyntaxKind::TagArrow => {
             p.error_here("a tagged value is not a statement".to_string(), Some("send it or assign it".to_string()));
         }
@@ -561,6 +632,22 @@ fn assignment(p: &mut Parser) -> SyntaxKind {
             let what = place(p);
             let help = format!("write `{what} = ..;` to assign, `{what}(..);` to call");
             p.missing("an assignment or a call", Some(&help));
+        }
+        SyntaxKind::Ident if p.position == from + 1 && follows_number_sign(p, from) => {
+            p.expected("a statement", Some("a comment begins with `//`".to_string()));
+            p.skip_until(|p| p.starts_something_new());
+            return SyntaxKind::Error;
+        }
+        SyntaxKind::Ident if p.position == from + 1 && declares(p) => {
+            let (word, name) = (p.text_at(from), p.current_text());
+            let help = match word {
+                "let" | "int" | "auto" => "a variable is declared with `var`".to_string(),
+                _ => match foreign::instead_of_statement(word) {
+                    Some(help) => help.to_string(),
+                    None => format!("a variable is declared with `var {name}: {word};`"),
+                },
+            };
+            return undeclared_here(p, help);
         }
         SyntaxKind::Ident if p.position == from + 1 => {
             let word = p.text_at(from);
@@ -576,11 +663,23 @@ fn assignment(p: &mut Parser) -> SyntaxKind {
             };
             p.expected("an assignment or a call", help);
         }
-        SyntaxKind::LeftBrace if matches!(p.text_at(from), "loop" | "do" | "forever") => {
+        SyntaxKind::LeftBrace if p.text_at(from) == "do" => {
+            let help = "a loop that tests at its end is `while { ..; if (!(c)) break; }`";
+            p.expected("an assignment or a call", Some(help.to_string()));
+            p.nested(block);
+            if p.eat(SyntaxKind::WhileKeyword) {
+                condition(p, help);
+                p.eat(SyntaxKind::Semicolon);
+            }
+            return SyntaxKind::Error;
+        }
+        SyntaxKind::LeftBrace if matches!(p.text_at(from), "loop" | "forever") => {
             p.expected("an assignment or a call", Some("an endless loop is `while { .. }`".to_string()));
         }
         SyntaxKind::LeftBrace if p.text_at(from) == "switch" || p.text_at(from) == "select" => {
             p.expected("an assignment or a call", Some("use `match` for values, `alt` for channels".to_string()));
+            p.skip_braces();
+            return SyntaxKind::Error;
         }
         _ => p.expected("an assignment or a call", None),
     }
@@ -588,6 +687,33 @@ fn assignment(p: &mut Parser) -> SyntaxKind {
         recover(p);
     }
     SyntaxKind::Error
+}
+
+/// Whether the word at a position follows a `#` and a blank: a comment of another language.
+fn follows_number_sign(p: &Parser, position: usize) -> bool {
+    position > 0 && p.text_at(position - 1) == "#" && p.span_at(position - 1).end < p.span_at(position).start
+        || position > 1 && p.text_at(position - 2) == "#" && p.span_at(position - 2).end < p.span_at(position - 1).start
+}
+
+/// Whether the current name is declared in the form of another language, `let n = 0;`.
+fn declares(p: &Parser) -> bool {
+    matches!(p.nth(1), SyntaxKind::Equal | SyntaxKind::Colon)
+}
+
+/// Reports a declaration at its name, and declares it.
+fn undeclared_here(p: &mut Parser, help: String) -> SyntaxKind {
+    p.expected("an assignment or a call", Some(help));
+    let declarator = p.start();
+    p.bump();
+    if p.eat(SyntaxKind::Colon) {
+        types::value_type(p);
+    }
+    if p.eat(SyntaxKind::Equal) {
+        expressions::expression(p);
+    }
+    p.complete(declarator, SyntaxKind::Declarator);
+    p.expect_semicolon();
+    SyntaxKind::Var
 }
 
 /// Behind an error in a statement: skips to the end of the statement, as far as it is known.
@@ -640,10 +766,25 @@ fn not_a_statement(p: &mut Parser) {
         },
         SyntaxKind::AfterKeyword | SyntaxKind::WhenKeyword => Some("it is part of an `alt`".to_string()),
         SyntaxKind::Dollar => Some("`$` declares a name in a pattern; elsewhere use `var`".to_string()),
+        SyntaxKind::Minus if p.nth(1) == SyntaxKind::Minus => Some("a comment begins with `//`".to_string()),
         _ => None,
     };
     p.expected("a statement", help);
     let before = p.position;
+    let is_type = types::is_int_type(p.current()) || p.at(SyntaxKind::BoolKeyword);
+    if (is_type || p.at(SyntaxKind::Dollar)) && p.nth(1) == SyntaxKind::Ident && p.nth(2) == SyntaxKind::Equal {
+        // The name is declared, so that its uses are no mistakes.
+        let marker = p.start();
+        p.bump_error();
+        let declarator = p.start();
+        p.bump();
+        p.bump();
+        expressions::expression(p);
+        p.complete(declarator, SyntaxKind::Declarator);
+        p.expect_semicolon();
+        p.complete(marker, SyntaxKind::Var);
+        return;
+    }
     recover(p);
     if p.position == before && !p.at(SyntaxKind::RightBrace) {
         p.bump_error();

@@ -59,6 +59,12 @@ pub(super) fn expect_value_type(p: &mut Parser) {
 }
 
 fn missing_type(p: &mut Parser) {
+    if matches!(p.current(), SyntaxKind::Star | SyntaxKind::Ampersand) {
+        let help = "there are no pointers: variables and messages hold values, and are copied".to_string();
+        p.unexpected(format!("expected a type, found {}", p.found()), Some(help));
+        p.nested(immutable);
+        return;
+    }
     p.expected(
         "a type",
         Some("a type is `int`, `u8` .. `i64`, `bool`, `bytes[<=N]`, `array[N] of T`, `pid(P)` or a name".to_string()),

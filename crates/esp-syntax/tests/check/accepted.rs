@@ -348,28 +348,23 @@ fn three_programs() {
 
 #[test]
 fn figures_of_the_paper() {
-    let figure = include_str!("../data/figure2.esp");
+    let figure = concat!(include_str!("../data/figure2.esp"), include_str!("../data/functions.esp"));
     let (analysis, sources) = analyze(figure, &[], &[include_str!("../data/figure5.fp")]);
     expect![[r#"
         warning[W0907]: `source` is never read
           at 9:46 `source`
           help: drop it, or call it `_source` if it is meant
-        warning[W0902]: `translationUnavailable` is not declared, taken as `extern fn (int) -> int`
-          at 36:12 `translationUnavailable`
-          help: declare it: `extern fn translationUnavailable(int) -> int;`
-        warning[W0902]: `translate` is not declared, taken as `extern fn (int) -> int`
-          at 39:25 `translate`
-          help: declare it: `extern fn translate(int) -> int;`
-        warning[W0902]: `preparePacket` is not declared, taken as `extern fn (int, int) -> int`
-          at 51:14 `preparePacket`
-          help: declare it: `extern fn preparePacket(int, int) -> int;`
     "#]]
     .assert_eq(&everything(&analysis, &sources));
 }
 
 #[test]
 fn a_member_of_the_fast_path_of_the_paper() {
-    let (analysis, _) = analyze(include_str!("../data/figure2.esp"), &[], &[include_str!("../data/figure5.fp")]);
+    let (analysis, _) = analyze(
+        concat!(include_str!("../data/figure2.esp"), include_str!("../data/functions.esp")),
+        &[],
+        &[include_str!("../data/figure5.fp")],
+    );
     let program = analysis.program.expect("the figures are accepted");
     expect![[r#"
         FastPathProcess {
@@ -440,7 +435,7 @@ fn a_member_of_the_fast_path_of_the_paper() {
 /// The model of section 11 of the reference, with the figure of the paper.
 #[test]
 fn model_of_the_reference() {
-    let figure = include_str!("../data/figure2.esp");
+    let figure = concat!(include_str!("../data/figure2.esp"), include_str!("../data/functions.esp"));
     let model = r#"
 model send { slice hostRequest, translateAddress; bound hostSendRequestC 3;
              abstract range translationUnavailable 0..2; abstract range hostSendRequestC.1 0..8193;
@@ -449,19 +444,10 @@ model send { slice hostRequest, translateAddress; bound hostSendRequestC 3;
     let program = accept(
         &format!("{figure}{model}"),
         expect![[r#"
-        warning[W0907]: `source` is never read
-          at 9:46 `source`
-          help: drop it, or call it `_source` if it is meant
-        warning[W0902]: `translationUnavailable` is not declared, taken as `extern fn (int) -> int`
-          at 36:12 `translationUnavailable`
-          help: declare it: `extern fn translationUnavailable(int) -> int;`
-        warning[W0902]: `translate` is not declared, taken as `extern fn (int) -> int`
-          at 39:25 `translate`
-          help: declare it: `extern fn translate(int) -> int;`
-        warning[W0902]: `preparePacket` is not declared, taken as `extern fn (int, int) -> int`
-          at 51:14 `preparePacket`
-          help: declare it: `extern fn preparePacket(int, int) -> int;`
-    "#]],
+            warning[W0907]: `source` is never read
+              at 9:46 `source`
+              help: drop it, or call it `_source` if it is meant
+        "#]],
     );
     assert_eq!(program.models[0].abstractions.len(), 2);
 }

@@ -125,9 +125,9 @@ fn e0705() {
 fastpath f { process hostRequest { statement hostSendRequestC as H0; start H0 ? (size < g()); exit #1 ? (packet > 1); } process networkSend { statement dataSendC; start dataSendC ? (packett == 3); exit #3 ? (packet); } }
 "##,
         expect![[r#"
-            error[E0705]: `g()` is not pure
-              at 0.fp:2:89 `g()`
-              help: `g` has effects; declare it `pure` if it has none
+            error[E0208]: no function named `g`
+              at 0.fp:2:89 `g`
+              help: a function of C is declared, as in `extern fn g() -> int;`
             error[E0705]: `packet > 1` reads a variable of another process
               at 0.fp:2:106 `packet > 1`
               at 0.fp:2:106 `packet`: `packet` is not a variable of `hostRequest`

@@ -104,7 +104,7 @@ fn check_imports(source: &str, expected: Expect) {
 
 /// A separate fast-path file for Figure 2 with two more processes. Diagnostics of the program itself are omitted.
 fn check_fast_path(source: &str, expected: Expect) {
-    let figure = include_str!("../data/figure2.esp");
+    let figure = concat!(include_str!("../data/figure2.esp"), include_str!("../data/functions.esp"));
     let more = "channel c(int); channel d(int) shared;
         process many[4] { out(c, 1); out(d, 1); }
         process twice { in(c, _); in(c, _); in(d, _); }";

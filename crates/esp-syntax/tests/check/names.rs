@@ -1,4 +1,4 @@
-//! Names: declared twice, hidden, unknown, imported (E02.., W0901, W0902).
+//! Names: declared twice, hidden, unknown, imported (E02.., W0901).
 
 use super::{check, check_imports};
 use expect_test::expect;
@@ -148,12 +148,9 @@ process P {
             error[E0206]: `g` is called with 1 argument here and takes 2
               at 5:21 `g(1)`
               at 3:11 `g`: `g` is declared here
-            warning[W0902]: `translate` is not declared, taken as `extern fn (int) -> int`
+            error[E0208]: no function named `translate`
               at 5:28 `translate`
-              help: declare it: `extern fn translate(int) -> int;`
-            error[E0206]: `translate` is called with 2 arguments here and 1 at line 5
-              at 6:8 `translate(1, 2)`
-              at 5:28 `translate`: 1 argument here
+              help: a function of C is declared, as in `extern fn translate(int) -> int;`
             error[E0206]: `f` is called with 0 arguments here and takes 1
               at 7:15 `f()`
               at 2:4 `f`: `f` is declared here
@@ -248,16 +245,16 @@ channel c(int) external in;
 process P { out(c, freez(1)); unlnk(1); out(c, sizof(2)); out(c, fre(3)); }
 "##,
         expect![[r#"
-            warning[W0902]: `freez` is not declared, taken as `extern fn (int) -> int`
+            error[E0208]: no function named `freez`
               at 3:20 `freez`
               help: did you mean `freeze`?
-            warning[W0902]: `unlnk` is not declared, taken as `extern fn (int) -> int`
+            error[E0208]: no function named `unlnk`
               at 3:31 `unlnk`
               help: did you mean `unlink`?
-            warning[W0902]: `sizof` is not declared, taken as `extern fn (int) -> int`
+            error[E0208]: no function named `sizof`
               at 3:48 `sizof`
               help: did you mean `sizeof`?
-            warning[W0902]: `fre` is not declared, taken as `extern fn (int) -> int`
+            error[E0208]: no function named `fre`
               at 3:66 `fre`
               help: did you mean `free`?
         "#]],
@@ -401,12 +398,12 @@ fn w0902() {
 process P { var a = translate(1, 2); log(a); log(translate(a, 3)); }
 "##,
         expect![[r#"
-            warning[W0902]: `translate` is not declared, taken as `extern fn (int, int) -> int`
+            error[E0208]: no function named `translate`
               at 2:21 `translate`
-              help: declare it: `extern fn translate(int, int) -> int;`
-            warning[W0902]: `log` is not declared, taken as `extern fn (int) -> int`
+              help: a function of C is declared, as in `extern fn translate(int, int) -> int;`
+            error[E0208]: no function named `log`
               at 2:38 `log`
-              help: declare it: `extern fn log(int) -> int;`
+              help: a function of C is declared, as in `extern fn log(int) -> int;`
         "#]],
     );
 }

@@ -15,7 +15,7 @@ const SEEDS: [&str; 10] = [
     include_str!("statements.rs"),
     include_str!("types.rs"),
     include_str!("warnings.rs"),
-    include_str!("../data/figure2.esp"),
+    concat!(include_str!("../data/figure2.esp"), include_str!("../data/functions.esp")),
     include_str!("../data/page_table.esp"),
     include_str!("../data/stop_and_wait.esp"),
 ];

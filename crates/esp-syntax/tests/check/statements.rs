@@ -244,12 +244,9 @@ fn max(a: int) -> int { in(c, $x); out(c, 1); yield; exit(1); alt { after (1 ms)
             error[E0501]: `fn max` may not use `read`
               at 6:95 `read`
               at 6:4 `max`: a pure function computes its result and nothing else
-            error[E0501]: `fn max` may not use `unknown`
+            error[E0208]: no function named `unknown`
               at 6:114 `unknown`
-              at 6:4 `max`: a pure function computes its result and nothing else
-            warning[W0902]: `unknown` is not declared, taken as `extern fn (int) -> int`
-              at 6:114 `unknown`
-              help: declare it: `extern fn unknown(int) -> int;`
+              help: a function of C is declared, as in `extern fn unknown(int) -> int;`
             error[E0501]: `fn max` may not use `@`
               at 6:131 `@`
               at 6:4 `max`: a pure function computes its result and nothing else
@@ -487,10 +484,13 @@ fn f() -> int { return 1; }
               help: drop one of the two
             error[E0506]: `break` outside a loop
               at 5:3 `break;`
+              help: `break` and `continue` belong to a `while` or `for`; a process ends behind its last statement
             error[E0506]: `continue` outside a loop
               at 5:10 `continue;`
+              help: `break` and `continue` belong to a `while` or `for`; a process ends behind its last statement
             error[E0506]: `break` outside a loop
               at 6:13 `break;`
+              help: `break` and `continue` belong to a `while` or `for`; a process ends behind its last statement
             error[E0506]: `return` outside a function
               at 8:3 `return 3;`
               help: a process ends where its body ends; `exit` ends the program

@@ -97,6 +97,7 @@ process P {
               at 5:7 `s`
             error[E0302]: expected `int`, found `bytes[<=4]`
               at 6:7 `s`
+              help: a character is in single quotes: write `'s'`
             error[E0302]: expected `int`, found `bool`
               at 7:8 `b`
               help: write `int(b)`
@@ -104,6 +105,7 @@ process P {
               at 8:8 `s`
             error[E0302]: expected `int`, found `bytes[<=4]`
               at 9:15 `s`
+              help: a character is in single quotes: write `'s'`
             error[E0302]: only integers have an order, found `bytes[<=4]`
               at 10:10 `s`
             error[E0302]: expected `int`, found `bool`

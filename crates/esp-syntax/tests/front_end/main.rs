@@ -4,5 +4,6 @@ mod explanations;
 mod figures;
 mod format;
 mod hostile;
+mod newcomers;
 mod support;
 mod syntax_errors;

@@ -2,7 +2,7 @@
 
 use crate::support::NoFiles;
 use expect_test::{Expect, expect};
-use quaject_diagnostic::{Color, human, json};
+use quaject_diagnostic::{Color, human, human_within, json};
 use quaject_esp_syntax::check::analyze;
 use quaject_esp_syntax::diagnostics::Diagnostic;
 use quaject_esp_syntax::parser::{parse, parse_fast_paths};
@@ -1236,7 +1236,7 @@ fn switch() {
             1 | process p { switch (n) { } do { yield; } }
               |                               ^
               |
-              = help: an endless loop is `while { .. }`
+              = help: a loop that tests at its end is `while { ..; if (!(c)) break; }`
 
         "#]],
     );
@@ -1358,5 +1358,24 @@ fn words_of_other_languages() {
             said.contains(help) && !said.contains("the length of") && !said.contains("to the environment"),
             "{text}\n{said}"
         );
+    }
+}
+
+/// Carets stay below their text in a terminal that is narrower than the line.
+#[test]
+fn lines_are_cut_to_the_terminal() {
+    let text = format!("process p {{ var a = {}b{}; }}", "1 + ".repeat(30), " + 1".repeat(30));
+    let mut sources = SourceMap::default();
+    let root = sources.add(SourceFile::new("p.esp", &text));
+    let diagnostics = analyze(&mut sources, root, &mut NoFiles).diagnostics;
+    let wide = human(&sources, &diagnostics, Color::Never);
+    assert!(wide.lines().any(|line| line.len() > 60), "{wide}");
+    for columns in [40, 60, 80] {
+        let narrow = human_within(&sources, &diagnostics, Color::Never, columns);
+        let mut lines = narrow.lines().skip_while(|line| !line.starts_with("1 |"));
+        let (source, carets) = (lines.next().expect("the line is shown"), lines.next().expect("with its carets"));
+        assert!(source.chars().count() <= columns && carets.chars().count() <= columns, "{columns}:\n{narrow}");
+        let caret = carets.find('^').expect("the place has a caret");
+        assert_eq!(&source[caret..caret + 1], "b", "{narrow}");
     }
 }
