@@ -90,6 +90,22 @@ const TOOLS: &[Tool] = &[
         needed_by: "programs on a 32-bit RISC-V serve real clients",
     },
     Tool {
+        package: Package::Named("gcc-avr"),
+        probe: "avr-gcc --version",
+        needed_by: "generated C where an `int` has 16 bits and nothing is aligned",
+    },
+    Tool {
+        package: Package::Named("avr-libc"),
+        probe: "echo '#include <avr/io.h>' | avr-gcc -mmcu=atmega2560 -E -o - -",
+        needed_by: "generated C on AVR",
+    },
+    Tool { package: Package::Named("simavr"), probe: "simavr --list-cores", needed_by: "generated C on AVR" },
+    Tool {
+        package: Package::Named("libsimavr-dev"),
+        probe: "echo '#include <sim_avr.h>' | gcc -I/usr/include/simavr -E -o - -",
+        needed_by: "a simulated AVR with external memory",
+    },
+    Tool {
         package: Package::Named("mosquitto-clients"),
         // They say how they are used, and end with status 1.
         probe: "mosquitto_pub --help | grep -q mosquitto && mosquitto_sub --help | grep -q mosquitto",

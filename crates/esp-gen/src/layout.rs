@@ -84,8 +84,11 @@ pub fn union(members: &[Extent]) -> Extent {
     Extent { size: round_up(size, align), align }
 }
 
-fn scalar(bytes: u64) -> Extent {
-    Extent { size: bytes, align: bytes }
+/// Natural alignment, for integers of up to 8 bytes.
+const NATURAL: u64 = 8;
+
+fn scalar(bytes: u64, max_align: u64) -> Extent {
+    Extent { size: bytes, align: bytes.min(max_align) }
 }
 
 /// How the values of every type of a program lie, computed once: types are shared by many others, so that walking into
@@ -113,6 +116,11 @@ struct Shape {
 impl Layouts {
     /// Of all types of a table.
     pub fn of(types: &TypeTable) -> Layouts {
+        Layouts::on_machine(types, NATURAL)
+    }
+
+    /// Likewise, on a machine that aligns integers to their size, but to at most this many bytes: 1, 2, 4 or 8.
+    pub fn on_machine(types: &TypeTable, max_align: u64) -> Layouts {
         let count = types.types().len();
         let mut known: Vec<Option<Facts>> = vec![None; count];
         let mut work: Vec<TypeId> = (0..count as u32).rev().map(TypeId).collect();
@@ -124,7 +132,7 @@ impl Layouts {
             let before = work.len();
             work.extend(parts(types, ty).filter(|part| known[part.0 as usize].is_none()));
             if work.len() == before {
-                known[ty.0 as usize] = Some(facts(types, &known, ty));
+                known[ty.0 as usize] = Some(facts(types, &known, ty, max_align));
             }
         }
         Layouts { facts: known.into_iter().map(|facts| facts.expect("each type was on the list")).collect() }
@@ -184,7 +192,7 @@ fn parts(types: &TypeTable, ty: TypeId) -> impl Iterator<Item = TypeId> {
 }
 
 /// The facts of a type, from those of its parts.
-fn facts(types: &TypeTable, known: &[Option<Facts>], ty: TypeId) -> Facts {
+fn facts(types: &TypeTable, known: &[Option<Facts>], ty: TypeId, max_align: u64) -> Facts {
     let of = |part: TypeId| known[part.0 as usize].as_ref().expect("parts are computed first");
     let has_own_gap = match types.get(ty) {
         Type::Error | Type::Bool | Type::Int(_) | Type::Array { .. } | Type::Record(_) | Type::Boxed(_) => false,
@@ -196,8 +204,8 @@ fn facts(types: &TypeTable, known: &[Option<Facts>], ty: TypeId) -> Facts {
         }
     };
     Facts {
-        program: shape(types, ty, View::Program, &|part| of(part).program.extent),
-        environment: shape(types, ty, View::Environment, &|part| of(part).environment.extent),
+        program: shape(types, ty, View::Program, &|part| of(part).program.extent, max_align),
+        environment: shape(types, ty, View::Environment, &|part| of(part).environment.extent, max_align),
         has_boxes: matches!(types.get(ty), Type::Boxed(_)) || parts(types, ty).any(|part| of(part).has_boxes),
         has_gaps: has_own_gap || parts(types, ty).any(|part| of(part).has_gaps),
     }
@@ -208,7 +216,8 @@ pub(crate) fn has_spare(bytes: u64, highest: u64) -> bool {
     highest < u64::MAX >> (64 - 8 * bytes)
 }
 
-fn shape(types: &TypeTable, ty: TypeId, view: View, of: &dyn Fn(TypeId) -> Extent) -> Shape {
+fn shape(types: &TypeTable, ty: TypeId, view: View, of: &dyn Fn(TypeId) -> Extent, max_align: u64) -> Shape {
+    let scalar = |bytes| scalar(bytes, max_align);
     let extent = match types.get(ty) {
         Type::Error | Type::Bool => scalar(1),
         Type::Int(int) => scalar(u64::from(int.bits() / 8)),
@@ -226,7 +235,7 @@ fn shape(types: &TypeTable, ty: TypeId, view: View, of: &dyn Fn(TypeId) -> Exten
             return Shape { extent, offsets };
         }
         Type::Union(id) => {
-            let (extent, offsets) = structure(&union_members(&types.aggregate(*id).parts, of));
+            let (extent, offsets) = structure(&union_members(&types.aggregate(*id).parts, of, max_align));
             return Shape { extent, offsets };
         }
         Type::Boxed(pool) => match view {
@@ -238,8 +247,8 @@ fn shape(types: &TypeTable, ty: TypeId, view: View, of: &dyn Fn(TypeId) -> Exten
 }
 
 /// The tag, and the union of the payloads if any tag has one.
-fn union_members(parts: &[(SmolStr, Option<TypeId>)], of: &dyn Fn(TypeId) -> Extent) -> Vec<Extent> {
-    let mut members = vec![scalar(tag_bytes(parts.len()))];
+fn union_members(parts: &[(SmolStr, Option<TypeId>)], of: &dyn Fn(TypeId) -> Extent, max_align: u64) -> Vec<Extent> {
+    let mut members = vec![scalar(tag_bytes(parts.len()), max_align)];
     let payloads: Vec<Extent> = parts.iter().filter_map(|(_, part)| part.map(of)).collect();
     if !payloads.is_empty() {
         members.push(union(&payloads));
@@ -318,7 +327,12 @@ pub struct ExternalChannel {
 impl Abi {
     /// The interface of a program generated with this prefix (`esp` by default).
     pub fn of(program: &Program, prefix: &str) -> Abi {
-        let layouts = Layouts::of(&program.types);
+        Abi::on_machine(program, prefix, NATURAL)
+    }
+
+    /// Likewise, on a machine that aligns integers to at most this many bytes.
+    pub fn on_machine(program: &Program, prefix: &str, max_align: u64) -> Abi {
+        let layouts = Layouts::on_machine(&program.types, max_align);
         let external = |wanted: Boundary| {
             let channels = program.channels.iter().enumerate().filter(move |(_, channel)| channel.boundary == wanted);
             channels

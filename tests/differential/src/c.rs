@@ -4,6 +4,7 @@
 use crate::environment::CALLS;
 use crate::externs;
 use crate::generate::Sample;
+use crate::machine::{ByteOrder, Compiler};
 use crate::marshal::{decode, encode};
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_exec::step::Step;
@@ -18,15 +19,6 @@ use std::path::Path;
 use std::process::Command;
 
 const DRIVER: &str = include_str!("driver.c");
-
-/// How a C compiler is called.
-#[derive(Clone, Debug)]
-pub struct Compiler {
-    /// Its command.
-    pub command: String,
-    /// Its options.
-    pub options: Vec<String>,
-}
 
 /// The run of a C program.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -47,7 +39,8 @@ pub fn run(
     folder: &Path,
     programs: &[(&Sample, &Program)],
 ) -> Result<Vec<Result<CRun, String>>, String> {
-    let (text, abis) = source(programs);
+    let order = compiler.machine.order;
+    let (text, abis) = source(programs, order, compiler.machine.max_align);
     let (file, binary) = (folder.join("programs.c"), folder.join("programs"));
     std::fs::write(&file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
     let compiled = Command::new(&compiler.command)
@@ -61,7 +54,8 @@ pub fn run(
         let text = String::from_utf8_lossy(&compiled.stderr);
         return Err(text.lines().take(30).collect::<Vec<_>>().join("\n"));
     }
-    let output = Command::new(&binary).output().map_err(|error| format!("cannot run the programs: {error}"))?;
+    let output =
+        compiler.machine.command(&binary).output().map_err(|error| format!("cannot run the programs: {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let mut sections: Vec<Result<CRun, String>> =
         programs.iter().map(|_| Err(format!("it did not end ({})", output.status))).collect();
@@ -69,7 +63,7 @@ pub fn run(
         let (number, lines) = section.split_once('\n').unwrap_or((section, ""));
         let Ok(number) = number.parse::<usize>() else { continue };
         if let (Some((_, program)), Some(abi)) = (programs.get(number), abis.get(number)) {
-            sections[number] = parse(program, abi, lines).map_err(|error| {
+            sections[number] = parse(program, abi, order, lines).map_err(|error| {
                 let errors = String::from_utf8_lossy(&output.stderr);
                 format!("{error} ({}) {}", output.status, errors.lines().take(12).collect::<Vec<_>>().join("\n"))
             });
@@ -78,7 +72,7 @@ pub fn run(
     Ok(sections)
 }
 
-fn parse(program: &Program, abi: &Abi, lines: &str) -> Result<CRun, String> {
+fn parse(program: &Program, abi: &Abi, order: ByteOrder, lines: &str) -> Result<CRun, String> {
     let mut c_run = CRun { trace: Vec::new(), messages: Vec::new(), released: false, end: String::new() };
     for line in lines.lines() {
         if let Some(end) = line.strip_prefix("E ") {
@@ -94,14 +88,14 @@ fn parse(program: &Program, abi: &Abi, lines: &str) -> Result<CRun, String> {
             let payload = &program.channels[sink.channel.0 as usize].payload;
             let values = payload.iter().zip(&sink.offsets);
             let values: Option<Vec<Datum>> = values
-                .map(|(ty, offset)| decode(&program.types, &abi.layouts, *ty, bytes.get(*offset as usize..)?))
+                .map(|(ty, offset)| decode(&program.types, &abi.layouts, order, *ty, bytes.get(*offset as usize..)?))
                 .collect();
             let values = values.ok_or_else(|| format!("the message {hex} is no value"))?;
             c_run.messages.push((sink.channel, values));
         } else if let Some(call) = line.strip_prefix("y ") {
-            let numbers = call
-                .split_once(' ')
-                .and_then(|(function, number)| Some((function.parse::<u32>().ok()?, number.parse::<u64>().ok()?)));
+            let numbers = call.split_once(' ').and_then(|(function, number)| {
+                Some((function.parse::<u32>().ok()?, u64::from_str_radix(number, 16).ok()?))
+            });
             let (function, number) = numbers.ok_or("the driver's line was cut off")?;
             c_run.messages.push((ChannelId(CALLS + function), vec![Datum::Int(i128::from(number))]));
         } else {
@@ -111,12 +105,12 @@ fn parse(program: &Program, abi: &Abi, lines: &str) -> Result<CRun, String> {
     if c_run.end.is_empty() { Err("it did not end".into()) } else { Ok(c_run) }
 }
 
-fn source(programs: &[(&Sample, &Program)]) -> (String, Vec<Abi>) {
+fn source(programs: &[(&Sample, &Program)], order: ByteOrder, max_align: u64) -> (String, Vec<Abi>) {
     let texts = without_comments(RUNTIME_HEADER) + &without_comments(DRIVER);
     let known: HashSet<&str> = identifiers(&texts).chain(C_WORDS).collect();
     let mut text = RUNTIME_HEADER.to_string();
     text += DRIVER;
-    let mut main = String::from("\nint main(void)\n{\n");
+    let mut main = String::from("\nint main(void)\n{\n    driver_start();\n");
     let mut abis = Vec::new();
     for (number, (sample, program)) in programs.iter().enumerate() {
         let options = Options {
@@ -138,10 +132,11 @@ fn source(programs: &[(&Sample, &Program)]) -> (String, Vec<Abi>) {
             rename(&part, number, &known, &mut text);
         }
         rename(&externs::define(program, &output.header), number, &known, &mut text);
-        inputs(&mut text, &mut main, number, sample, program, &output.abi);
-        abis.push(output.abi);
+        let abi = Abi::on_machine(program, "p", max_align);
+        inputs(&mut text, &mut main, number, sample, program, (&abi, order));
+        abis.push(abi);
     }
-    (text + &main + "    return 0;\n}\n", abis)
+    (text + &main + "    driver_end();\n    return 0;\n}\n", abis)
 }
 
 /// The limit of messages per step: 3 for every other sample in which the time of a message is unobservable (one sink,
@@ -157,7 +152,14 @@ fn limit(sample: &Sample, program: &Program, abi: &Abi) -> u64 {
 }
 
 /// Input, sizes, and the call of the driver.
-fn inputs(text: &mut String, main: &mut String, number: usize, sample: &Sample, program: &Program, abi: &Abi) {
+fn inputs(
+    text: &mut String,
+    main: &mut String,
+    number: usize,
+    sample: &Sample,
+    program: &Program,
+    (abi, order): (&Abi, ByteOrder),
+) {
     let mut sources = String::new();
     let mut source_sizes = String::new();
     for (index, source) in abi.sources.iter().enumerate() {
@@ -165,19 +167,28 @@ fn inputs(text: &mut String, main: &mut String, number: usize, sample: &Sample, 
         let messages =
             sample.script.inputs.iter().find(|(name, _)| *name == channel.name.as_str()).map_or(&[][..], |(_, m)| m);
         let size = source.extent.size as usize;
-        let mut bytes = vec![0u8; (size * messages.len()).next_multiple_of(8).max(8)];
+        let mut bytes = vec![0u8; (size * messages.len()).max(1)];
         for (position, message) in messages.iter().enumerate() {
             for ((ty, offset), datum) in channel.payload.iter().zip(&source.offsets).zip(message) {
-                encode(&program.types, &abi.layouts, *ty, datum, &mut bytes[position * size + *offset as usize..]);
+                encode(
+                    &program.types,
+                    &abi.layouts,
+                    order,
+                    *ty,
+                    datum,
+                    &mut bytes[position * size + *offset as usize..],
+                );
             }
         }
-        let words: Vec<String> = bytes
-            .chunks(8)
-            .map(|word| format!("{:#x}u", u64::from_le_bytes(word.try_into().expect("words have 8 bytes"))))
-            .collect();
-        writeln!(text, "static const uint64_t driver_input_{number}_{index}[] = {{ {} }};", words.join(", "))
-            .expect("writing to a string does not fail");
-        write!(sources, "{{ driver_input_{number}_{index}, {}, true }}, ", messages.len())
+        let list: Vec<String> = bytes.iter().map(u8::to_string).collect();
+        writeln!(
+            text,
+            "static const union {{ uint8_t bytes[{}]; uint64_t aligned; }} driver_input_{number}_{index} = {{ {{ {} }} }};",
+            bytes.len(),
+            list.join(", ")
+        )
+        .expect("writing to a string does not fail");
+        write!(sources, "{{ driver_input_{number}_{index}.bytes, {}, true }}, ", messages.len())
             .expect("writing to a string does not fail");
         write!(source_sizes, "{size}, ").expect("writing to a string does not fail");
     }

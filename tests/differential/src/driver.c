@@ -10,19 +10,48 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef __AVR__
+/* The simulator takes what is written to GPIOR0 as output, and ends when the machine sleeps without interrupts. */
+#include <avr/interrupt.h>
+#include <avr/io.h>
+#include <avr/sleep.h>
+
+static int driver_put(char c, FILE *to)
+{
+    (void)to;
+    GPIOR0 = (uint8_t)c;
+    return 0;
+}
+
+static void driver_start(void)
+{
+    stdout = fdevopen(driver_put, NULL);
+}
+
+static void driver_end(void)
+{
+    cli();
+    sleep_enable();
+    sleep_cpu();
+}
+#else
+static void driver_start(void) {}
+static void driver_end(void) {}
+#endif
+
 static void driver_trace(void *user, char kind, uint32_t i, uint32_t b, uint32_t j, uint32_t b2)
 {
     (void)user;
     switch (kind) {
     case 'c':
-        printf("c %u %u %u %u\n", (unsigned)i, (unsigned)b, (unsigned)j, (unsigned)b2);
+        printf("c %lu %lu %lu %lu\n", (unsigned long)i, (unsigned long)b, (unsigned long)j, (unsigned long)b2);
         break;
     case 'r':
     case 'e':
-        printf("%c %u\n", kind, (unsigned)i);
+        printf("%c %lu\n", kind, (unsigned long)i);
         break;
     default:
-        printf("%c %u %u\n", kind, (unsigned)i, (unsigned)b);
+        printf("%c %lu %lu\n", kind, (unsigned long)i, (unsigned long)b);
         break;
     }
 }
@@ -33,7 +62,9 @@ static void driver_trace(void *user, char kind, uint32_t i, uint32_t b, uint32_t
 #define ESP_MISSING(function) (#function[0] == 'a' && #function[1] == 'b')
 
 #define DRIVER_PORTS 64
-#define DRIVER_STEPS 100000
+#define DRIVER_STEPS 100000ul
+/* The deadlines that a run waits for: programs with a periodic timer do not end. */
+#define DRIVER_DEADLINES 200
 #define DRIVER_PUT_NS 300000
 
 static struct {
@@ -53,7 +84,7 @@ static uint64_t driver_mix(uint64_t state, uint64_t value)
 
 static void driver_call(unsigned function, uint64_t number)
 {
-    printf("y %u %llu\n", function, (unsigned long long)number);
+    printf("y %u %08lx%08lx\n", function, (unsigned long)(number >> 32), (unsigned long)(number & 0xffffffffu));
 }
 
 /* Called within the program's step: a copy of bytes, because a typed store could be assumed not to alias. */
@@ -106,6 +137,7 @@ static void driver_run(unsigned long number, const esp_library *p, esp_source *s
     unsigned char *state = malloc(p->state_size + 1);
     unsigned char *room[DRIVER_PORTS];
     unsigned long steps;
+    unsigned deadlines = 0;
     uint32_t i;
     size_t n, k;
 
@@ -154,7 +186,7 @@ static void driver_run(unsigned long number, const esp_library *p, esp_source *s
         }
         if (status == ESP_FAULT) {
             esp_fault_report f = p->fault(state);
-            printf("E fault %u %u %u %u %d\n", (unsigned)f.code, (unsigned)f.instance, (unsigned)f.place.line,
+            printf("E fault %u %lu %lu %u %d\n", (unsigned)f.code, (unsigned long)f.instance, (unsigned long)f.place.line,
                    (unsigned)f.place.column, (int)f.place.channel);
             break;
         }
@@ -164,6 +196,10 @@ static void driver_run(unsigned long number, const esp_library *p, esp_source *s
                     printf("z\n");
                     continue;
                 }
+                printf("E rest\n");
+                break;
+            }
+            if (++deadlines > DRIVER_DEADLINES) {
                 printf("E rest\n");
                 break;
             }

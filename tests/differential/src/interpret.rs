@@ -18,6 +18,9 @@ use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
 /// A maximum of IR steps that no sample reaches.
 const BUDGET: u64 = 20_000_000;
 
+/// The deadlines that a run waits for: programs with a periodic timer do not end. `driver.c` has the same limit.
+const MAX_DEADLINES: u32 = 200;
+
 struct NoImports;
 
 impl Loader for NoImports {
@@ -190,14 +193,20 @@ fn run_in_parts<'p>(
     between: &mut dyn FnMut(&mut Interpreter<'p>),
 ) -> Result<Behaviour, String> {
     let mut environment = ScriptedEnvironment::new(program, &sample.script);
-    let mut parts = 0;
+    let (mut parts, mut deadlines) = (0, 0);
     loop {
         let outcome = interpreter.run(&mut environment, budget);
         between(interpreter);
         match outcome {
             Outcome::Budget if parts * budget < BUDGET => parts += 1,
             Outcome::Quiescent(resting) => match resting.deadline_ns {
-                Some(deadline) => environment.now_ns = deadline,
+                Some(deadline) if deadlines < MAX_DEADLINES => {
+                    deadlines += 1;
+                    environment.now_ns = deadline;
+                }
+                Some(_) => {
+                    return Ok(Behaviour { messages: environment.received, outcome: Outcome::Quiescent(resting) });
+                }
                 None if environment.release() => {}
                 // All channels are released and nothing is enabled.
                 None => {

@@ -1,8 +1,8 @@
 //! `quaject-differential FROM TO [process|direct|automata|auto|fastpath] [COMPILER [OPTION ...]]`: tests a range of
 //! seeds and prints the findings. `quaject-differential SEED` prints the program of a seed.
 
-use quaject_differential::c::Compiler;
 use quaject_differential::generate::generate;
+use quaject_differential::machine::{Compiler, Machine};
 use quaject_differential::modes::Mode;
 use quaject_differential::prove::{Plan, prove};
 use std::process::ExitCode;
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
             let command = words.next().unwrap_or_else(|| "cc".into());
             let options: Vec<String> = words.collect();
             let options = if options.is_empty() { vec!["-O0".into(), "-w".into()] } else { options };
-            let compiler = Compiler { command, options };
+            let compiler = Compiler { command, options, machine: Machine::native() };
             let workers = std::thread::available_parallelism().map_or(1, usize::from);
             let found = prove(&Plan { seeds: start..end, batch: 200, workers, mode, compiler, patience: 20 });
             println!("{} programs, {} the same on both engines", found.programs, found.same);

@@ -1,14 +1,17 @@
 //! The representation of values in generated C (see `layout` of the C back end), implemented independently so that the
-//! two check each other. The machine is little-endian.
+//! two check each other.
 
+use crate::machine::ByteOrder;
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_gen::layout::{Layouts, View, data_offset, length_bytes, tag_bytes};
 use quaject_esp_ir::ir::{Type, TypeId, TypeTable};
 
 /// Writes a value at the start of `to`.
-pub fn encode(types: &TypeTable, layouts: &Layouts, ty: TypeId, datum: &Datum, to: &mut [u8]) {
+pub fn encode(types: &TypeTable, layouts: &Layouts, order: ByteOrder, ty: TypeId, datum: &Datum, to: &mut [u8]) {
     let put = |to: &mut [u8], bytes: u64, value: i128| {
-        to[..bytes as usize].copy_from_slice(&value.to_le_bytes()[..bytes as usize]);
+        let bytes = bytes as usize;
+        to[..bytes].copy_from_slice(&value.to_le_bytes()[..bytes]);
+        order.arrange(&mut to[..bytes]);
     };
     match (types.get(ty), datum) {
         (Type::Int(int), Datum::Int(value)) => put(to, u64::from(int.bits() / 8), *value),
@@ -21,13 +24,13 @@ pub fn encode(types: &TypeTable, layouts: &Layouts, ty: TypeId, datum: &Datum, t
         (Type::Array { length: _, element }, Datum::Array(elements)) => {
             let size = layouts.extent(*element, View::Environment).size as usize;
             for (index, datum) in elements.iter().enumerate() {
-                encode(types, layouts, *element, datum, &mut to[index * size..]);
+                encode(types, layouts, order, *element, datum, &mut to[index * size..]);
             }
         }
         (Type::Record(id), Datum::Record(fields)) => {
             let offsets = layouts.field_offsets(ty, View::Environment);
             for ((part, offset), datum) in types.aggregate(*id).parts.iter().zip(offsets).zip(fields) {
-                encode(types, layouts, part.1.expect("fields have types"), datum, &mut to[*offset as usize..]);
+                encode(types, layouts, order, part.1.expect("fields have types"), datum, &mut to[*offset as usize..]);
             }
         }
         (Type::Union(id), Datum::Union(tag, payload)) => {
@@ -36,19 +39,21 @@ pub fn encode(types: &TypeTable, layouts: &Layouts, ty: TypeId, datum: &Datum, t
             if let (Some(payload), Some(part)) = (payload, parts[*tag as usize].1) {
                 let offset =
                     layouts.payload_offset(ty, View::Environment).expect("a tag with a payload has a place for it");
-                encode(types, layouts, part, payload, &mut to[offset as usize..]);
+                encode(types, layouts, order, part, payload, &mut to[offset as usize..]);
             }
         }
-        (Type::Boxed(pool), datum) => encode(types, layouts, types.pool(*pool).content, datum, to),
+        (Type::Boxed(pool), datum) => encode(types, layouts, order, types.pool(*pool).content, datum, to),
         (ty, datum) => panic!("{datum:?} is no {ty:?}"),
     }
 }
 
 /// Reads a value from the start of `from`; none if the bytes are no value of the type.
-pub fn decode(types: &TypeTable, layouts: &Layouts, ty: TypeId, from: &[u8]) -> Option<Datum> {
+pub fn decode(types: &TypeTable, layouts: &Layouts, order: ByteOrder, ty: TypeId, from: &[u8]) -> Option<Datum> {
     let get = |bytes: u64| {
+        let bytes = bytes as usize;
         let mut value = [0; 16];
-        value[..bytes as usize].copy_from_slice(&from[..bytes as usize]);
+        value[..bytes].copy_from_slice(&from[..bytes]);
+        order.arrange(&mut value[..bytes]);
         i128::from_le_bytes(value)
     };
     Some(match types.get(ty) {
@@ -65,13 +70,14 @@ pub fn decode(types: &TypeTable, layouts: &Layouts, ty: TypeId, from: &[u8]) -> 
         }
         Type::Array { length, element } => {
             let size = layouts.extent(*element, View::Environment).size as usize;
-            let elements = (0..*length as usize).map(|index| decode(types, layouts, *element, &from[index * size..]));
+            let elements =
+                (0..*length as usize).map(|index| decode(types, layouts, order, *element, &from[index * size..]));
             Datum::Array(elements.collect::<Option<_>>()?)
         }
         Type::Record(id) => {
             let offsets = layouts.field_offsets(ty, View::Environment);
             let fields = types.aggregate(*id).parts.iter().zip(offsets);
-            let fields = fields.map(|(part, offset)| decode(types, layouts, part.1?, &from[*offset as usize..]));
+            let fields = fields.map(|(part, offset)| decode(types, layouts, order, part.1?, &from[*offset as usize..]));
             Datum::Record(fields.collect::<Option<_>>()?)
         }
         Type::Union(id) => {
@@ -81,11 +87,11 @@ pub fn decode(types: &TypeTable, layouts: &Layouts, ty: TypeId, from: &[u8]) -> 
                 None => None,
                 Some(part) => {
                     let offset = layouts.payload_offset(ty, View::Environment)? as usize;
-                    Some(Box::new(decode(types, layouts, part, &from[offset..])?))
+                    Some(Box::new(decode(types, layouts, order, part, &from[offset..])?))
                 }
             };
             Datum::Union(tag as u32, payload)
         }
-        Type::Boxed(pool) => decode(types, layouts, types.pool(*pool).content, from)?,
+        Type::Boxed(pool) => decode(types, layouts, order, types.pool(*pool).content, from)?,
     })
 }

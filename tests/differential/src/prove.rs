@@ -1,9 +1,10 @@
 //! Runs ranges of seeds in parallel, and collects the failures.
 
-use crate::c::{self, Compiler};
+use crate::c;
 use crate::compare::{Conformance, compare_runs};
 use crate::generate::generate;
 use crate::interpret::{compile, interpret};
+use crate::machine::Compiler;
 use crate::modes::{Agreement, Mode, agree, same, transform};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,10 +1,11 @@
 //! The fairness bounds that `--report` prints, against the worst waits in runs of both engines: in these
 //! programs everything is always ready, so that only the schedule determines the order.
 
-use quaject_differential::c::{Compiler, run};
+use quaject_differential::c::run;
 use quaject_differential::environment::Script;
 use quaject_differential::generate::{Outcome, Sample};
 use quaject_differential::interpret::{compile, trace};
+use quaject_differential::machine::Compiler;
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_exec::step::Step;
 use quaject_esp_gen::c::{Options, Style, generate};
@@ -143,7 +144,7 @@ fn cases() -> Vec<Case> {
 #[test]
 fn no_wait_is_longer_than_reported() {
     let Some(compiler) = tool(&["tcc", "cc", "gcc", "clang"]) else { return };
-    let compiler = Compiler { command: compiler.to_string(), options: vec!["-w".to_string()] };
+    let compiler = Compiler::native(compiler, &["-w"]);
     let cases = cases();
     let samples: Vec<Sample> = cases
         .iter()

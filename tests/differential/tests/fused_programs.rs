@@ -1,9 +1,9 @@
 //! Random programs in other forms, fused and with random fast paths, on the interpreter and as C: each
 //! behaviour is one of the program; if choices are unobservable, it is the same.
 
-use quaject_differential::c::Compiler;
 use quaject_differential::generate::generate;
 use quaject_differential::interpret::{compile, interpret, profile};
+use quaject_differential::machine::Compiler;
 use quaject_differential::modes::{Mode, agree, transform};
 use quaject_differential::prove::{Plan, prove};
 use quaject_esp_syntax::span::FileId;
@@ -91,7 +91,7 @@ fn other_forms_in_c() {
     let Some(compiler) = tool(&["tcc", "cc", "gcc", "clang"]) else { return };
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     for mode in [Mode::Direct, Mode::Automata, Mode::Auto, Mode::FastPath] {
-        let compiler = Compiler { command: compiler.to_string(), options: vec!["-w".into()] };
+        let compiler = Compiler::native(compiler, &["-w"]);
         let seeds = 0..Effort::wanted().pick(200, 2_000, 100_000);
         let found = prove(&Plan { seeds, batch: 200, workers, mode, compiler, patience: 20 });
         let smallest = found.failures.iter().map(|(seed, error)| (generate(*seed).source, seed, error));

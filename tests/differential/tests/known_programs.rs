@@ -1,10 +1,11 @@
 //! Regression tests: programs on which the engines once differed; the name of each file describes the cause.
 
-use quaject_differential::c::{Compiler, run};
+use quaject_differential::c::run;
 use quaject_differential::compare::{Conformance, compare};
 use quaject_differential::environment::Script;
 use quaject_differential::generate::{Outcome, Sample};
 use quaject_differential::interpret::{Local, compile, run_locally};
+use quaject_differential::machine::Compiler;
 use quaject_esp::{Emit, File, Loader, Mode, Options, Source};
 use quaject_esp_exec::datum::{Datum, parse_message};
 use quaject_esp_exec::step::Checks;
@@ -57,7 +58,7 @@ impl Loader for NoImports {
 /// Every program of a folder has the same behaviour on every engine.
 fn engines_agree(folder: &str, compile: impl Fn(&Sample) -> Result<Program, String>) {
     let Some(compiler) = tool(&["cc", "gcc", "clang", "tcc"]) else { return };
-    let compiler = Compiler { command: compiler.to_string(), options: vec!["-w".to_string()] };
+    let compiler = Compiler::native(compiler, &["-w"]);
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(folder);
     let mut paths: Vec<_> = std::fs::read_dir(folder)
         .expect("the folder is there")

@@ -1,15 +1,14 @@
 //! Random programs on both engines: a few in a quick run, ten thousand before a commit, a million in a soak run.
 
-use quaject_differential::c::Compiler;
 use quaject_differential::generate::generate;
+use quaject_differential::machine::Compiler;
 use quaject_differential::modes::Mode;
 use quaject_differential::prove::{Plan, prove};
 use quaject_test_support::{Effort, tool};
 use std::ops::Range;
 
 fn check(compiler: &str, options: &[&str], seeds: Range<u64>) {
-    let compiler =
-        Compiler { command: compiler.to_string(), options: options.iter().map(|option| option.to_string()).collect() };
+    let compiler = Compiler::native(compiler, options);
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let wanted = seeds.end - seeds.start;
     let found = prove(&Plan { seeds, batch: 200, workers, mode: Mode::Process, compiler, patience: 20 });
@@ -50,5 +49,9 @@ fn compiled_for_size() {
 fn optimised_by_clang() {
     let Some(compiler) = tool(&["clang"]) else { return };
     // Readers of generated C build it with all warnings on.
-    check(compiler, &["-O1", "-Wall", "-Wextra", "-Werror"], programs() / 40..programs() / 20);
+    check(
+        compiler,
+        &["-O1", "-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Werror"],
+        programs() / 40..programs() / 20,
+    );
 }

@@ -1,11 +1,12 @@
 //! Unrolled loops of fused programs preserve the output: for arrays of every length around an unrolled version and its
 //! parts, of equal and of different bytes and of runs, read once and repeatedly, with outputs that wrap.
 
-use quaject_differential::c::{Compiler, run};
+use quaject_differential::c::run;
 use quaject_differential::compare::{Conformance, compare};
 use quaject_differential::environment::Script;
 use quaject_differential::generate::{Outcome, Sample};
 use quaject_differential::interpret::{compile, interpret};
+use quaject_differential::machine::Compiler;
 use quaject_esp::{Emit, File, Loader, Mode, Optimiser, Options, Source, UnrolledLoop, Unrolling};
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Op, Program};
@@ -134,7 +135,7 @@ fn has_same_output_in(size: usize, filters: &str) -> usize {
     }
     assert!(differ > 20, "unrolled code runs in {differ} of the samples only");
     if let Some(compiler) = tool(&["cc", "gcc", "clang"]) {
-        let compiler = Compiler { command: compiler.to_string(), options: vec!["-O1".into(), "-w".into()] };
+        let compiler = Compiler::native(compiler, &["-O1", "-w"]);
         let step = in_c.len() / 12 + 1;
         let programs: Vec<_> = in_c.iter().step_by(step).map(|sample| (sample, &program)).collect();
         let temporary = tempfile::tempdir().expect("a temporary folder can be made");

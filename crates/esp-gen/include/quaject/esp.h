@@ -150,15 +150,27 @@ void esp_inside(void);
 #define ESP_PUT(sink) \
     do { ESP_STORED((sink).messages[(sink).count]); (sink).count++; ESP_STORED((sink).count); } while (0)
 
+/* Bit `number`, 0 to 31, of a word of 32 bits; `int` may have 16. */
+#define ESP_BIT(number) ((uint32_t)1 << (number))
+
+/* Index of a ring between an interrupt and the program: the machine reads and writes it in one access. */
+#if SIG_ATOMIC_MAX >= 0x7fffffff
+typedef uint32_t esp_index;
+#elif SIG_ATOMIC_MAX >= 0x7fff
+typedef uint16_t esp_index;
+#else
+typedef uint8_t esp_index;
+#endif
+/* The longest ring: the number of its messages is a difference of indices. */
+#define ESP_MAX_RING (((esp_index)-1 >> 1) + 1u)
+
 /* Result of a function that preempts a waiting `pri alt`: it has sent a message to the environment. */
 #define ESP_SENT 0x80000000u
 
-/* Sizes and offsets are asserted where 64-bit integers are aligned naturally. */
-#if defined(__i386__) && !defined(_WIN32)
-#define ESP_LAYOUT(name, condition) ESP_ASSERT(name, 1)
-#else
-#define ESP_LAYOUT(name, condition) ESP_ASSERT(name, condition)
-#endif
+/* Sizes and offsets are asserted where integers are aligned to their sizes: not on i386 (64-bit integers to 4 bytes),
+ * m68k (all to 2 bytes) and AVR (1 byte). */
+struct esp_aligned { uint8_t head; uint64_t word; };
+#define ESP_LAYOUT(name, condition) ESP_ASSERT(name, offsetof(struct esp_aligned, word) != 8 || (condition))
 
 #if defined(__GNUC__) || defined(__clang__)
 #define ESP_LIKELY(x) __builtin_expect(!!(x), 1)
@@ -270,7 +282,7 @@ ESP_INLINE bool esp_same(const void *a, const void *b, size_t bytes)
 ESP_INLINE uint32_t esp_lowest(uint32_t word)
 {
 #if defined(__GNUC__) || defined(__clang__)
-    return (uint32_t)__builtin_ctz(word);
+    return (uint32_t)(sizeof(unsigned) < sizeof word ? __builtin_ctzl(word) : __builtin_ctz((unsigned)word));
 #else
     uint32_t index = 0;
     while (!(word & 1u)) {

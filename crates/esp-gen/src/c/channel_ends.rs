@@ -120,22 +120,23 @@ impl Channel<'_, '_> {
         let declarations = format!(
             "\n/* One producer (an interrupt or thread) and one consumer (the step). `posted` is written by the\n * \
              producer alone, `taken` by the consumer alone; each barrier orders a slot's use before its index. \
-             */\nstatic struct {{\n    volatile uint32_t posted, taken, lost;\n    {name}_message at[{ring}];\n}} \
-             {name}_ring;\n\nbool {prefix}_post_{plain}(const {name}_message *message)\n{{\n    uint32_t posted = \
-             {name}_ring.posted;\n    if (posted - {name}_ring.taken >= {ring}u) {{\n        {name}_ring.lost = \
+             */\nstatic struct {{\n    volatile esp_index posted, taken;\n    volatile uint32_t lost;\n    {name}_message at[{ring}];\n}} \
+             {name}_ring;\nESP_ASSERT({name}_ring_is_too_long_for_this_machine, {ring}u <= ESP_MAX_RING);\n\nbool {prefix}_post_{plain}(const {name}_message *message)\n{{\n    const esp_index posted = \
+             {name}_ring.posted;\n    if ((esp_index)(posted - {name}_ring.taken) >= {ring}u) {{\n        {name}_ring.lost = \
              {name}_ring.lost + 1u;\n        return false;\n    }}\n    ESP_BARRIER(); /* pairs with the one in \
              `drop`: the slot is free before it is written */\n    {name}_ring.at[posted % {ring}u] = *message;\n    \
              ESP_BARRIER(); /* pairs with the one in `peek`: the slot is written before it is offered */\n    \
-             {name}_ring.posted = posted + 1u;\n    return true;\n}}\n\nuint32_t \
-             {prefix}_dropped_{plain}(void)\n{{\n    return {name}_ring.lost;\n}}\n"
+             {name}_ring.posted = (esp_index)(posted + 1u);\n    return true;\n}}\n\nuint32_t \
+             {prefix}_dropped_{plain}(void)\n{{\n    uint32_t lost;\n    do {{\n        lost = {name}_ring.lost;\n    }} while (lost != {name}_ring.lost); \
+             /* an interrupt may come between its bytes */\n    return lost;\n}}\n"
         );
         ReceivingEnd {
             declarations,
             peek: format!(
-                "    uint32_t taken = {name}_ring.taken;\n    if ({name}_ring.posted == taken) return 0;\n    \
+                "    const esp_index taken = {name}_ring.taken;\n    if ({name}_ring.posted == taken) return 0;\n    \
                  ESP_BARRIER();\n    return &{name}_ring.at[taken % {ring}u];"
             ),
-            drop: format!("    ESP_BARRIER();\n    {name}_ring.taken = {name}_ring.taken + 1u;"),
+            drop: format!("    ESP_BARRIER();\n    {name}_ring.taken = (esp_index)({name}_ring.taken + 1u);"),
             is_closed: format!("t->{name}_closed && {name}_ring.posted == {name}_ring.taken"),
         }
     }

@@ -43,11 +43,11 @@ fn fault_function(plan: &Plan<'_>, faults: &Faults, text: &mut String) {
     put!(text, "    if (t->status != ESP_FAULT) return report;\n    report.instance = t->instance;");
     put!(text, "    if (t->fault == 0) {{\n        report.code = ESP_FAULT_DEADLOCK;");
     put!(text, "        report.place = {prefix}_place(t, t->instance);\n        return report;\n    }}");
-    put!(text, "    report.code = faults[t->fault & ((1u << FAULT_CALL) - 1u)].code;");
-    put!(text, "    report.place = faults[t->fault & ((1u << FAULT_CALL) - 1u)].place;");
+    put!(text, "    report.code = faults[t->fault & (ESP_BIT(FAULT_CALL) - 1u)].code;");
+    put!(text, "    report.place = faults[t->fault & (ESP_BIT(FAULT_CALL) - 1u)].place;");
     if faults.have_members() {
-        put!(text, "    if (fault_members[t->fault & ((1u << FAULT_CALL) - 1u)])");
-        put!(text, "        report.instance = fault_members[t->fault & ((1u << FAULT_CALL) - 1u)] - 1;");
+        put!(text, "    if (fault_members[t->fault & (ESP_BIT(FAULT_CALL) - 1u)])");
+        put!(text, "        report.instance = fault_members[t->fault & (ESP_BIT(FAULT_CALL) - 1u)] - 1;");
     }
     let call = "t->fault >> FAULT_CALL";
     if faults.calls() > 0 {

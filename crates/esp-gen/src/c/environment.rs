@@ -53,7 +53,7 @@ pub(crate) fn environment_exit(code: &mut Writer<'_, '_>, instance: &str, pc: &s
     match exit {
         EnvironmentExit::Requeue => {
             line!(code, "waiting_remove(t, {instance});");
-            line!(code, "t->pc[{instance}] = {pc};");
+            line!(code, "t->pc[{instance}] = (uint{}_t)({pc});", code.plan.pc_bits);
             reopen(code);
             push(code, instance);
             code.line("if (polling) goto poll_next;");
@@ -61,7 +61,7 @@ pub(crate) fn environment_exit(code: &mut Writer<'_, '_>, instance: &str, pc: &s
         EnvironmentExit::Wait => {
             code.line("if (polling) goto poll_next;");
             line!(code, "waiting_append(t, {instance});");
-            line!(code, "t->pc[{instance}] = {pc};");
+            line!(code, "t->pc[{instance}] = (uint{}_t)({pc});", code.plan.pc_bits);
         }
     }
     code.line("goto dispatch;");

@@ -417,7 +417,7 @@ impl Writer<'_, '_> {
             (None, None) => None,
         };
         let raise = match call {
-            Some(call) => self.raise_number(&format!("fault_ | {call}u << FAULT_CALL")),
+            Some(call) => self.raise_number(&format!("fault_ | UINT32_C({call}) << FAULT_CALL")),
             None => self.raise_number("fault_"),
         };
         self.open("{");

@@ -92,7 +92,7 @@ pub(crate) fn bypass(code: &mut Writer<'_, '_>, requester: End, partners: &[End]
         }
         line!(code, "const uint32_t bit_ = {bit};");
         code.line("if (excluded_[bit_ / 32u] >> bit_ % 32u & 1u) break;");
-        code.line("excluded_[bit_ / 32u] |= 1u << bit_ % 32u;");
+        code.line("excluded_[bit_ / 32u] |= ESP_BIT(bit_ % 32u);");
         code.line("bypassed_ = 1;");
         code.line("continue;");
     });

@@ -97,7 +97,7 @@ fn reopening(plan: &Plan<'_>, text: &mut String) {
                 "            if (r > 1) {{\n                t->instance = self;\n                return r;\n            }}"
             );
             put!(text, "            if (r && !({open} >> {bit} & 1u)) opened = true;");
-            put!(text, "            {open} = ({open} & ~(1u << {bit})) | r << {bit};");
+            put!(text, "            {open} = ({open} & ~ESP_BIT({bit})) | r << {bit};");
         }
         put!(text, "            break;\n        }}");
     }

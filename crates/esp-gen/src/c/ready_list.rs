@@ -2,16 +2,29 @@
 //! put more instances there, and the trace of choices. Knows nothing of channels.
 
 use super::TraceMode;
+use super::plan::unsigned_bits;
 use super::writer::{Writer, line};
 
 /// An instance joins the ready list.
 pub(crate) fn push(code: &mut Writer<'_, '_>, instance: &str) {
     if code.plan.features.reevaluates_guards {
-        line!(code, "if (!t->queued[{instance}]) t->ready[tail++ & READY_MASK] = {instance};");
+        let entry = ready_entry(code, instance);
+        line!(code, "if (!t->queued[{instance}]) t->ready[tail++ & READY_MASK] = {entry};");
         line!(code, "t->queued[{instance}] = 1;");
     } else {
-        let entry = if code.plan.features.queues_pcs { format!("t->pc[{instance}]") } else { instance.to_string() };
+        let entry = match code.plan.features.queues_pcs {
+            true => format!("t->pc[{instance}]"),
+            false => ready_entry(code, instance),
+        };
         line!(code, "t->ready[tail++ & READY_MASK] = {entry};");
+    }
+}
+
+/// The number of an instance in the type of the ready list's elements.
+fn ready_entry(code: &Writer<'_, '_>, instance: &str) -> String {
+    match instance.parse::<u32>() {
+        Ok(_) => instance.to_string(),
+        Err(_) => format!("(uint{}_t){instance}", unsigned_bits(code.plan.instances)),
     }
 }
 

@@ -205,7 +205,7 @@ fn evaluate_guard_word(code: &mut Writer<'_, '_>, process: usize, wait: usize, w
                     line!(code, "if (ESP_UNLIKELY(r_ > 1)) {raise}");
                     line!(code, "where = r_;");
                 });
-                line!(code, "{open} = ({open} & ~(1u << {bit})) | where << {bit};");
+                line!(code, "{open} = ({open} & ~ESP_BIT({bit})) | where << {bit};");
             }
         }
     }

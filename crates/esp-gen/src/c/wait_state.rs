@@ -66,9 +66,9 @@ pub(crate) fn blocked_bits(plan: &Plan<'_>, process: usize, wait: usize) -> Vec<
         let data = &plan.processes[process];
         let entry = if plan.is_array(process) {
             let bit = format!("({}_self + {}u)", data.name, first.wrapping_sub(data.base));
-            (format!("t->{name}_{side}[{bit} / 32]"), format!("(1u << {bit} % 32)"))
+            (format!("t->{name}_{side}[{bit} / 32]"), format!("ESP_BIT({bit} % 32u)"))
         } else {
-            (format!("t->{name}_{side}[{}]", first / 32), format!("(1u << {})", first % 32))
+            (format!("t->{name}_{side}[{}]", first / 32), format!("ESP_BIT({})", first % 32))
         };
         if !all.contains(&entry) {
             all.push(entry);

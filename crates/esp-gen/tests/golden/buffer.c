@@ -20,8 +20,8 @@ typedef char esp_abi_of_esp[ESP_ABI == 2 ? 1 : -1];
 #define AWAIT_ENVIRONMENT(instance, next) do { self = instance; at = next; goto await_environment; } while (0)
 #define SEND(channel, instance, here) do { self = instance; at = here; goto channel##_out; } while (0)
 #else
-#define REQUEUE(instance, next) do { waiting_remove(t, instance); t->pc[instance] = next; t->ready[tail++ & READY_MASK] = t->pc[instance]; if (polling) goto poll_next; goto dispatch; } while (0)
-#define AWAIT_ENVIRONMENT(instance, next) do { if (polling) goto poll_next; waiting_append(t, instance); t->pc[instance] = next; goto dispatch; } while (0)
+#define REQUEUE(instance, next) do { waiting_remove(t, instance); t->pc[instance] = (uint8_t)(next); t->ready[tail++ & READY_MASK] = t->pc[instance]; if (polling) goto poll_next; goto dispatch; } while (0)
+#define AWAIT_ENVIRONMENT(instance, next) do { if (polling) goto poll_next; waiting_append(t, instance); t->pc[instance] = (uint8_t)(next); goto dispatch; } while (0)
 #define SEND(channel, instance, here) \
     do { if (channel##_try_send(IO, &channel##_m)) REQUEUE(instance, here + 1); AWAIT_ENVIRONMENT(instance, here); } while (0)
 #endif
@@ -348,14 +348,14 @@ buffer_fault:
 #ifdef __OPTIMIZE_SIZE__
     requeue: ESP_UNUSED;
     waiting_remove(t, self);
-    t->pc[self] = at;
+    t->pc[self] = (uint8_t)(at);
     t->ready[tail++ & READY_MASK] = t->pc[self];
     if (polling) goto poll_next;
     goto dispatch;
     await_environment: ESP_UNUSED;
     if (polling) goto poll_next;
     waiting_append(t, self);
-    t->pc[self] = at;
+    t->pc[self] = (uint8_t)(at);
     goto dispatch;
 #endif
     if (--left == 0) {
@@ -423,8 +423,8 @@ esp_fault_report esp_fault(const esp_t *t)
         report.place = esp_place(t, t->instance);
         return report;
     }
-    report.code = faults[t->fault & ((1u << FAULT_CALL) - 1u)].code;
-    report.place = faults[t->fault & ((1u << FAULT_CALL) - 1u)].place;
+    report.code = faults[t->fault & (ESP_BIT(FAULT_CALL) - 1u)].code;
+    report.place = faults[t->fault & (ESP_BIT(FAULT_CALL) - 1u)].place;
     if (t->fault >> FAULT_CALL) report.place.channel = (int32_t)(t->fault >> FAULT_CALL) - 1;
     return report;
 }
